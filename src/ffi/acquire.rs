@@ -1,4 +1,4 @@
-//! The C function that takes a lock in any way, and its options.
+//! The C functions that take a lock of any kind as their options say, and these options.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -16,75 +16,81 @@ use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
 use crate::slot_set::SLOTS_MAX;
 
-/// How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
-/// default, as 0 is the default of every field.
+/// How to take a lock. Initialize this with REDLOCK_ACQUIRE_OPTIONS_INIT, so that fields of later versions
+/// have their defaults. 0 is the default of every field.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RedLockAcquireOptions {
     /// sizeof(RedLockAcquireOptions).
     pub size: usize,
-    /// What to lock: 1 to 65536 bytes. It is the name of the key on the servers, as given. NULL if there are
-    /// several.
+    /// The resource to lock: 1 to 65536 bytes. It is used unchanged as the name of the key on the servers.
+    /// NULL if there are several resources.
     pub resource: *const c_char,
-    /// How many bytes that is, so that a NUL may be one of them; 0: up to the NUL.
+    /// The size of the resource in bytes, so that it may contain NULs. 0: the resource ends at its NUL.
     pub resource_size: usize,
-    /// Several resources, to be locked at once: all of them, or none. So many strings, each the name of a key on
-    /// the servers and different from the others, in any order; 65536 bytes in all. NULL if there is one.
+    /// Several resources to lock at once: all of them, or none. The array holds resource_count strings in any
+    /// order. Each is the name of a key on the servers and different from the others. 65536 bytes in total.
+    /// NULL if there is one resource.
     pub resources: *const *const c_char,
-    /// How many they are: 1 to 128; 0 if there is one resource.
+    /// The number of strings in `resources`: 1 to 128. 0 if there is one resource.
     pub resource_count: usize,
-    /// How long the lock lasts unless it is extended or released, as for RedLock_Lock.
+    /// How long the lock lasts, in milliseconds, unless it is extended or released, as for RedLock_Lock.
     pub ttl_ms: i64,
-    /// 0: one attempt. More than 0: try until so long has passed. Less than 0: until the lock is had. The
-    /// pauses are those of RedLock_TryLock.
+    /// 0: one attempt. More than 0: try until this many milliseconds have passed. Less than 0: try until the
+    /// lock is taken. The pauses are those of RedLock_TryLock.
     pub wait_ms: i64,
-    /// More than 0: so many tries, with the pauses of RedLock_Lock; wait_ms is not looked at. 0: as wait_ms
-    /// says.
+    /// More than 0: the number of tries, with the pauses of RedLock_Lock; wait_ms is ignored. 0: wait_ms
+    /// applies.
     pub tries: i32,
     /// REDLOCK_EXCLUSIVE or REDLOCK_SHARED.
     pub mode: i32,
-    /// 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
-    /// resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
-    /// same as a lock, and who locks the resource uses one permit.
+    /// 0: a lock. More than 0: one permit of a semaphore with this number of permits, at most 256. That many
+    /// callers can then hold the resource at the same time if all give the same number. If the numbers
+    /// differ, the greatest applies. 1 is the same as a lock. A caller that locks the resource uses one
+    /// permit.
     pub permits: i32,
-    /// Not 0: the lock is kept until it is unlocked, as by RedLock_KeepAlive.
+    /// Not 0: the lock is kept alive until it is unlocked, as by RedLock_KeepAlive.
     pub keep_alive: i32,
 }
 
-// SAFETY: it is made of numbers and pointers, and begins with its size.
+// SAFETY: the structure consists of numbers and pointers, and begins with its size.
 unsafe impl Versioned for RedLockAcquireOptions {
     const LEAST: usize = size_of::<Self>();
     const INIT: &'static str = "REDLOCK_ACQUIRE_OPTIONS_INIT";
 }
 
-/// For `mode`: nobody else has the lock at the same time.
+/// For `mode`: nobody else holds the lock at the same time.
 pub const REDLOCK_EXCLUSIVE: i32 = 0;
 
-/// For `mode`: others may have it at the same time that want it so, too. Those are readers, and who has it alone is a
-/// writer; RedLock_Lock and every other Redlock client are writers. Each has it on a quorum.
+/// For `mode`: other readers can hold the lock at the same time. A reader is a caller with this mode, and a
+/// caller that holds the lock exclusively is a writer. RedLock_Lock and every other Redlock client are
+/// writers. Each reader and each writer holds the lock on a quorum.
 ///
-/// Readers stand in a key that is named as the resource with :r behind it, and a writer that waits says so in one with
-/// :i. So do not lock a resource of such a name, beside one that is locked shared. While a writer waits, no reader is let
-/// in that comes later, in this process or another; one that is there may be extended. A shared lock has no
-/// fencing token, and is never made an exclusive one; the other way it goes, by RedLock_Downgrade. The user needs the
-/// right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE, ZSCORE, ZCARD, ZCOUNT and
-/// ZREMRANGEBYSCORE.
+/// Readers are recorded in a key whose name is the resource followed by :r. A waiting writer announces itself
+/// in a key whose name is the resource followed by :i. So do not lock resources with these names beside a
+/// resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
+/// or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
+/// token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
+/// the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+/// ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
-/// Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of
-/// it. Callers wait in a queue as for RedLock_Lock.
+/// Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of
+/// this function. Callers wait in a queue as for RedLock_Lock.
 ///
-/// Several resources (`resources`) are one lock, with one token, one validity and one fencing token: it is had on a
-/// server when all of its keys are set there, in one step, and none is set where one of them is another's. It is extended as a
-/// whole, and lost as a whole. Each key is that of a lock of this resource alone, so everybody who locks one of them
-/// is kept out, and keeps this lock out. Who wants { a, b } and who wants { b, a } never wait for each other. The words
-/// tell which resource is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+/// Several resources (`resources`) are one lock, with one token, one validity and one fencing token. A server
+/// grants the lock by setting all of its keys in one step. It sets no key if another holder has one of them.
+/// The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
+/// alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
+/// { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
+/// is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
 ///
-/// In the queue of this manager, who wants several resources keeps one that is free from others for 100 ms at most while it
-/// waits for the rest; then they come first, until what it waits for is let go of.
+/// In the queue of this manager, a caller that waits for several resources keeps a free resource from other
+/// callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
+/// is released.
 ///
 /// @param rl      the manager.
-/// @param options how; read during the call only.
+/// @param options the options; read during the call only.
 /// @param lease   as for RedLock_Lock.
 /// @return as for RedLock_Lock, and REDLOCK_CANCELLED: RedLock_Cancel ended the call.
 #[unsafe(no_mangle)]
@@ -101,12 +107,14 @@ pub unsafe extern "C" fn RedLock_Acquire(
     })
 }
 
-/// The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
-/// slice of the wait, and the next one with the same lease and options goes on with it.
+/// RedLock_Acquire for callers that must not block for long. It works as RedLock_TryLockSlice does for
+/// RedLock_TryLock: this call is a slice of the wait, and the next call with the same lease and options
+/// continues the wait.
 ///
 /// @param rl       the manager.
-/// @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
-/// @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+/// @param options  the options; read during the call only. wait_ms is how much of the wait is left, and tries
+///                 must be 0.
+/// @param slice_ms how long this call may wait, in milliseconds, at least 0; see RedLock_TryLockSlice.
 /// @param lease    as for RedLock_TryLockSlice.
 /// @return as for RedLock_Acquire.
 #[unsafe(no_mangle)]
@@ -131,7 +139,7 @@ pub unsafe extern "C" fn RedLock_AcquireSlice(
     })
 }
 
-/// A copy of the options, as this version knows them.
+/// Returns a copy of the options as this version knows them.
 pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
     let none = RedLockAcquireOptions {
         size: 0,
@@ -153,7 +161,7 @@ pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcqui
     Ok(options)
 }
 
-/// The options without what a lock is kept for.
+/// Converts the options, except for keep_alive.
 pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOptions<'a>, Error> {
     let kind = kind(options)?;
     let (resource, kind) = match several(options)? {
@@ -165,7 +173,8 @@ pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOption
     Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep: None })
 }
 
-/// What kind of lock is wanted. No more than one of the fields that say so may differ from its default.
+/// Returns the kind of lock that the options ask for. At most one of the fields that select the kind may
+/// differ from its default.
 fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     if options.permits != 0 {
         return permits(options);
@@ -177,7 +186,7 @@ fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     }
 }
 
-/// The names of several resources, if these are wanted.
+/// Returns the names of several resources, if the options name several.
 fn several<'a>(options: &RedLockAcquireOptions) -> Result<Option<Vec<&'a [u8]>>, Error> {
     let &RedLockAcquireOptions { resources, resource_count: count, .. } = options;
     let wrong = |words: &str| Err(Error::invalid(words));
@@ -197,7 +206,7 @@ fn several<'a>(options: &RedLockAcquireOptions) -> Result<Option<Vec<&'a [u8]>>,
     texts(resources, count, "resource").map(Some)
 }
 
-/// What is to be locked by these names. One is a lock as any other.
+/// Returns what these names lock. A single name is an ordinary lock.
 fn of_several<'a>(names: &[&'a [u8]], kind: LockKind) -> Result<(&'a [u8], LockKind), Error> {
     match (names, &kind) {
         (&[only], _) => Ok((only, kind)),
@@ -216,7 +225,7 @@ fn permits(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     Ok(LockKind::Permit { of: permits_of(options.permits)? })
 }
 
-/// How many permits a semaphore has.
+/// Checks the number of permits of a semaphore.
 pub(super) fn permits_of(permits: i32) -> Result<u16, Error> {
     match u16::try_from(permits) {
         Ok(of @ 1..=SLOTS_MAX) => Ok(of),

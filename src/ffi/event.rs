@@ -1,4 +1,5 @@
-//! The C functions for who waits in a loop of his own: events, and the descriptor that tells of them.
+//! The C functions for programs with an event loop of their own: events, and the descriptor that announces
+//! them.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -17,29 +18,29 @@ use crate::runtime::Runtime;
 use crate::submitted::{self, Event};
 use crate::system::cancellation::Uncancelled;
 
-/// What RedLock_NextEvent tells. Begin with REDLOCK_EVENT_INIT.
+/// An event that RedLock_NextEvent returns. Initialize it with REDLOCK_EVENT_INIT.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RedLockEvent {
     /// sizeof(RedLockEvent).
     pub size: usize,
-    /// REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Treat one that you do not know as none.
+    /// REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Ignore an event of an unknown kind.
     pub kind: i32,
-    /// What the submitted call has come to. For REDLOCK_EVENT_LOST why the lock cannot be kept: REDLOCK_LOST,
-    /// or REDLOCK_UNREACHABLE.
+    /// The result of the submitted call. For REDLOCK_EVENT_LOST, the reason why the lock cannot be kept
+    /// alive: REDLOCK_LOST or REDLOCK_UNREACHABLE.
     pub status: RedLockStatus,
-    /// The lease of that call, or of that lock. The call is over: it is the program's again. If it was freed
-    /// meanwhile, this only names it.
+    /// The lease of that call, or of that lock. The submitted call has ended, so the program may use its
+    /// lease again. If the lease was freed meanwhile, this pointer only identifies it.
     pub lease: *mut RedLockLease,
-    /// What was submitted along with the call.
+    /// The user_data that was passed with the call.
     pub user_data: *mut c_void,
-    /// For REDLOCK_EVENT_LOST: how long the lock is valid still, in milliseconds. At least a tenth of the TTL,
-    /// unless nothing drove this library in time, or somebody has taken the lock away.
+    /// For REDLOCK_EVENT_LOST: the remaining validity of the lock, in milliseconds. At least a tenth of the
+    /// TTL, unless no thread drove this library in time, or another client has taken the lock away.
     pub remaining_ms: i64,
 }
 
-// SAFETY: it is made of numbers and pointers, and begins with its size. What a program has put there is never
-// looked at, but for the size.
+// SAFETY: the structure consists of numbers and pointers, and begins with its size. Of the values that a
+// program has put there, only the size is read.
 unsafe impl Versioned for RedLockEvent {
     const LEAST: usize = size_of::<Self>();
     const INIT: &'static str = "REDLOCK_EVENT_INIT";
@@ -48,29 +49,29 @@ unsafe impl Versioned for RedLockEvent {
 /// A submitted call has ended.
 pub const REDLOCK_EVENT_DONE: i32 = 0;
 
-/// A lock that is kept cannot be kept: stop what it guards within what is left of it.
+/// A lock can no longer be kept alive. Stop the work that it protects within its remaining validity.
 pub const REDLOCK_EVENT_LOST: i32 = 1;
 
-/// What a submitted call, or a lock that is kept, has to do with a C program.
+/// Connects a submitted call, or a lock that is kept alive, with a C program.
 pub(super) struct Tag {
-    /// None if it is a lock that is kept, whose lease may be gone.
+    /// None for a lock that is kept alive, because its lease may have been freed.
     lease: Option<Arc<RedLockLease>>,
     /// Whether the call takes a lock.
     acquires: bool,
-    /// The lease as the program knows it.
+    /// The address of the lease, as the program knows it.
     name: usize,
     user_data: UserData,
 }
 
 impl Tag {
-    /// Of a lock that is kept.
+    /// Creates the tag of a lock that is kept alive.
     pub(super) fn new(lease: &Arc<RedLockLease>, user_data: *mut c_void) -> Self {
         let name = Arc::as_ptr(lease).addr();
         let user_data = UserData::new(user_data, None);
         Self { lease: None, acquires: false, name, user_data }
     }
 
-    /// Of a call, which perhaps takes a lock.
+    /// Creates the tag of a call. `acquires`: whether the call takes a lock.
     pub(super) fn of_call(
         lease: &Arc<RedLockLease>,
         user_data: *mut c_void,
@@ -87,7 +88,7 @@ impl Tag {
 }
 
 impl Drop for Tag {
-    /// Where the manager is freed, nobody is told any more; the lease can be used again.
+    /// When the manager is freed, no event follows, and the lease can be used again.
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.end_submitted(None);
@@ -95,14 +96,14 @@ impl Drop for Tag {
     }
 }
 
-/// A descriptor for a program that waits in a loop of its own: poll, epoll, libuv, libevent, asyncio. It is
-/// readable (level-triggered) whenever RedLock_NextEvent has something to do or to tell, also when a timer is
-/// due. Wait for nothing else than to read it, never read from it, and do not close it: it belongs to the
-/// manager, and is closed with it.
+/// Returns a descriptor for a program with an event loop of its own: poll, epoll, libuv, libevent, asyncio.
+/// The descriptor is readable (level-triggered) whenever RedLock_NextEvent has work to do or an event to
+/// return, also when a timer is due. Wait only for the descriptor to become readable, never read from it, and
+/// do not close it. It belongs to the manager, and is closed with the manager.
 ///
 /// @param rl the manager.
-/// @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) says why. A
-///         forked child has one of its own. Any thread may call this.
+/// @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) gives the
+///         reason. A forked child has a descriptor of its own. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
     let mut descriptor = -1;
@@ -113,18 +114,19 @@ pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
     descriptor
 }
 
-/// Does what is due for submitted calls and for locks that are kept, and tells one event. Password callbacks
-/// and loggers are called here, and names are looked up, which may take as long as the system's resolver takes;
-/// an address never does.
+/// Does the work that is due, and returns one event. The work is that of submitted calls and of locks that
+/// are kept alive. This function calls password callbacks and loggers. It also looks up names, which may take
+/// as long as the system's resolver takes. An address needs no lookup.
 ///
 /// @param rl      the manager.
-/// @param wait_ms how long to wait for an event: 0: not at all; less: for ever. Meanwhile the thread does what
-///                is due for all calls, as every thread does that waits in a call.
+/// @param wait_ms how long to wait for an event, in milliseconds. 0: do not wait. Less than 0: wait without
+///                limit. Meanwhile this thread does the work that is due for all calls, as does every thread
+///                that waits in a call.
 /// @param event   receives the event. Its size must be set.
-/// @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without one: there was none in that time.
-///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the
-///         child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words. Any number of threads may call
-///         this at once: each event is told once, to one of them.
+/// @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process
+///         is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has the message. Any number of threads
+///         may call this at once: each event is returned once, to one of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_NextEvent(
     rl: *mut RedLock,
@@ -153,7 +155,7 @@ const NONE: RedLockEvent = RedLockEvent {
     remaining_ms: 0,
 };
 
-/// The event for a C program. The lease says what has come of the call.
+/// Converts the event for a C program. The lease then holds the result of the call.
 fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, Error> {
     match event {
         Event::Done { lease: mut own, tag, mut outcome } => {
@@ -163,7 +165,7 @@ fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, E
                     discard(&own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
                 } else if tag.acquires && outcome.is_ok() && !own.is_held() {
-                    // As in a call that waits: it has not succeeded.
+                    // As in a blocking call, a lock that has expired is a failure.
                     discard(&own);
                     own.clear();
                     let words = "the lock expired while log lines were told";
@@ -194,23 +196,26 @@ fn tag_of(tag: submitted::Tag) -> Result<Box<Tag>, Error> {
     tag.downcast().map_err(|_| Error::new(Status::Internal, "an event of nobody"))
 }
 
-/// Is told an event. See RedLock_SetEventCallback.
+/// A function that receives an event. See RedLock_SetEventCallback.
 ///
 /// @param event     the event, valid during the call.
-/// @param user_data what was given to RedLock_SetEventCallback.
+/// @param user_data the value that was passed to RedLock_SetEventCallback.
 pub type RedLockEventCallback =
     Option<unsafe extern "C" fn(event: *const RedLockEvent, user_data: *mut c_void)>;
 
-/// Sets whether the manager has a thread of its own, named "redlock": it does what is due for submitted calls
-/// and for locks that are kept, whenever no other thread does, and sleeps otherwise. So nobody has to call
-/// RedLock_NextEvent in time. All signals are blocked in it. Password callbacks and loggers may be called on it.
-/// It begins with the first call that asks servers. A forked child has none unless it asks for its own.
+/// Sets whether the manager has a thread of its own, named "redlock". This thread does the work that is due
+/// for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
+/// otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
+/// the thread. Password callbacks and loggers may be called on it. The thread starts with the first call that
+/// asks servers. A forked child has no such thread unless it asks for its own.
 ///
 /// @param rl         the manager.
-/// @param background true: there is to be one. false, the default: no thread is ever started; one that there is
-///                   has ended when this returns, unless this is called on it. So a callback that runs on it is
-///                   waited for. RedLock_Free does not wait: there the thread ends soon after.
-/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system gave no thread.
+/// @param background true: the manager uses such a thread. false, the default: no thread is ever started, and
+///                   an existing thread has ended when this function returns, unless this function is called
+///                   on that thread. This function therefore waits for a callback that runs on the thread.
+///                   RedLock_Free does not wait: there the thread ends soon after.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system could not
+///         create a thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetBackgroundThread(
     rl: *mut RedLock,
@@ -219,17 +224,19 @@ pub unsafe extern "C" fn RedLock_SetBackgroundThread(
     manager_call(rl, |handle| handle.manager.set_background_thread(background))
 }
 
-/// Sets a function that is told events, on the thread of RedLock_SetBackgroundThread, one at a time and with
-/// nothing held: it may call this library, also with the lease of the event. An event is told once, to it or
-/// by RedLock_NextEvent. While it runs that thread does nothing else: locks are kept only if another thread is in
-/// a call. It must not unwind (longjmp, throw) through the library.
+/// Sets a function that receives events on the manager's own thread. That is the thread of
+/// RedLock_SetBackgroundThread. The function is called with one event at a time, and with nothing held. It
+/// may therefore call this library, also with the lease of the event. Each event is delivered once, to this
+/// function or by RedLock_NextEvent. While the function runs, that thread does nothing else: locks are kept
+/// alive only if another thread is in a call. The function must not unwind (longjmp, throw) through the
+/// library.
 ///
 /// @param rl        the manager.
 /// @param callback  the function, or NULL for none.
-/// @param user_data handed to the function as it is; may be NULL. It belongs to the manager from now on, also if
+/// @param user_data passed to the function unchanged; may be NULL. The manager owns it from now on, even if
 ///                  this function fails.
-/// @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL, if nobody
-///                  needs to be told.
+/// @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL if no
+///                  such call is needed.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetEventCallback(
@@ -243,28 +250,30 @@ pub unsafe extern "C" fn RedLock_SetEventCallback(
     manager_call(rl, |handle| handle.manager.set_event_sink(sink(callback, user_data)))
 }
 
-/// The C function and its argument as one that is told events.
+/// Wraps the C function and its argument as an event sink.
 fn sink(callback: RedLockEventCallback, user_data: UserData) -> Option<EventSink> {
     let function = callback?;
     Some(Arc::new(move |event, runtime: &Runtime| {
         if let Ok(event) = convert(event, |lease| runtime.discard(lease)) {
             let event = RedLockEvent { size: size_of::<RedLockEvent>(), ..event };
-            // SAFETY: `function` is what the caller gave as a RedLockEventCallback, for this user_data, and the
+            // SAFETY: the caller passed `function` as a RedLockEventCallback for this user_data, and the
             // event outlives the call.
             unsafe { function(&raw const event, user_data.pointer()) }
         }
     }))
 }
 
-/// Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it
-/// stays locked: what servers may have granted is released, at once or queued behind the request. A lock that
-/// was held before stays held; one whose RedLock_Unlock is cancelled is being released, and RedLock_Unlock may
-/// be called again. A call that has ended just now has its own status, and its event comes as if nothing had
-/// been cancelled. Without a call this does nothing. A password callback that is being asked is not cut short.
+/// Cancels the call, blocking or submitted, that uses a lease. The call ends with REDLOCK_CANCELLED, and
+/// nothing of it stays locked. Anything that servers may have granted is released, at once or queued behind
+/// the request. A lock that was held before the call stays held. If RedLock_Unlock is cancelled, its lock is
+/// still being released, and RedLock_Unlock may be called again. A call that has just ended keeps its own
+/// status, and its event comes as if nothing had been cancelled. Without such a call this function does
+/// nothing. A password callback that is running is not cut short.
 ///
 /// @param rl    the manager that the call is made on.
 /// @param lease the lease of the call.
-/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another is in the call.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another thread is in
+///         the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Cancel(
     rl: *mut RedLock,

@@ -16,28 +16,28 @@ use crate::lease::Lease;
 use crate::redlock::Canceller;
 use crate::system::process::{this_process, this_thread};
 
-/// One lock, held or not: resource, token, validity and, after a failed call, the reason in
-/// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
-/// at a time; a second one at the same time waits for the first.
+/// One lock, held or not: resource, token, validity and, after a failed call, the reason as text. The caller
+/// creates the lease, passes it to calls, and may use it again when it holds no lock. One call at a time: a
+/// second call at the same time waits for the first.
 pub struct RedLockLease {
-    /// Held for the length of a call, by the thread noted as its caller.
+    /// Held during a call, by the thread that `caller` names.
     turn: ForkMutex<()>,
     caller: AtomicUsize,
-    /// The process in which a call was submitted that is not over; 0: there is none.
+    /// The process with a submitted call that has not ended; 0 if there is none.
     submitted: AtomicU64,
-    /// By what that is cancelled when the lease is freed.
+    /// The manager of the submitted call, which is cancelled when the lease is freed.
     submitted_to: ForkMutex<Weak<RedLock>>,
     is_freed: AtomicBool,
-    /// Of the call that uses it, of whichever kind.
+    /// Cancels the call that uses the lease, blocking or submitted.
     canceller: Canceller,
-    /// Held for moments only.
+    /// Locked for short moments only.
     state: ForkMutex<State>,
 }
 
-/// Makes an empty lease.
+/// Creates an empty lease.
 ///
-/// @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if it could not
-///         be made. Any thread may call this.
+/// @return the lease. The caller owns it and must free it with RedLockLease_Free. NULL if the lease could not
+///         be created. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
     let made = guard(|| {
@@ -56,11 +56,12 @@ pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
     made.unwrap_or(ptr::null_mut())
 }
 
-/// Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
-/// expires, and is kept no more if it was. A submitted call that uses the lease is cancelled; its event comes all the
-/// same. Waits for nothing. In a child process it touches nothing of the parent's.
+/// Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
+/// and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes.
+/// This function does not wait. In a child process it touches nothing that belongs to the parent.
 ///
-/// @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
+/// @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
+///              twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
     let _ = guard(|| {
@@ -73,28 +74,30 @@ pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
     });
 }
 
-/// Whether the lock is held and valid now, by this machine's clock. No I/O.
+/// Tells whether the lock is held and valid now, by this machine's clock. No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @return true while it is; false for NULL, and in a child process for a lock of its parent.
+/// @return true if the lock is held and valid; false for NULL, and in a child process for a lock of its
+///         parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *const RedLockLease) -> bool {
     read(lease, false, |state| state.lease.is_held())
 }
 
-/// How long the lock is valid from now on. Counts down, and never says more than the servers
-/// would; if their clocks are set, once RedLock_Extend or RedLock_Confirm has asked them. No I/O.
+/// Returns how long the lock is valid from now on. The value counts down, and is never more than the servers
+/// would report. After a server's clock was set, this is true again once RedLock_Extend or RedLock_Confirm
+/// has asked the servers. No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
+/// @return milliseconds, rounded down; 0 if the lock is not held, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *const RedLockLease) -> i64 {
     read(lease, 0, |state| state.lease.remaining_ms())
 }
 
-/// How long the lock was valid when it was granted, or last extended with this lease. Does not count
-/// down, and stays as it is when the lock ends by itself, or through another handle of it:
-/// RedLockLease_RemainingMs tells what is left. No I/O.
+/// Returns the validity of the lock when it was granted, or last extended with this lease. The value does not
+/// count down. It does not change when the lock expires, or ends through another handle.
+/// RedLockLease_RemainingMs returns the remaining validity. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return milliseconds; 0 if the lease is empty, and for NULL.
@@ -103,18 +106,18 @@ pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *const RedLockLease) -> 
     read(lease, 0, |state| state.lease.validity_ms())
 }
 
-/// The resource of the last locking call on this lease; the first of several.
+/// Returns the resource of the last locking call on this lease; the first of several.
 ///
 /// @param lease a lease, or NULL.
-/// @return a string of the lease, valid until the next call that changes the lease; empty if there
-///         was no such call yet, and for NULL.
+/// @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+///         there was no such call yet, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Resource(lease: *const RedLockLease) -> *const c_char {
     read(lease, c"".as_ptr(), State::resource)
 }
 
-/// How many bytes the resource has that RedLockLease_Resource returns: with one that holds NULs, the string
-/// seems to end early. No I/O.
+/// Returns the size of the resource that RedLockLease_Resource returns. If the resource contains NULs, that
+/// string seems to end early. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return bytes, without the NUL at the end; 0 for NULL.
@@ -123,26 +126,25 @@ pub unsafe extern "C" fn RedLockLease_ResourceSize(lease: *const RedLockLease) -
     read(lease, 0, |state| state.lease.resource().len())
 }
 
-/// The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
-/// 20 bytes from the operating system's random source. Keep it to yourself: who knows it can
+/// Returns the token, which is the value of the key on the servers. It has 40 upper-case hexadecimal digits:
+/// 20 bytes from the operating system's random source. Keep the token secret, because anyone who knows it can
 /// release the lock.
 ///
 /// @param lease a lease, or NULL.
-/// @return a string of the lease, valid until the next call that changes the lease. It stays when the
-///         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
-///         lease may still be needed to clear up. Empty if the lease is, and for NULL.
+/// @return a string that belongs to the lease, valid until the next call that changes the lease. The token
+///         stays when the lock expires, is found to be lost, or ends through another handle, because the
+///         lease may still be needed to clean up. Empty if the lease is empty, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Token(lease: *const RedLockLease) -> *const c_char {
     read(lease, c"".as_ptr(), State::token)
 }
 
-/// What the last locking call on this lease has to say. After a failure: what was wrong, or the
-/// votes counted and what each server answered. After a success: which servers could not take
-/// part, and why.
+/// Returns the message of the last locking call on this lease. After a failure: what was wrong, or the votes
+/// counted and what each server answered. After a success: which servers could not take part, and why.
 ///
 /// @param lease a lease, or NULL.
-/// @return words for a person, in a string of the lease, valid until the next call that changes
-///         the lease; empty after a success in which no server failed.
+/// @return a human-readable string that belongs to the lease, valid until the next call that changes the
+///         lease; empty after a success in which no server failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *const RedLockLease) -> *const c_char {
     if lease.is_null() {
@@ -152,13 +154,14 @@ pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *const RedLockLease) -
     read(lease, forked, |state| state.message.as_ptr())
 }
 
-/// Copies what RedLockLease_ErrorMessage returns: for a lease that another thread may use at the same time, which
-/// could change that string while it is read.
+/// Copies the message that RedLockLease_ErrorMessage returns. Use this for a lease that another thread may
+/// use at the same time, because that thread could change the string while it is read.
 ///
 /// @param lease   a lease, or NULL.
-/// @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
-/// @param size    bytes of room, with the NUL.
-/// @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+/// @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+/// @param size    the size of the buffer in bytes, including the NUL.
+/// @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
+///         truncated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_CopyErrorMessage(
     lease: *const RedLockLease,
@@ -174,8 +177,8 @@ pub unsafe extern "C" fn RedLockLease_CopyErrorMessage(
 }
 
 impl RedLockLease {
-    /// Runs one locking call on the lease, and keeps what it has to say. The state is not locked
-    /// meanwhile: who is asked for a password may look at the lease, and so may other threads.
+    /// Runs one locking call on the lease, and stores its message. The state is not locked meanwhile, because
+    /// a password callback may look at the lease, and so may other threads.
     pub(super) fn call(
         &self,
         call: impl FnOnce(&mut Lease) -> Result<(), Error>,
@@ -184,7 +187,7 @@ impl RedLockLease {
         self.call_once(&mut |lease| call.take().map_or(Ok(()), |call| call(lease)))
     }
 
-    /// The same for calls of all kinds.
+    /// The part of `call` that does not depend on the type of the closure.
     fn call_once(
         &self,
         call: &mut dyn FnMut(&mut Lease) -> Result<(), Error>,
@@ -202,7 +205,7 @@ impl RedLockLease {
         outcome
     }
 
-    /// Whether it has a lock that nobody has ended, and whose time is over.
+    /// Whether the lease has a lock of this process that nobody has ended and that has expired.
     pub(super) fn has_expired(&self) -> bool {
         self.state.lock().is_ok_and(|state| {
             let hold = state.lease.hold.as_ref().filter(|hold| hold.is_ours() && !hold.has_ended());
@@ -218,7 +221,8 @@ impl RedLockLease {
         self.is_freed.load(Ordering::Acquire)
     }
 
-    /// Submits a call that uses the lease until its event is taken, perhaps for another lock.
+    /// Submits a call that uses the lease until its event is taken. `acquires`: whether the call is for
+    /// another lock.
     pub(super) fn submit(
         &self,
         manager: &Arc<RedLock>,
@@ -228,12 +232,12 @@ impl RedLockLease {
         let turn = self.take_turn_at_once()?;
         let mut state = self.state.lock()?;
         let own = state.lease.clone();
-        // The lock before is not kept any more, from now on and not from the event on.
+        // A call that acquires ends the keep-alive of the previous lock now, and not when its event is taken.
         let keeper = if acquires { state.lease.keeper.take() } else { None };
         drop(state);
         *self.submitted_to.lock()? = Arc::downgrade(manager);
         self.submitted.store(this_process(), Ordering::Release);
-        // Its event may be taken before this returns, and the lease used for the next call.
+        // The event may be taken before this function returns, and the lease used for the next call.
         drop(turn);
         let outcome = catch(|| submit(own));
         if let Err(error) = &outcome {
@@ -248,7 +252,7 @@ impl RedLockLease {
         outcome
     }
 
-    /// The submitted call is over, with this; with nothing if the manager is gone.
+    /// Ends the submitted call with this result; None means that the manager was freed.
     pub(super) fn end_submitted(&self, news: Option<(Lease, Option<&Error>)>) {
         if let Ok(mut state) = self.state.lock() {
             match news {
@@ -264,10 +268,10 @@ impl RedLockLease {
         self.submitted.store(0, Ordering::Release);
     }
 
-    /// The program has it no longer. A submitted call is cancelled.
+    /// The program has freed the lease. A submitted call is cancelled.
     fn free(self: Arc<Self>) {
         self.is_freed.store(true, Ordering::Release);
-        // A submitted call has the wish that the lock be kept, too.
+        // A submitted call has a copy of the keeper, so it is not enough to drop this one.
         if let Ok(mut state) = self.state.lock() {
             state.lease.keeper.take().iter().for_each(Keeper::give_up);
         }
@@ -279,7 +283,7 @@ impl RedLockLease {
         }
     }
 
-    /// Why no call may use it now, if a submitted one does.
+    /// Fails if a submitted call uses the lease.
     fn check_submitted(&self) -> Result<(), Error> {
         match self.submitted.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -290,7 +294,7 @@ impl RedLockLease {
         }
     }
 
-    /// The turn, if no other call is under way.
+    /// Takes the turn, or fails if another call is under way.
     fn take_turn_at_once(&self) -> Result<Turn<'_>, Error> {
         self.check_submitted()?;
         let guard = self.turn.try_lock()?;
@@ -300,9 +304,10 @@ impl RedLockLease {
         Ok(Turn { caller: &self.caller, _guard: guard })
     }
 
-    /// Waits until no other call is under way. One of this very thread never ends meanwhile: that is
-    /// a password callback, called from it, that uses the lease again. In a child, calls of the parent's
-    /// threads are not under way: a thread of the child's may only look like one of those.
+    /// Waits until no other call is under way. If the other call is one of this same thread, it cannot end
+    /// meanwhile, so this fails: a password callback of that call uses the lease again. In a child, calls of
+    /// the parent's threads are not under way, and a thread of the child may only look like one of those
+    /// threads.
     fn take_turn(&self) -> Result<Turn<'_>, Error> {
         let is_within = self.caller.load(Ordering::Relaxed) == this_thread();
         if is_within && self.turn.is_ours() {
@@ -317,15 +322,14 @@ impl RedLockLease {
     }
 }
 
-/// The lease behind the pointer.
+/// Returns the lease behind the pointer.
 pub(super) fn shared_lease<'a>(lease: *const RedLockLease) -> Option<&'a RedLockLease> {
-    // SAFETY: a pointer that is not NULL came from RedLockLease_New's Arc::into_raw and was not
-    // freed yet, as the header asks. Only shared references are ever made of it: its state lies
-    // behind a mutex.
+    // SAFETY: as the header requires, a pointer that is not NULL came from RedLockLease_New's Arc::into_raw
+    // and was not freed yet. Only shared references are made from it: its state is behind a mutex.
     unsafe { lease.as_ref() }
 }
 
-/// The same, kept alive for as long as a submitted call needs it.
+/// Like `shared_lease`, but kept alive for as long as a submitted call needs it.
 pub(super) fn held_lease(lease: *mut RedLockLease) -> Option<Arc<RedLockLease>> {
     if lease.is_null() {
         return None;

@@ -1,4 +1,4 @@
-//! What a lease keeps for a C program.
+//! The state of a lease, with the strings that C programs read.
 
 use std::ffi::{CString, c_char};
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use super::message::c_string;
 use crate::error::Error;
 use crate::lease::Lease;
 
-/// A lease as C sees it: the strings are kept where a pointer to them stays good.
+/// A lease as C sees it. The strings are stored where pointers to them stay valid.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) lease: Lease,
     resource: Vec<u8>,
-    /// Of several, each with its NUL; none if there is one.
+    /// The names of several resources, each with its NUL; empty if there is one resource.
     resources: Vec<Vec<u8>>,
     token: TokenText,
     pub(super) message: CString,
 }
 
-/// A token, or nothing, and its NUL: kept in place, since it is another one after every call.
+/// A token, or nothing, and its NUL. It is stored in place, because it changes with every call.
 #[derive(Default)]
 struct TokenText([[u8; 8]; 6]);
 
@@ -40,12 +40,12 @@ impl State {
         self.token.as_ptr()
     }
 
-    /// Ends with a NUL.
+    /// Returns the resource, which ends with a NUL.
     pub(super) fn resource(&self) -> *const c_char {
         if self.resource.is_empty() { c"".as_ptr() } else { self.resource.as_ptr().cast() }
     }
 
-    /// The one of this index, which ends with a NUL.
+    /// Returns the resource with this index, which ends with a NUL.
     pub(super) fn resource_at(&self, index: usize) -> *const c_char {
         match (self.resources.get(index), index) {
             (Some(resource), _) => resource.as_ptr().cast(),
@@ -54,14 +54,14 @@ impl State {
         }
     }
 
-    /// What a call has made of the lease, and what it has to say.
+    /// Stores the lease after a call, and the message of the call.
     pub(super) fn keep(&mut self, lease: Lease, error: Option<&Error>) {
         self.lease = lease;
         self.refresh(error);
     }
 
     pub(super) fn refresh(&mut self, error: Option<&Error>) {
-        // A misuse must not change what the strings say of the lock that is still there.
+        // A misuse must not change the strings of a lock that is still held.
         if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {
             self.resource = [self.lease.resource(), &[0]].concat();
         }

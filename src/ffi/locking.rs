@@ -1,4 +1,4 @@
-//! The C functions that take, extend and release locks, and ask for them.
+//! The C functions that take, extend, release and confirm locks, and that ask whether a resource is locked.
 
 use std::ffi::c_char;
 
@@ -11,25 +11,25 @@ use crate::error::Status;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///
-/// Callers that want one resource through one manager wait in a queue: the head of it asks the
-/// servers, and RedLock_Unlock hands the lock over to the head within a round trip, even
-/// in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
-/// released openly instead, and the queue stands back for up to 8 ms, so that others get it, too.
-/// While this manager has the lock, the head of the queue asks once a second: if the servers have lost it,
-/// it is to be had.
+/// Callers that want the same resource through the same manager wait in a queue. The head of the queue asks
+/// the servers. RedLock_Unlock hands the lock over to the head within a round trip, even in the middle of the
+/// head's pause. Every 200 ms (every 40 ms while other processes want the lock), the lock is released openly
+/// instead. The queue then stands back for up to 8 ms, so that other processes get the lock, too. While this
+/// manager holds the lock, the head of the queue asks the servers once a second: if they have lost the lock,
+/// the head can take it.
 ///
 /// @param rl       the manager.
-/// @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
-///                 servers, as given.
-/// @param ttl_ms   how long the lock lasts unless it is extended or released: at least 4 with the
-///                 default drift (some validity must be left of it), at most 315360000000 (ten
+/// @param resource the resource to lock: 1 to 65536 bytes, any but NUL. It is used unchanged as the name of
+///                 the key on the servers.
+/// @param ttl_ms   how long the lock lasts, in milliseconds, unless it is extended or released. At least 4
+///                 with the default drift, because some validity must be left. At most 315360000000 (ten
 ///                 years).
-/// @param lease    receives the lock. Must not hold one. On failure it holds none, and
-///                 RedLockLease_ErrorMessage tells what each server said.
+/// @param lease    receives the lock. Must not hold a lock. On failure it holds none, and
+///                 RedLockLease_ErrorMessage reports what each server said.
 /// @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW, REDLOCK_CANCELLED,
-///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
-///         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
-///         granted is released at once, or queued behind the request where one does not answer.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL. After every status
+///         but REDLOCK_OK, nothing of this call stays locked. Anything that servers may have granted is
+///         released at once. If a server does not answer, the release is queued behind the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Lock(
     rl: *mut RedLock,
@@ -42,16 +42,17 @@ pub unsafe extern "C" fn RedLock_Lock(
     })
 }
 
-/// Takes a lock, trying for a time rather than a number of times. Callers wait in a queue as for
-/// RedLock_Lock. The pause between two tries is random, from nothing up to a bound: four round
-/// trips at first, doubled by each refusal up to what RedLock_SetRetry allows, no more than 16 ms
-/// while the lock changes hands, and never past the moment when the lock can have expired.
+/// Takes a lock, trying for a time instead of a number of times. Callers wait in a queue as for RedLock_Lock.
+/// The pause between two tries is random, between zero and a bound. The bound is four round trips at first.
+/// Each refusal doubles the bound, up to the limit of RedLock_SetRetry. While the lock changes hands, the
+/// bound is at most 16 ms. A pause never extends past the moment when the lock can have expired.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
 /// @param ttl_ms   as for RedLock_Lock.
-/// @param wait_ms  0: one attempt. More than 0: try until so long has passed. Less than 0: until
-///                 the lock is had. One attempt is made, and not cut short, in any case.
+/// @param wait_ms  0: one attempt. More than 0: try until this many milliseconds have passed. Less than 0:
+///                 try until the lock is taken. In any case one attempt is made, and that attempt is not cut
+///                 short.
 /// @param lease    as for RedLock_Lock.
 /// @return as for RedLock_Lock.
 #[unsafe(no_mangle)]
@@ -67,24 +68,25 @@ pub unsafe extern "C" fn RedLock_TryLock(
     })
 }
 
-/// RedLock_TryLock for callers that must look up from a wait now and then: one call of this function
-/// is a slice of the wait, and the next one with the same lease and resource goes on with it. It
-/// asks no sooner than the wait would have done in one piece, and the pauses go on growing; so a
-/// wait in slices sends what one in a piece sends. In between the caller has no place in the line.
-/// Any other locking call on the lease, or another resource, ends the wait.
+/// RedLock_TryLock for callers that must regain control during a wait. One call of this function is a slice
+/// of the wait, and the next call with the same lease and resource continues the wait. A slice asks no sooner
+/// than an undivided wait would ask, and the pauses continue to grow. A wait in slices therefore sends what
+/// an undivided wait sends. Between two slices the caller has no place in the queue. Any other locking call
+/// on the lease, or another resource, ends the wait.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
 /// @param ttl_ms   as for RedLock_Lock.
-/// @param wait_ms  how much of the wait is left, this slice included. 0: one attempt, at once. More
-///                 than 0: as long as that. Less than 0: for ever.
-/// @param slice_ms how long this call may wait, at least 0. Where that is less than wait_ms, there is
-///                 no last attempt at its end; an attempt that is under way then is not cut short.
-///                 Otherwise this is the last slice, and ends as RedLock_TryLock does.
-/// @param lease    as for RedLock_Lock. It keeps what the next slice has to know. To give the wait up
-///                 between two slices, free it, or use it for something else.
-/// @return as for RedLock_Lock. At the end of a slice it is what the last attempt of the wait has come
-///         to, as a rule REDLOCK_TAKEN: whether the wait is over, the caller knows.
+/// @param wait_ms  how much of the wait is left, including this slice. 0: one attempt, at once. More than 0:
+///                 this many milliseconds. Less than 0: no limit.
+/// @param slice_ms how long this call may wait, in milliseconds, at least 0. If the slice is shorter than the
+///                 rest of the wait (wait_ms), there is no last attempt at its end, and an attempt that is
+///                 under way then is not cut short. Otherwise this is the last slice, and ends as
+///                 RedLock_TryLock does.
+/// @param lease    as for RedLock_Lock. It stores what the next slice needs. To give up the wait between two
+///                 slices, free the lease or use it for something else.
+/// @return as for RedLock_Lock. At the end of a slice, this is the result of the last attempt of the wait,
+///         usually REDLOCK_TAKEN. The status does not tell whether the wait is over: the caller knows that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_TryLockSlice(
     rl: *mut RedLock,
@@ -100,20 +102,21 @@ pub unsafe extern "C" fn RedLock_TryLockSlice(
     })
 }
 
-/// Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function
-/// with the same manager and resource, still holds it, this is RedLock_Extend and the lease passed
-/// becomes one more handle of that lock; otherwise it is RedLock_Lock. Both try as RedLock_SetRetry
-/// says.
+/// Takes a lock or renews it. If the lease passed still holds the lock, this function works as
+/// RedLock_Extend. The same applies if an earlier lease that was passed to this function with the same
+/// manager and resource still holds the lock. The lease passed then becomes one more handle of that lock.
+/// Otherwise this function works as RedLock_Lock. In both cases it tries as often as RedLock_SetRetry says.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
 /// @param ttl_ms   as for RedLock_Lock, counted from now.
-/// @param lease    empty, or the holder of this very resource. A lease that holds another
-///                 resource is REDLOCK_INVALID_ARGUMENT.
-/// @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
-///         REDLOCK_LOST tells once that a lock had slipped away before its time; the next call takes
-///         it anew. One that had come to its end by itself is taken anew at once, with REDLOCK_OK and
-///         another token, whoever may have had it in between. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+/// @param lease    empty, or a lease that holds this resource. A lease that holds another resource is
+///                 REDLOCK_INVALID_ARGUMENT.
+/// @return as for RedLock_Lock if the lock had to be taken, as for RedLock_Extend if it was held.
+///         REDLOCK_LOST reports once that a lock was lost before its expiry; the next call takes the lock
+///         again. A lock that had expired is taken again at once, with REDLOCK_OK and another token, even if
+///         somebody else held it in between. After REDLOCK_UNREACHABLE, a lock that was held is still held
+///         until its old expiry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ContinueLock(
     rl: *mut RedLock,
@@ -126,15 +129,15 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
     })
 }
 
-/// Gives a held lock a new TTL, counted from now, under the same token. One round, no retries. A
-/// TTL shorter than what is left shortens nothing, and is REDLOCK_OK.
+/// Gives a held lock a new TTL, counted from now, with the same token. One round, no retries. A TTL shorter
+/// than the remaining time does not shorten the lock, and returns REDLOCK_OK.
 ///
 /// @param rl     a manager with the servers that the lock was taken on.
 /// @param lease  the lock.
 /// @param ttl_ms as for RedLock_Lock.
-/// @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
-///         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
-///         few servers answered; what was valid stays valid until its old end. REDLOCK_CANCELLED: the same.
+/// @return REDLOCK_OK: RedLockLease_ValidityMs returns the new validity. REDLOCK_LOST: the lock had expired,
+///         been deleted or been taken over; the lease is now empty. REDLOCK_UNREACHABLE: too few servers
+///         answered; a valid lock stays valid until its old expiry. REDLOCK_CANCELLED: the same.
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Extend(
@@ -145,20 +148,20 @@ pub unsafe extern "C" fn RedLock_Extend(
     lease_call(rl, lease, Status::Lost, |manager, lease| manager.extend(lease, ttl_ms))
 }
 
-/// Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
-/// ever touched.
+/// Releases a lock: deletes it on the servers where it still belongs to this lease. A lock of another holder
+/// is never changed.
 ///
-/// @param rl    the manager that took it. Another one with the same servers does, too; but a server
-///              that is still about to carry out the call that took the lock may keep the key then
-///              until its TTL is over, and callers that wait hear of it up to a second later.
+/// @param rl    the manager that took the lock. Another manager with the same servers works, too. But then a
+///              server that has not yet carried out the request that took the lock may keep the key until its
+///              TTL expires, and waiting callers may learn of the release up to a second later.
 /// @param lease the lock.
-/// @return REDLOCK_OK: released; the lease is empty now, unless RedLock_Retain has added levels: then one is left, and the
-///         lock is held still. REDLOCK_LOST: it had already ended, or
-///         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
-///         when they are back if this manager is in use then, else the lock expires there; the
-///         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
-///         same.
-///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+/// @return REDLOCK_OK: the lock is released, and the lease is now empty. If RedLock_Retain has added levels,
+///         this call leaves one level instead, and the lock is still held. REDLOCK_LOST: the lock had already
+///         ended, or the lease holds none. REDLOCK_UNREACHABLE: the release did not reach some servers. It
+///         reaches them when they are back, if this manager is in use then; otherwise the lock expires there.
+///         The lease counts as released but keeps its token, and the caller may call this function again.
+///         REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED,
+///         REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Unlock(
     rl: *mut RedLock,
@@ -167,15 +170,16 @@ pub unsafe extern "C" fn RedLock_Unlock(
     lease_call(rl, lease, Status::Lost, |manager, lease| manager.unlock(lease))
 }
 
-/// Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
-/// moment before a step that cannot be undone. Changes nothing.
+/// Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
+/// before a step that cannot be undone. It changes nothing.
 ///
 /// @param rl       a manager with the servers that the lock was taken on.
 /// @param lease    the lock.
-/// @param least_ms how much validity is needed, at least 0.
-/// @return REDLOCK_OK: it is, for at least that long. REDLOCK_TOO_SHORT: it is, but not for that long; it stays
-///         held. REDLOCK_LOST: it is not. REDLOCK_UNREACHABLE: too few servers answered. REDLOCK_CANCELLED.
-///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+/// @param least_ms the required validity in milliseconds, at least 0.
+/// @return REDLOCK_OK: the lock is held for at least that long. REDLOCK_TOO_SHORT: the lock is held, but not
+///         for that long; it stays held. REDLOCK_LOST: the lock is not held. REDLOCK_UNREACHABLE: too few
+///         servers answered. REDLOCK_CANCELLED. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED,
+///         REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Confirm(
     rl: *mut RedLock,
@@ -185,15 +189,15 @@ pub unsafe extern "C" fn RedLock_Confirm(
     lease_call(rl, lease, Status::Lost, |manager, lease| manager.confirm(lease, least_ms))
 }
 
-/// Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
-/// when it arrives: to take a lock, take it. RedLock_Inspect tells more.
+/// Asks the servers whether any client holds a resource on a quorum. The answer may be out of date when it
+/// arrives: to get a lock, take it without asking first. RedLock_Inspect reports more.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
 /// @param locked   receives the answer; false on failure.
-/// @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED
-///         (a callback forked, and this is the child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the
-///         words.
+/// @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a
+///         callback forked, and this process is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has
+///         the message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_IsLocked(
     rl: *mut RedLock,
@@ -206,7 +210,7 @@ pub unsafe extern "C" fn RedLock_IsLocked(
         let ask = || handle.manager.is_locked(text(resource, "resource")?);
         let (answer, _) = told(&handle.manager, ask);
         let answer = answer?;
-        // A logger may have made calls of its own, and they have left their words.
+        // A logger may have made calls of its own, which have set the message.
         handle.message.set("");
         locked.set(answer);
         Ok(())

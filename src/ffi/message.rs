@@ -1,4 +1,4 @@
-//! Words that C may read at any time.
+//! Messages that C may read at any time.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char};
@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use crate::fork::ForkMutex;
 
-/// The longest message, with its NUL.
+/// The maximum size of a message in bytes, including its NUL.
 const CAPACITY: usize = 4096;
 
-/// How many bytes of different words are kept for one manager, and how many more once the times in them
-/// are left out, which are what makes most of them differ.
+/// The maximum size in bytes of the different messages that are kept for one manager, and the maximum once
+/// times are left out of new messages. Most messages differ because of their times.
 const KEPT_MAX: usize = 1024 * 1024;
 const KEPT_WITHOUT_TIMES_MAX: usize = 2 * KEPT_MAX;
 
-/// What a text takes beside its bytes, about.
+/// The approximate overhead of a kept message, in bytes.
 const OVERHEAD: usize = 64;
 
-/// What is said when there is no room for different words any more.
+/// The message when there is no room for more different messages.
 static NO_ROOM: &CStr =
     c"there is no room for more different words: free the manager, and make another";
 
-/// The words of a manager. Threads share a manager, so one may read its words while another call sets
-/// new ones, and nobody can tell for how long a pointer is used. So what was handed out is never
-/// changed, and stays until the manager is freed. Equal words are kept once, and words that nobody asked
-/// for not at all.
+/// The message of a manager. Threads share a manager, so one thread may read the message while another call
+/// sets a new one, and the manager cannot know how long a pointer is used. A message that was handed out is
+/// therefore never changed, and stays until the manager is freed. Equal messages are kept once. Messages that
+/// nobody asked for are not kept.
 #[derive(Default)]
 pub(super) struct Message {
     state: ForkMutex<State>,
@@ -33,25 +33,26 @@ pub(super) struct Message {
 #[derive(Default)]
 struct State {
     words: CString,
-    /// All that were handed out. `Arc`, since these may be moved while somebody reads what is in them.
+    /// All messages that were handed out. `Arc`, because the set may move its elements while a thread reads
+    /// the text.
     kept: BTreeSet<Arc<CStr>>,
     bytes: usize,
 }
 
 impl Message {
     pub(super) fn set(&self, words: &str) {
-        // A child that was forked while its parent used them goes without the words.
+        // A child that was forked while its parent used the message does without it.
         let Ok(mut state) = self.state.lock() else { return };
         state.words = c_string(cut(words));
     }
 
-    /// The words as they are now.
+    /// Returns a copy of the current message.
     pub(super) fn words(&self) -> CString {
         let in_use = |_| c"the parent process was using the words when it forked".to_owned();
         self.state.lock().map_or_else(in_use, |state| state.words.clone())
     }
 
-    /// The words as they are now, for as long as the manager lives.
+    /// Returns the current message. The pointer is valid for as long as the manager lives.
     pub(super) fn as_ptr(&self) -> *const c_char {
         match self.state.lock() {
             Ok(mut state) => state.hand_out(),
@@ -71,7 +72,7 @@ impl State {
         kept.unwrap_or(NO_ROOM.as_ptr())
     }
 
-    /// The words where they are kept, if they are or there is room for them.
+    /// Returns the kept copy of the message, or None if it is not kept and there is no room for it.
     fn keep(&mut self, words: &CStr, bytes_max: usize) -> Option<*const c_char> {
         if words.is_empty() {
             return Some(c"".as_ptr());
@@ -91,7 +92,7 @@ impl State {
     }
 }
 
-/// As much of it as fits, in whole characters.
+/// Returns as much of the message as fits, in whole characters.
 fn cut(words: &str) -> &str {
     let words = without_nul(words);
     let fits = words.char_indices().map(|(at, it)| at + it.len_utf8());
@@ -99,7 +100,7 @@ fn cut(words: &str) -> &str {
     &words[..length]
 }
 
-/// "no answer in 51 ms" as "no answer in some ms".
+/// Turns "no answer in 51 ms" into "no answer in some ms".
 fn without_times(words: &str) -> String {
     let mut rest = words.split(' ').peekable();
     let mut coarse = Vec::new();
@@ -115,7 +116,7 @@ fn without_times(words: &str) -> String {
     coarse.join(" ")
 }
 
-/// `words` as a C string. What we say never holds a NUL; if it did, it would end there.
+/// Returns `words` as a C string. Messages contain no NUL. If one did, the string would end there.
 pub(super) fn c_string(words: &str) -> CString {
     CString::new(without_nul(words)).unwrap_or_default()
 }
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     impl Message {
-        /// What C reads now, and where.
+        /// Returns what C reads now, and its address.
         fn said(&self) -> (*const c_char, String) {
             let pointer = self.as_ptr();
             (pointer, self.read(pointer))

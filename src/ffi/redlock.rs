@@ -15,21 +15,21 @@ use crate::log::Logger;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
 
-/// What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
-/// are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
+/// A function that receives log lines. A line says that a server is lost, refuses or comes back, and why.
+/// Similar lines are reported once a second, with a count of the lines left out. See RedLock_SetLogger.
 ///
-/// @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
-///                  something that a reader of logs may care for. 3: an event of a lock, if RedLock_SetTracing asks for that.
-///                  Other values may follow.
+/// @param level     1: a server fault that may affect a lock. 2: a repaired fault, or another fact that may
+///                  interest a reader of logs. 3: an event of a lock, if RedLock_SetTracing asks for that.
+///                  More values may be added later.
 /// @param message   one line without a line end, valid during the call only.
-/// @param user_data what was given to RedLock_SetLogger.
+/// @param user_data the value that was passed to RedLock_SetLogger.
 pub type RedLockLogger =
     Option<unsafe extern "C" fn(level: i32, message: *const c_char, user_data: *mut c_void)>;
 
-/// Makes a lock manager without servers and with the default settings.
+/// Creates a lock manager without servers and with the default settings.
 ///
-/// @return the manager, owned by the caller: free it with RedLock_Free. NULL if it could not
-///         be made. No I/O. Any thread may call this.
+/// @return the manager. The caller owns it and must free it with RedLock_Free. NULL if the manager could not
+///         be created. No I/O. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
@@ -40,14 +40,17 @@ pub extern "C" fn RedLock_New() -> *mut RedLock {
     made.unwrap_or(ptr::null_mut())
 }
 
-/// Frees a manager. Waits for nothing: locks that are held stay held until they expire, and their leases stay
-/// valid handles. Submitted calls are cancelled, and locks are kept no more; of events only those are told that a
-/// callback is told (RedLock_SetEventCallback). Calls of other threads that have begun are finished by those
-/// threads, and may use callbacks with their user_data until then; RedLock_NextEvent returns. The connections
-/// are closed, as at the end of the process: a server that had fallen behind the others may not carry
-/// out the last releases, and keeps those keys until their TTL is over.
+/// Frees a manager. This function does not wait. Held locks stay held until they expire, and their leases
+/// stay valid handles. Submitted calls are cancelled, and locks are no longer kept alive. From then on, only
+/// an event callback receives events (RedLock_SetEventCallback).
 ///
-/// @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
+/// Other threads finish the calls that they have begun, and may use callbacks with their user_data until
+/// then. RedLock_NextEvent returns. The connections are closed, as at the end of the process. A server that
+/// had fallen behind the others may therefore not carry out the last releases. It then keeps those keys until
+/// their TTL expires.
+///
+/// @param rl a manager, or NULL, which does nothing. The manager must not be used after this call, nor freed
+///           twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
     let _ = guard(|| {
@@ -55,39 +58,39 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
             // SAFETY: `rl` came from RedLock_New's Arc::into_raw and, as the contract of this
             // function says, is given back only once.
             let handle = unsafe { Arc::from_raw(rl.cast_const()) };
-            // In a child, a thread of the parent may keep the handle alive that is not there.
+            // In a child, the handle may stay alive because of a thread that exists only in the parent.
             handle.manager.close_inherited();
-            // What nobody can be told any more is not done any more; calls that wait for events end.
+            // Nobody can take events any more: submitted calls end, and calls that wait for events return.
             handle.manager.abandon();
         }
         Ok(())
     });
 }
 
-/// Adds a server. All clients that are to exclude each other must name the same servers, each an
-/// independent primary; the quorum is more than half of the servers added, also of those that are
-/// down. No I/O: that a server cannot be reached shows at the first lock.
+/// Adds a server. All clients that must exclude each other must add the same servers. Each server must be an
+/// independent primary. The quorum is more than half of the servers added, including servers that are down.
+/// No I/O: an unreachable server shows at the first lock.
 ///
 /// @param rl          the manager.
-/// @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or, with port 0,
-///                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
-///                    unix:///path or redis+unix:///path, these two with ?db=, &user= and &pass=
-///                    as needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
-///                    its like are the same. redis-sentinel://[user][:password@]hosts/master[/database], with
-///                    host[:port][,host[:port]...] for hosts, is the master of this name, wherever these
-///                    Sentinels say it is, one voter; with
-///                    rediss-sentinel:// they and the master are reached over TLS. The user and the
-///                    password are the master's; those of the Sentinels are ?sentinel_username= and
-///                    &sentinel_password=. After a failover the new master has no vote until every lock that
-///                    it may not have heard of has ended. IPv6 addresses in a URL stand in brackets, and users and
-///                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
-///                    looked up by the system's resolver, which may block; an address never does.
-/// @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server (or a
-///         master of the same name that one of the same Sentinels watches) was
-///         added before, 64 servers are there already, or the first call was made that asks or
-///         connects to servers: from then on the list is closed. Also for rediss:// if this build has
-///         no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+/// @param host_or_url a host name or an IPv4 or IPv6 address, with its port in the port parameter. With
+///                    port 0: host:port ([address]:port for IPv6), or a whole URL. A URL is
+///                    redis://[user][:password@]host[:port][/database], unix:///path or redis+unix:///path.
+///                    The last two accept ?db=, &user= and &pass=. With rediss:// in place of redis://, TLS
+///                    is used. valkey:// and its variants mean the same. A URL can also be
+///                    redis-sentinel://[user][:password@]hosts/master[/database], where hosts is
+///                    host[:port][,host[:port]...]. It names the master that these Sentinels report under
+///                    this name, and counts as one voter. With rediss-sentinel://, the Sentinels and the
+///                    master are reached over TLS. The user and the password are those of the master. Those
+///                    of the Sentinels are ?sentinel_username= and &sentinel_password=. After a failover, the
+///                    new master has no vote until every lock that may be unknown to it has ended. In a URL,
+///                    IPv6 addresses must be in brackets, and users and passwords must be percent-encoded.
+///                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which
+///                    may block. An address never blocks.
+/// @param port        1 to 65535. 0 if host_or_url names the port, as host:port and URLs do.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: an argument is malformed; the same server was added before,
+///         or a master of the same name that one of the same Sentinels watches; there are already 64 servers;
+///         or the list is closed. The first call that asks servers or connects to them closes the list. Also
+///         for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names the fault.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_AddServerUrl(
     rl: *mut RedLock,
@@ -102,16 +105,16 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
     })
 }
 
-/// Connects to the servers now rather than at the first lock. Optional. Returns when a quorum is
-/// up, leaving the others a moment to follow.
+/// Connects to the servers now instead of at the first lock. Optional. Returns when a quorum is connected,
+/// after a moment for the other servers to follow.
 ///
 /// @param rl         the manager.
-/// @param timeout_ms how long to wait at most; 0: as long as connecting may take
+/// @param timeout_ms how long to wait at most, in milliseconds. 0: as long as connecting may take
 ///                   (RedLock_SetTimeouts).
-/// @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
-///         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
-///         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a callback
-///         forked, and this is the child), REDLOCK_INTERNAL.
+/// @return REDLOCK_OK if a quorum is connected. RedLock_ErrorMessage(rl) then names the servers that are not
+///         connected, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
+///         gives the reason for each server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a
+///         callback forked, and this process is the child), REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> RedLockStatus {
     manager_call(rl, |handle| {
@@ -121,13 +124,14 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
     })
 }
 
-/// Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long callers pause between two
-/// tries. The pause of those two is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
-/// class; there is none after the last try. RedLock_TryLock begins with shorter ones, and pauses
-/// for less than 3 * delay_ms / 2 at most.
+/// Sets the number of tries, and the pause between two tries. RedLock_Lock and RedLock_ContinueLock make this
+/// number of tries. Their pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock class.
+/// There is no pause after the last try. RedLock_TryLock begins with shorter pauses, and its pauses are
+/// shorter than 3 * delay_ms / 2. A caller that waits to be woken (RedLock_SetWaking), or cannot reach the
+/// servers, may pause for longer.
 ///
 /// @param rl       the manager.
-/// @param count    tries in all, at least 1. Default 3.
+/// @param count    total number of tries, at least 1. Default 3.
 /// @param delay_ms mean pause in milliseconds, at least 0. Default 200.
 /// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
@@ -139,16 +143,17 @@ pub unsafe extern "C" fn RedLock_SetRetry(
     manager_call(rl, |handle| handle.manager.set_retry(count, delay_ms))
 }
 
-/// Sets how long a server is waited for.
+/// Sets how long calls wait for a server.
 ///
 /// @param rl         the manager.
-/// @param connect_ms for connecting, with the log-in. 1 to 86400000 (a day). Default 1500.
-/// @param reply_ms   for a reply on a connection that is up. 0 to 86400000. 0, the default, means
-///                   a twentieth of the TTL, at least 25 and at most 500: the advice of the
-///                   Redlock page, 5 to 50 ms for a TTL of 10 s, rounded up for slow networks.
-///                   A server that owes a reply for four times as long, and a second at least, gets
-///                   a second connection; the first one is closed when no key that was asked for
-///                   over it can be left.
+/// @param connect_ms timeout for connecting, including the login, in milliseconds. 1 to 86400000 (a day).
+///                   Default 1500.
+/// @param reply_ms   timeout for a reply on an established connection, in milliseconds. 0 to 86400000. 0, the
+///                   default, means a twentieth of the TTL, at least 25 and at most 500. This is the advice
+///                   of the Redlock page (5 to 50 ms for a TTL of 10 s), rounded up for slow networks. If a
+///                   server owes a reply for four times as long, and for at least a second, a second
+///                   connection to it is opened. The first connection is closed when no key that was
+///                   requested over it can be left.
 /// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTimeouts(
@@ -159,9 +164,9 @@ pub unsafe extern "C" fn RedLock_SetTimeouts(
     manager_call(rl, |handle| handle.manager.set_timeouts(connect_ms, reply_ms))
 }
 
-/// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid
-/// for ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time the call took; the 2 ms are for the
-/// precision of expiry in Redis.
+/// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid for
+/// ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time that the call took. The 2 ms cover the precision of
+/// expiry in Redis.
 ///
 /// @param rl     the manager.
 /// @param factor at least 0, less than 1. Default 0.01, as in the Redlock page.
@@ -174,29 +179,30 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
     manager_call(rl, |handle| handle.manager.set_clock_drift_factor(factor))
 }
 
-/// Sets a function to be told of servers that are lost, refuse or come back. Without one,
-/// nothing is said anywhere.
+/// Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,
+/// the library reports nothing anywhere.
 ///
-/// It is called at the end of calls that ask servers, on the thread that made the call, and the call
-/// holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
-/// for calls of other threads; free the manager; or fork (then the call ends in the child with
-/// REDLOCK_FORKED).
-/// It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
-/// that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
+/// The logger is called at the end of calls that ask servers, on the thread that made the call, or on the
+/// thread of RedLock_SetBackgroundThread. At that point the call holds nothing any more, not even its lease.
+/// The logger may therefore call this library with any lease, wait for calls of other threads, free the
+/// manager, or fork. If it forks, the call ends in the child with REDLOCK_FORKED. The logger must not unwind
+/// (longjmp, throw) through the library. The time that the logger takes counts against the lock's validity.
+/// If the lock has expired when the logger returns, the call returns REDLOCK_TOO_SLOW, or REDLOCK_LOST if the
+/// lock was held before the call.
 ///
-/// For one manager it is never called by two threads at once, nor from within itself, so lines come in
-/// their order: the thread that tells goes on with lines of other threads, and with those of its own
-/// calls. What comes up
-/// in a call that takes long, as RedLock_TryLock may, is told when that call ends, or another one on
-/// this manager. Up to 256 lines of 64 KiB in all wait for it; then the oldest are left out, and a line
-/// tells how many.
+/// For one manager, the logger is never called by two threads at once, nor from within itself. Lines
+/// therefore come in their order: the thread that calls the logger also reports the lines of other threads,
+/// and the lines of calls that the logger makes. Lines that arise during a long call, such as
+/// RedLock_TryLock, are reported when that call ends, or when another call on this manager ends. Up to
+/// 256 lines, 64 KiB in total, wait to be reported. Beyond that, the oldest lines are left out, and one line
+/// reports how many.
 ///
 /// @param rl        the manager.
-/// @param callback  the function, or NULL for silence.
-/// @param user_data handed to the function as it is; may be NULL. Another thread may be using it when
-///                  this function, or RedLock_Free, returns: it must stay valid until all calls on the
-///                  manager that had begun by then are over. Who cannot tell when that is uses
-///                  RedLock_SetLoggerWithDestroy.
+/// @param callback  the function, or NULL for no logger.
+/// @param user_data passed to the function unchanged; may be NULL. When this function or RedLock_Free
+///                  returns, another thread may still be using user_data. It must stay valid until all calls
+///                  on the manager that had begun by then have ended. If the program cannot tell when that
+///                  is, it must use RedLock_SetLoggerWithDestroy.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLogger(
@@ -207,20 +213,20 @@ pub unsafe extern "C" fn RedLock_SetLogger(
     set_logger(rl, callback, UserData::new(user_data, None))
 }
 
-/// RedLock_SetLogger with a function that is told when nobody uses user_data any more.
+/// RedLock_SetLogger with a function that is called when user_data is no longer used.
 ///
 /// @param rl        the manager.
 /// @param callback  as for RedLock_SetLogger.
-/// @param user_data as for RedLock_SetLogger. It belongs to the manager from now on, also if this
-///                  function fails.
-/// @param destroy   is called exactly once, with user_data: when another logger was set, or the manager
-///                  was freed, and the last call that might use it is over. At once, before this
-///                  function returns, if callback is NULL or anything but REDLOCK_OK is returned. It is
-///                  called by the thread that was the last to need user_data: in this function, in
-///                  RedLock_Free, or at the end of a call on the manager, with nothing held: it may call
-///                  this library, but the manager may have been freed. It must not unwind through the
-///                  library. It is not called in a forked child for what was set by the parent: what the
-///                  child has is a copy, and ends with it. NULL, if nobody needs to be told.
+/// @param user_data as for RedLock_SetLogger. The manager owns it from now on, even if this function fails.
+/// @param destroy   called exactly once, with user_data, after another logger was set or the manager was
+///                  freed, and the last call that might use user_data has ended. If callback is NULL or this
+///                  function does not return REDLOCK_OK, destroy is called before this function returns. The
+///                  last thread that needed user_data calls destroy: in this function, in RedLock_Free, or at
+///                  the end of a call on the manager. The library holds nothing at that point: destroy may
+///                  call this library, but the manager may have been freed. destroy must not unwind through
+///                  the library. In a forked child, destroy is not called for user_data that the parent has
+///                  set, because the child has only a copy, which ends with the child. NULL if no such call
+///                  is needed.
 /// @return as for RedLock_SetLogger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
@@ -232,18 +238,18 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
     set_logger(rl, callback, UserData::new(user_data, destroy))
 }
 
-/// What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
-/// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, or one whose lease was NULL. RedLock_NextEvent,
-/// RedLock_Descriptor and RedLock_Cancel change it only if they fail: a thread that takes events leaves the
-/// words of other threads' calls alone.
+/// Returns the message of the last call on this manager that has no lease. Such calls are
+/// RedLock_AddServerUrl, RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, and any call
+/// whose lease was NULL. RedLock_NextEvent, RedLock_Descriptor and RedLock_Cancel change the message only if
+/// they fail. A thread that takes events therefore leaves the messages of other threads' calls unchanged.
 ///
 /// @param rl the manager, or NULL.
-/// @return words for a person, at most 4095 bytes; empty if there is nothing to say. Whole words of one
-///         call, of whichever thread, and they never change: after the next call, ask again. They belong
-///         to the manager and live as long as it does. So that they can, a manager has bounds: once it
-///         has handed out a megabyte of different words, times are left out of new ones ("no answer in
-///         some ms"); after two, words that were never handed out before are replaced by a sentence that
-///         says so.
+/// @return a human-readable text of at most 4095 bytes; empty if there is nothing to report. It is the
+///         complete message of one call, of any thread. The string never changes: after the next call, call
+///         this function again. The string belongs to the manager and lives as long as the manager. The
+///         manager therefore limits its messages. After it has handed out a megabyte of different messages,
+///         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+///         says so replaces messages that were never handed out before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_char {
     match shared(rl) {
@@ -252,13 +258,14 @@ pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_ch
     }
 }
 
-/// Copies what RedLock_ErrorMessage returns, and keeps nothing of it: for programs with many managers, or many
-/// different words.
+/// Copies the message of RedLock_ErrorMessage, and keeps nothing of it. For programs with many managers, or
+/// many different messages.
 ///
 /// @param rl      the manager, or NULL.
-/// @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
-/// @param size    bytes of room, with the NUL; 4096 are enough for all.
-/// @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+/// @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+/// @param size    the size of the buffer in bytes, including the NUL; 4096 is enough for every message.
+/// @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
+///         truncated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_CopyErrorMessage(
     rl: *const RedLock,
@@ -270,18 +277,18 @@ pub unsafe extern "C" fn RedLock_CopyErrorMessage(
 }
 
 fn set_logger(rl: *mut RedLock, callback: RedLockLogger, user_data: UserData) -> RedLockStatus {
-    // Also while `user_data` is destroyed that nobody took.
+    // Also while a `user_data` that was not stored is destroyed.
     let _uncancelled = Uncancelled::new();
     manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
 }
 
-/// The C function and its argument as a logger of the manager.
+/// Wraps the C function and its argument as a logger of the manager.
 fn logger(callback: RedLockLogger, user_data: UserData) -> Option<Logger> {
     let function = callback?;
     Some(Arc::new(move |level, message: &str| {
         let message = super::message::c_string(message);
-        // SAFETY: `function` is what the caller gave as a RedLockLogger, for this user_data, and
-        // `message` is a C string that outlives the call.
+        // SAFETY: the caller passed `function` as a RedLockLogger for this user_data, and `message` is a C
+        // string that outlives the call.
         unsafe { function(level as i32, message.as_ptr(), user_data.pointer()) }
     }))
 }

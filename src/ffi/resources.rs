@@ -1,24 +1,26 @@
-//! The C functions that tell which resources a lease is about.
+//! The C functions that return the resources of a lease.
 
 use std::ffi::c_char;
 
 use super::lease::{RedLockLease, read};
 
-/// How many resources the last locking call on this lease was about. No I/O.
+/// Returns the number of resources of the last locking call on this lease. No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @return 1, or how many there were in RedLockAcquireOptions.resources; 0 if there was no such call yet, and for NULL.
+/// @return 1, or the number of RedLockAcquireOptions.resources; 0 if there was no such call yet, and for
+///         NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_ResourceCount(lease: *const RedLockLease) -> usize {
     read(lease, 0, |state| state.lease.resources().len())
 }
 
-/// One of the resources of the last locking call on this lease, in the order in which they were given. No I/O.
+/// Returns one resource of the last locking call on this lease. They have the order in which they were given.
+/// No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @param index which: from 0, below RedLockLease_ResourceCount.
-/// @return a string of the lease, valid until the next call that changes the lease; empty if there is no such
-///         resource, and for NULL.
+/// @param index which resource: from 0, below RedLockLease_ResourceCount.
+/// @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+///         there is no such resource, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_ResourceAt(
     lease: *const RedLockLease,

@@ -1,4 +1,4 @@
-//! The C functions about locks that several may have at the same time.
+//! The C functions for locks that several callers can hold at the same time.
 
 use std::ffi::c_void;
 
@@ -10,20 +10,21 @@ use super::status::RedLockStatus;
 use super::submit::submit;
 use crate::error::Status;
 
-/// Makes a shared lock of an exclusive one: its holder goes on as a reader, and others that want it shared are let
-/// in. Nobody can have it alone in between. The lock keeps its token, its fencing token and its end. Of a lock that is shared
-/// already nothing is changed.
+/// Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
+/// writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
+/// that is already shared does not change.
 ///
-/// There is no way back: two readers that wait for each other to leave would wait for ever. To have it alone again,
-/// unlock it and take it anew.
+/// A shared lock cannot be made exclusive, because two readers that wait for each other to leave would wait
+/// forever. To hold the lock exclusively again, unlock it and take it again.
 ///
 /// @param rl    a manager with the servers that the lock was taken on.
 /// @param lease the lock.
-/// @return REDLOCK_OK: a quorum has it as a shared one. REDLOCK_LOST: as for RedLock_Extend; the lease is empty now.
-///         REDLOCK_UNREACHABLE: too few servers answered; it is held still, until its old end. If any server was asked, it
-///         counts as shared from then on, and RedLockLease_Mode says so: others may be let in at any time. Calling again is
-///         allowed, and an extension does it, too. REDLOCK_CANCELLED: the same.
-///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+/// @return REDLOCK_OK: a quorum holds the lock as shared. REDLOCK_LOST: as for RedLock_Extend; the lease is
+///         now empty. REDLOCK_UNREACHABLE: too few servers answered. The lock is still held until its old
+///         expiry. If any server was asked, the lock counts as shared from then on, and RedLockLease_Mode
+///         says so, because readers may be let in at any time. The caller may call this function again, and
+///         an extension also makes the lock shared. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
+///         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Downgrade(
     rl: *mut RedLock,
@@ -32,12 +33,12 @@ pub unsafe extern "C" fn RedLock_Downgrade(
     lease_call(rl, lease, Status::Lost, |manager, lease| manager.downgrade(lease))
 }
 
-/// Begins to make a shared lock of an exclusive one, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
+/// Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
 ///
 /// @param rl        as for RedLock_Downgrade.
 /// @param lease     the lock.
 /// @param user_data comes with the event.
-/// @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Downgrade.
+/// @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Downgrade can return.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitDowngrade(
     rl: *mut RedLock,
@@ -49,11 +50,11 @@ pub unsafe extern "C" fn RedLock_SubmitDowngrade(
     })
 }
 
-/// How a lease holds its lock, or held it if it has ended. No I/O.
+/// Returns how a lease holds its lock, or held it if the lock has ended. No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @return REDLOCK_SHARED: others may have it at the same time. REDLOCK_EXCLUSIVE: nobody else; or the lease is empty, or
-///         NULL. Other values may follow.
+/// @return REDLOCK_SHARED: others can hold the lock at the same time. REDLOCK_EXCLUSIVE: nobody else can, or
+///         the lease is empty or NULL. More values may be added later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Mode(lease: *const RedLockLease) -> i32 {
     let is_shared = read(lease, false, |state| state.lease.is_shared());

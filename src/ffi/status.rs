@@ -1,41 +1,42 @@
-//! What a call answers.
+//! The status that a call returns.
 
 use std::ffi::{CStr, c_char};
 
 use crate::error::Status;
 
-/// What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
-/// fault of the call. Values are never reused; treat one you do not know like its sign says.
+/// The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
+/// fault of the call. Values are never reused. Treat an unknown value according to its sign.
 #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum RedLockStatus {
-    /// Done.
+    /// Success.
     REDLOCK_OK = 0,
-    /// Somebody else holds it: enough servers said no that a quorum is out of reach.
+    /// Another holder has the lock: so many servers refused that a quorum is out of reach.
     REDLOCK_TAKEN = 1,
     /// Too few servers gave a usable answer in time for any quorum.
     REDLOCK_UNREACHABLE = 2,
-    /// A quorum granted, but no validity was left; everything was released again.
+    /// A quorum granted the lock, but no validity was left. Everything was released again.
     REDLOCK_TOO_SLOW = 3,
-    /// The lease is not held, or no longer: expired, deleted, or taken over. Also where so many servers
-    /// have lost it, or had it too late, that those which had it all the time are no quorum: somebody else
-    /// may have held it in between.
+    /// The lease is not held, or no longer held: it has expired, or was deleted or taken over. Also: so many
+    /// servers have lost the lock, or received it too late, that the servers that had it all the time are no
+    /// quorum. Another client may have held the lock in between.
     REDLOCK_LOST = 4,
-    /// RedLock_Cancel ended the call. Nothing of it stays locked; a lock that was held before is held still.
+    /// RedLock_Cancel ended the call. Nothing of the call stays locked. A lock that was held before the call
+    /// is still held.
     REDLOCK_CANCELLED = 5,
-    /// RedLock_NextEvent had nothing to tell in that time.
+    /// RedLock_NextEvent had no event to return in that time.
     REDLOCK_NO_EVENT = 6,
-    /// RedLock_Confirm found the lock ours, but not for as long as was asked.
+    /// RedLock_Confirm found that the lock is held, but not for the required time.
     REDLOCK_TOO_SHORT = 7,
-    /// NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
-    /// a lease that still holds a lock, ...: the message names what was wrong.
+    /// NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port, a lease that
+    /// still holds a lock, and so on. The message names the fault.
     REDLOCK_INVALID_ARGUMENT = -1,
     /// No server was added to the manager.
     REDLOCK_NO_SERVERS = -2,
     /// The lease belongs to the parent process.
     REDLOCK_FORKED = -3,
-    /// A panic was caught, or the system gave no randomness; the message says which.
+    /// A panic was caught, or the system provided no random bytes. The message says which.
     REDLOCK_INTERNAL = -4,
 }
 
@@ -45,21 +46,20 @@ use RedLockStatus::{
     REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
-/// The name of a status, such as "REDLOCK_TAKEN".
+/// Returns the name of a status, such as "REDLOCK_TAKEN".
 ///
 /// @param status any integer.
-/// @return a string that lives for ever, "REDLOCK_UNKNOWN_STATUS" for a value that is none.
-///         Any thread may call this.
+/// @return a string that is never freed; "REDLOCK_UNKNOWN_STATUS" for a value that is no status. Any thread
+///         may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockStatus_Name(status: i32) -> *const c_char {
     name(status).as_ptr()
 }
 
-/// Whether the same call may succeed a little later without anything being changed.
+/// Tells whether the same call may succeed a little later without any change.
 ///
 /// @param status any integer.
-/// @return true for REDLOCK_TAKEN, REDLOCK_UNREACHABLE and REDLOCK_TOO_SLOW. Any thread may call
-///         this.
+/// @return true for REDLOCK_TAKEN, REDLOCK_UNREACHABLE and REDLOCK_TOO_SLOW. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockStatus_IsRetriable(status: i32) -> bool {
     [REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW]

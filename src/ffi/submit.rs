@@ -1,4 +1,4 @@
-//! The C functions that begin a call and wait for nothing, and the one that has a lock kept.
+//! The C functions that begin a call without waiting for it, and the one that keeps a lock alive.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::redlock::AcquireOptions;
 use crate::submitted;
 use crate::system::cancellation::Uncancelled;
 
-/// Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
-/// drives the library, as in RedLock_NextEvent; RedLock_Descriptor tells when that is due.
+/// Begins to take a lock as the options say. This function does not wait. The call is sent, and continues,
+/// whenever a thread drives the library, as in RedLock_NextEvent. RedLock_Descriptor tells when that is due.
 ///
-/// The lease belongs to the call until its event is taken: other calls on it are refused until then, but for
-/// RedLock_Cancel and those that only look. To free it cancels the call.
+/// The lease belongs to the call until its event is taken. Until then, other calls on the lease are refused,
+/// except RedLock_Cancel and calls that only read the lease. Freeing the lease cancels the call.
 ///
-/// Any number of calls may be under way at once; of more than 512 that would ask the servers, the others wait
-/// their turn, and the time of their locks does not begin before.
+/// Any number of calls may be under way at once. At most 512 of them ask the servers at the same time. The
+/// others wait their turn, and the time of their locks does not begin before that.
 ///
 /// @param rl        the manager.
-/// @param options   how; read during the call only.
+/// @param options   the options; read during the call only.
 /// @param lease     as for RedLock_Lock.
 /// @param user_data comes with the event.
-/// @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one of
-///         RedLock_Acquire. Any other: none follows. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
-///         REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
+/// @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one that
+///         RedLock_Acquire can return. After any other status, no event follows. REDLOCK_INVALID_ARGUMENT,
+///         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitAcquire(
     rl: *mut RedLock,
@@ -52,10 +52,10 @@ pub unsafe extern "C" fn RedLock_SubmitAcquire(
 ///
 /// @param rl        as for RedLock_Extend.
 /// @param lease     the lock.
-/// @param ttl_ms    as for RedLock_Extend, counted from when it is sent.
+/// @param ttl_ms    as for RedLock_Extend, counted from the moment when the request is sent.
 /// @param user_data comes with the event.
-/// @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event is
-///         one of RedLock_Extend.
+/// @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event
+///         is one that RedLock_Extend can return.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitExtend(
     rl: *mut RedLock,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn RedLock_SubmitExtend(
 /// @param rl        as for RedLock_Unlock.
 /// @param lease     the lock.
 /// @param user_data comes with the event.
-/// @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Unlock.
+/// @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Unlock can return.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitUnlock(
     rl: *mut RedLock,
@@ -83,14 +83,14 @@ pub unsafe extern "C" fn RedLock_SubmitUnlock(
     submit(rl, lease, user_data, false, |handle, own, tag| handle.manager.submit_unlock(own, tag))
 }
 
-/// Begins to ask the servers whether a lock is still this lease's, as RedLock_Confirm does. See
+/// Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See
 /// RedLock_SubmitAcquire.
 ///
 /// @param rl        as for RedLock_Confirm.
 /// @param lease     the lock.
 /// @param least_ms  as for RedLock_Confirm.
 /// @param user_data comes with the event.
-/// @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Confirm.
+/// @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Confirm can return.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitConfirm(
     rl: *mut RedLock,
@@ -103,14 +103,14 @@ pub unsafe extern "C" fn RedLock_SubmitConfirm(
     })
 }
 
-/// Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the lease is
-/// freed when it has been adopted, and before the event is taken, the lock is released.
+/// Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the
+/// lease is freed after the lock was adopted and before the event is taken, the lock is released.
 ///
 /// @param rl        as for RedLock_Adopt.
 /// @param ticket    as for RedLock_Adopt; read during the call only.
 /// @param lease     as for RedLock_Adopt.
 /// @param user_data comes with the event.
-/// @return as for RedLock_SubmitAcquire. The status of the event is one of RedLock_Adopt.
+/// @return as for RedLock_SubmitAcquire. The status of the event is one that RedLock_Adopt can return.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SubmitAdopt(
     rl: *mut RedLock,
@@ -123,22 +123,23 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
     })
 }
 
-/// Keeps a held lock until it is unlocked: it is extended, with the TTL that it was given last, whenever a third
-/// of that has passed. That is done by whatever thread drives the library then, in RedLock_NextEvent or in any
-/// call that waits; where none does, the lock ends with its time. A server that is slow or down
-/// costs nothing as long as a quorum is left. A lock that is lost is never taken again.
+/// Keeps a held lock alive until it is unlocked. The lock is extended, with the TTL that it was given last,
+/// whenever a third of that TTL has passed. This is done by the thread that drives the library at that time,
+/// in RedLock_NextEvent or in any call that waits. If no thread drives the library, the lock expires. A
+/// server that is slow or down does no harm as long as a quorum is left. A lost lock is never taken again.
 ///
-/// Where it cannot be kept, REDLOCK_EVENT_LOST follows, once, while at least a tenth of the TTL is left; it is
-/// not extended any more then. If a call finds out that the servers have the lock for less than that, since they
-/// lost keys or a clock was set, the event follows at once; if that call was one of another manager, when the lock
-/// is next to be extended. There is no event for a lock that was unlocked, or whose lease was freed or used
-/// for another lock: then it is not kept any more either. A lock that is kept ends with its process, at
-/// the latest one TTL after it.
+/// If the lock cannot be kept alive, REDLOCK_EVENT_LOST follows once, while at least a tenth of the TTL is
+/// left. From then on the lock is no longer extended. A call may find that the servers hold the lock for less
+/// than that, because they lost keys or a clock was set. Then the event follows at once. If that call was
+/// made on another manager, the event follows when the lock is next due to be extended. There is no event for
+/// a lock that was unlocked, or whose lease was freed or used for another lock. Such a lock is no longer kept
+/// alive either. A lock that is kept alive ends with its process, at the latest one TTL after it.
 ///
 /// @param rl        a manager with the servers that the lock was taken on.
-/// @param lease     the lock. It may be used for other calls. Kept twice, it is kept with the later user_data.
+/// @param lease     the lock. It may be used for other calls. If this function is called twice, the later
+///                  user_data applies.
 /// @param user_data comes with the event.
-/// @return REDLOCK_OK, REDLOCK_LOST: it is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+/// @return REDLOCK_OK, REDLOCK_LOST: the lock is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
 ///         REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_KeepAlive(
@@ -166,7 +167,7 @@ pub(super) fn submit(
     })
 }
 
-/// The same for calls of all kinds: all that is done around them is there once.
+/// The part of `submit` that does not depend on the type of the closure, so that its code exists only once.
 fn submit_once(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
