@@ -1,26 +1,29 @@
 /*
  * redlock: a lock held on a majority of independent Redis or Valkey servers.
  *
- * A lock in Redis is a lease: it ends by itself when its time is over. All times are milliseconds
- * in int64_t and their names end in _ms. Every call that can fail returns a RedLockStatus: 0 is
- * success, a positive value an ordinary outcome, a negative one a fault of the call.
+ * A lock in Redis is a lease: it expires by itself at the end of its TTL. Names of times end in _ms for
+ * milliseconds and in _us for microseconds. Times are int64_t, except that RedLock_SetRetry takes an int.
+ * A call that can fail returns a RedLockStatus, unless its comment names another value: 0 is success, a
+ * positive value is an ordinary outcome, and a negative value is a fault of the call.
  *
  * Conventions that hold for every function:
- *  - NULL is never undefined behaviour. Where it has no meaning the call answers
+ *  - NULL is never undefined behaviour. Where NULL has no meaning, the call returns
  *    REDLOCK_INVALID_ARGUMENT, or the value named in its comment.
- *  - Strings passed in are read during the call only and may be freed after it. Strings handed out
- *    belong to the handle they came from; do not free them. They are never NULL.
- *  - Nothing is printed, no signal handler is set, no thread is started unless RedLock_SetBackgroundThread
- *    asks for one, and the process is never ended, unless the system gives no memory: then it is aborted, with a line on the standard
- *    error. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
- *    (pthread_cancel) ends after the call it is in.
- *  - Threads that call need a stack of 64 KiB: more than PTHREAD_STACK_MIN, where TLS is used.
- *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
- *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's. A child is told
- *    from its parent whatever their process ids are. A callback may fork: the call that it is called
- *    in ends in the child with REDLOCK_FORKED. A signal handler that interrupts a call may, too, if
- *    the child does not return from it.
- *  - No message and no log line ever holds a token or a password.
+ *  - The library reads strings passed in during the call only, and they may be freed after it. Strings
+ *    handed out belong to the handle they came from; do not free them. They are never NULL.
+ *  - The library prints nothing and sets no signal handler. It starts no thread unless
+ *    RedLock_SetBackgroundThread asks for one. It never ends the process, with one exception: if the
+ *    system gives no memory, the process is aborted, with a line on the standard error. A call that is
+ *    interrupted by a signal goes on. A thread that is cancelled (pthread_cancel) ends after the call it
+ *    is in.
+ *  - A thread that calls the library needs a stack of 64 KiB. Where TLS is used, PTHREAD_STACK_MIN is not
+ *    enough.
+ *  - After fork, a child may go on using the manager, and makes its own connections. It may not use a
+ *    lease that the parent took: such calls return REDLOCK_FORKED and touch nothing of the parent's. The
+ *    library can tell a child from its parent, whatever their process ids are. A callback may fork: the
+ *    call that runs the callback then ends in the child with REDLOCK_FORKED. A signal handler that
+ *    interrupts a call may fork, too, if the child does not return from the handler.
+ *  - No message and no log line ever contains a token or a password.
  */
 
 
@@ -44,29 +47,30 @@
   REDLOCK_VERSION_TEXT(REDLOCK_VERSION_PATCH)
 
 /**
- * What a RedLockAcquireOptions begins with: no resource, and the default of everything.
+ * The initial value of a RedLockAcquireOptions: no resource, and the default for everything.
  */
 #define REDLOCK_ACQUIRE_OPTIONS_INIT {sizeof(RedLockAcquireOptions), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 /**
- * What a RedLockEvent begins with.
+ * The initial value of a RedLockEvent.
  */
 #define REDLOCK_EVENT_INIT {sizeof(RedLockEvent), 0, REDLOCK_OK, 0, 0, 0}
 /**
- * What a RedLockServerInfo begins with.
+ * The initial value of a RedLockServerInfo.
  */
 #define REDLOCK_SERVER_INFO_INIT {sizeof(RedLockServerInfo), 0, 0, 0, 0, "", "", "", "", "", "", ""}
 /**
- * How many bytes a ticket of RedLock_Detach has at most, with its NUL, if the resource has so many.
+ * The maximum size in bytes of a ticket from RedLock_Detach, including the NUL, for a resource of
+ * resource_size bytes.
  */
 #define REDLOCK_TICKET_SIZE(resource_size) (128 + ((resource_size) + 2) / 3 * 4)
 /**
- * What a RedLockInfo begins with.
+ * The initial value of a RedLockInfo.
  */
 #define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, "", 0, 0}
 #define REDLOCK_NO_OUTCOMES_ {0, 0, 0, 0, 0, 0, 0, 0}
 #define REDLOCK_NO_HISTOGRAM_ {0, 0, {0}}
 /**
- * What a RedLockStats begins with.
+ * The initial value of a RedLockStats.
  */
 #define REDLOCK_STATS_INIT \
   {sizeof(RedLockStats), REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, \
@@ -74,7 +78,7 @@
    REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, {0}}
 
 /**
- * The version of this header. RedLock_Version() tells that of the library that runs.
+ * The version of this header. RedLock_Version() returns the version of the library that runs.
  */
 #define REDLOCK_VERSION_MAJOR 0
 
@@ -83,20 +87,22 @@
 #define REDLOCK_VERSION_PATCH 0
 
 /**
- * For `mode`: nobody else has the lock at the same time.
+ * For `mode`: nobody else holds the lock at the same time.
  */
 #define REDLOCK_EXCLUSIVE 0
 
 /**
- * For `mode`: others may have it at the same time that want it so, too. Those are readers, and who has it alone is a
- * writer; RedLock_Lock and every other Redlock client are writers. Each has it on a quorum.
+ * For `mode`: other readers can hold the lock at the same time. A reader is a caller with this mode, and a
+ * caller that holds the lock exclusively is a writer. RedLock_Lock and every other Redlock client are
+ * writers. Each reader and each writer holds the lock on a quorum.
  *
- * Readers stand in a key that is named as the resource with :r behind it, and a writer that waits says so in one with
- * :i. So do not lock a resource of such a name, beside one that is locked shared. While a writer waits, no reader is let
- * in that comes later, in this process or another; one that is there may be extended. A shared lock has no
- * fencing token, and is never made an exclusive one; the other way it goes, by RedLock_Downgrade. The user needs the
- * right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE, ZSCORE, ZCARD, ZCOUNT and
- * ZREMRANGEBYSCORE.
+ * Readers are recorded in a key whose name is the resource followed by :r. A waiting writer announces itself
+ * in a key whose name is the resource followed by :i. So do not lock resources with these names beside a
+ * resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
+ * or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
+ * token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
+ * the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+ * ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
  */
 #define REDLOCK_SHARED 1
 
@@ -106,59 +112,61 @@
 #define REDLOCK_EVENT_DONE 0
 
 /**
- * A lock that is kept cannot be kept: stop what it guards within what is left of it.
+ * A lock can no longer be kept alive. Stop the work that it protects within its remaining validity.
  */
 #define REDLOCK_EVENT_LOST 1
 
 /**
- * For RedLock_SetRestartGuard: a server that lost its memory has no vote for as long as a lock may live that it
- * has forgotten. Servers that are all new at once have one.
+ * For RedLock_SetRestartGuard: the guard is on. A server that lost its memory has no vote for as long as a
+ * lock that it has forgotten may live. If all servers are new at once, they have a vote.
  */
 #define REDLOCK_GUARD_ON 0
 
 /**
- * For RedLock_SetRestartGuard: as REDLOCK_GUARD_ON, and servers that seem to be new have no vote at first either.
+ * For RedLock_SetRestartGuard: the guard is strict. This is REDLOCK_GUARD_ON, but servers that seem to be
+ * new also have no vote at first.
  */
 #define REDLOCK_GUARD_STRICT 1
 
 /**
- * For RedLock_SetRestartGuard: every server that can be reached has a vote.
+ * For RedLock_SetRestartGuard: the guard is off. Every server that can be reached has a vote.
  */
 #define REDLOCK_GUARD_OFF 2
 
 /**
- * For RedLock_SetRestartGuard: the same, because the program vouches that no server ever forgets what it granted.
+ * For RedLock_SetRestartGuard: the servers are durable. Every server that can be reached has a vote, because
+ * the program vouches that no server ever forgets what it granted.
  */
 #define REDLOCK_GUARD_DURABLE 3
 
 /**
- * How many buckets a RedLockHistogram has.
+ * The number of buckets of a RedLockHistogram.
  */
 #define REDLOCK_HISTOGRAM_BUCKETS 21
 
 /**
- * How many bounds they have: the last bucket has none.
+ * The number of bounds of these buckets: the last bucket has no bound.
  */
 #define REDLOCK_HISTOGRAM_BOUNDS 20
 
 /**
- * For RedLock_SetTracing: nothing is told of locks.
+ * For RedLock_SetTracing: log no events of locks.
  */
 #define REDLOCK_TRACE_OFF 0
 
 /**
- * For RedLock_SetTracing: what becomes of locks is told, without names.
+ * For RedLock_SetTracing: log the events of locks, without names.
  */
 #define REDLOCK_TRACE_EVENTS 1
 
 /**
- * For RedLock_SetTracing: the same with the names of the resources.
+ * For RedLock_SetTracing: log the events of locks, with resource names.
  */
 #define REDLOCK_TRACE_RESOURCES 2
 
 /**
- * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
- * fault of the call. Values are never reused; treat one you do not know like its sign says.
+ * The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
+ * fault of the call. Values are never reused. Treat an unknown value according to its sign.
  */
 enum RedLockStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -166,11 +174,11 @@ enum RedLockStatus
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Done.
+   * Success.
    */
   REDLOCK_OK = 0,
   /**
-   * Somebody else holds it: enough servers said no that a quorum is out of reach.
+   * Another holder has the lock: so many servers refused that a quorum is out of reach.
    */
   REDLOCK_TAKEN = 1,
   /**
@@ -178,30 +186,31 @@ enum RedLockStatus
    */
   REDLOCK_UNREACHABLE = 2,
   /**
-   * A quorum granted, but no validity was left; everything was released again.
+   * A quorum granted the lock, but no validity was left. Everything was released again.
    */
   REDLOCK_TOO_SLOW = 3,
   /**
-   * The lease is not held, or no longer: expired, deleted, or taken over. Also where so many servers
-   * have lost it, or had it too late, that those which had it all the time are no quorum: somebody else
-   * may have held it in between.
+   * The lease is not held, or no longer held: it has expired, or was deleted or taken over. Also: so many
+   * servers have lost the lock, or received it too late, that the servers that had it all the time are no
+   * quorum. Another client may have held the lock in between.
    */
   REDLOCK_LOST = 4,
   /**
-   * RedLock_Cancel ended the call. Nothing of it stays locked; a lock that was held before is held still.
+   * RedLock_Cancel ended the call. Nothing of the call stays locked. A lock that was held before the call
+   * is still held.
    */
   REDLOCK_CANCELLED = 5,
   /**
-   * RedLock_NextEvent had nothing to tell in that time.
+   * RedLock_NextEvent had no event to return in that time.
    */
   REDLOCK_NO_EVENT = 6,
   /**
-   * RedLock_Confirm found the lock ours, but not for as long as was asked.
+   * RedLock_Confirm found that the lock is held, but not for the required time.
    */
   REDLOCK_TOO_SHORT = 7,
   /**
-   * NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
-   * a lease that still holds a lock, ...: the message names what was wrong.
+   * NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port, a lease that
+   * still holds a lock, and so on. The message names the fault.
    */
   REDLOCK_INVALID_ARGUMENT = -1,
   /**
@@ -209,11 +218,11 @@ enum RedLockStatus
    */
   REDLOCK_NO_SERVERS = -2,
   /**
-   * The lease belongs to the parent process.
+   * The lease belongs to the parent process, or the process was forked within the call.
    */
   REDLOCK_FORKED = -3,
   /**
-   * A panic was caught, or the system gave no randomness; the message says which.
+   * A panic was caught, or the system provided no random bytes. The message says which.
    */
   REDLOCK_INTERNAL = -4,
 };
@@ -226,39 +235,39 @@ typedef int32_t RedLockStatus;
 #endif // __cplusplus
 
 /**
- * A lock manager: the servers and the settings. Any number of threads may lock through one
- * manager at once, and they share its connections; make the settings before the first lock.
+ * A lock manager: the servers and the settings. Any number of threads may take locks through one manager at
+ * the same time, and they share its connections. Make the settings before the first lock.
  */
 typedef struct RedLock RedLock;
 
 /**
- * One lock, held or not: resource, token, validity and, after a failed call, the reason in
- * words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
- * at a time; a second one at the same time waits for the first.
+ * One lock, held or not: resource, token, validity and, after a failed call, the reason as text. The caller
+ * creates the lease, passes it to calls, and may use it again when it holds no lock. One call at a time: a
+ * second call at the same time waits for the first.
  */
 typedef struct RedLockLease RedLockLease;
 
 /**
- * What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
- * are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
+ * A function that receives log lines. A line says that a server is lost, refuses or comes back, and why.
+ * Similar lines are reported once a second, with a count of the lines left out. See RedLock_SetLogger.
  *
- * @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
- *                  something that a reader of logs may care for. 3: an event of a lock, if RedLock_SetTracing asks for that.
- *                  Other values may follow.
+ * @param level     1: a server fault that may affect a lock. 2: a repaired fault, or another fact that may
+ *                  interest a reader of logs. 3: an event of a lock, if RedLock_SetTracing asks for that.
+ *                  More values may be added later.
  * @param message   one line without a line end, valid during the call only.
- * @param user_data what was given to RedLock_SetLogger.
+ * @param user_data the value that was passed to RedLock_SetLogger.
  */
 typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_data);
 
 /**
- * Is told that nobody will use a callback's user_data any more. See RedLock_SetLoggerWithDestroy.
+ * Called when a callback's user_data is no longer used. See RedLock_SetLoggerWithDestroy.
  *
- * @param user_data what was given along with the callback.
+ * @param user_data the user_data that was given with the callback.
  */
 typedef void (*RedLockDestroy)(void *user_data);
 
 /**
- * What RedLock_Inspect tells of a resource. Begin with REDLOCK_INFO_INIT.
+ * The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
  */
 typedef struct {
   /**
@@ -266,43 +275,45 @@ typedef struct {
    */
   size_t size;
   /**
-   * 1 if somebody holds it on a quorum, else 0.
+   * 1 if somebody holds the resource on a quorum, else 0.
    */
   int32_t locked;
   /**
-   * How it is held: REDLOCK_EXCLUSIVE, as well if nobody holds it, or REDLOCK_SHARED. Other values may follow.
+   * How the resource is held: REDLOCK_EXCLUSIVE (also if nobody holds it) or REDLOCK_SHARED. Later
+   * versions may add values.
    */
   int32_t mode;
   /**
-   * For how long it is held still, in milliseconds, if it is neither extended nor released. -1: for ever, as by
-   * a program that has set no TTL. 0: it ends just now, or the user may not ask (PTTL), or nobody holds it.
+   * How long the resource is still held, in milliseconds, if the lock is neither extended nor released.
+   * -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
+   * (PTTL), or nobody holds the resource.
    */
   int64_t remaining_ms;
   /**
-   * How many hold it at the same time in a mode in which several may: so many as a quorum of servers has at
-   * the least; else 0.
+   * The number of holders at the same time, in a mode that allows several: a quorum of servers has at
+   * least this many. Else 0.
    */
   int64_t readers;
   /**
-   * After REDLOCK_OK: which servers could not answer, and why; empty if all that were needed could. After a
-   * failure: what was wrong. It ends with a NUL; longer words are cut.
+   * After REDLOCK_OK: which servers could not answer, and why; empty if all servers that were needed could
+   * answer. After a failure: what was wrong. Ends with a NUL; a longer text is cut.
    */
   char words[1024];
   /**
-   * To be set before the call. 0: the resource is a lock. More than 0: a semaphore of so many permits, at most 256.
-   * Then `locked` is 1 if all are taken, and `remaining_ms` is for how long the first of those that are taken still
-   * is.
+   * Set this before the call. 0: the resource is a lock. More than 0: the resource is a semaphore with
+   * this many permits, at most 256. `locked` is then 1 if all permits are taken. `remaining_ms` is then
+   * the time until the first of the taken permits expires.
    */
   int32_t permits;
   /**
-   * How many of them are taken.
+   * The number of permits that are taken.
    */
   int32_t permits_taken;
 } RedLockInfo;
 
 /**
- * How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
- * default, as 0 is the default of every field.
+ * How to take a lock. Initialize this with REDLOCK_ACQUIRE_OPTIONS_INIT, so that fields of later versions
+ * have their defaults. 0 is the default of every field.
  */
 typedef struct {
   /**
@@ -310,35 +321,36 @@ typedef struct {
    */
   size_t size;
   /**
-   * What to lock: 1 to 65536 bytes. It is the name of the key on the servers, as given. NULL if there are
-   * several.
+   * The resource to lock: 1 to 65536 bytes. It is used unchanged as the name of the key on the servers.
+   * NULL if there are several resources.
    */
   const char *resource;
   /**
-   * How many bytes that is, so that a NUL may be one of them; 0: up to the NUL.
+   * The size of the resource in bytes, so that it may contain NULs. 0: the resource ends at its NUL.
    */
   size_t resource_size;
   /**
-   * Several resources, to be locked at once: all of them, or none. So many strings, each the name of a key on
-   * the servers and different from the others, in any order; 65536 bytes in all. NULL if there is one.
+   * Several resources to lock at once: all of them, or none. The array holds resource_count strings in any
+   * order. Each is the name of a key on the servers and different from the others. 65536 bytes in total.
+   * NULL if there is one resource.
    */
   const char *const *resources;
   /**
-   * How many they are: 1 to 128; 0 if there is one resource.
+   * The number of strings in `resources`: 1 to 128. 0 if there is one resource.
    */
   size_t resource_count;
   /**
-   * How long the lock lasts unless it is extended or released, as for RedLock_Lock.
+   * How long the lock lasts, in milliseconds, unless it is extended or released, as for RedLock_Lock.
    */
   int64_t ttl_ms;
   /**
-   * 0: one attempt. More than 0: try until so long has passed. Less than 0: until the lock is had. The
-   * pauses are those of RedLock_TryLock.
+   * 0: one attempt. More than 0: try until this many milliseconds have passed. Less than 0: try until the
+   * lock is taken. The pauses are those of RedLock_TryLock.
    */
   int64_t wait_ms;
   /**
-   * More than 0: so many tries, with the pauses of RedLock_Lock; wait_ms is not looked at. 0: as wait_ms
-   * says.
+   * More than 0: the number of tries, with the pauses of RedLock_Lock; wait_ms is ignored. 0: wait_ms
+   * applies.
    */
   int32_t tries;
   /**
@@ -346,19 +358,20 @@ typedef struct {
    */
   int32_t mode;
   /**
-   * 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
-   * resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
-   * same as a lock, and who locks the resource uses one permit.
+   * 0: a lock. More than 0: one permit of a semaphore with this number of permits, at most 256. That many
+   * callers can then hold the resource at the same time if all give the same number. If the numbers
+   * differ, the greatest applies. 1 is the same as a lock. A caller that locks the resource uses one
+   * permit.
    */
   int32_t permits;
   /**
-   * Not 0: the lock is kept until it is unlocked, as by RedLock_KeepAlive.
+   * Not 0: the lock is kept alive until it is unlocked, as by RedLock_KeepAlive.
    */
   int32_t keep_alive;
 } RedLockAcquireOptions;
 
 /**
- * What RedLock_NextEvent tells. Begin with REDLOCK_EVENT_INIT.
+ * An event that RedLock_NextEvent returns. Initialize it with REDLOCK_EVENT_INIT.
  */
 typedef struct {
   /**
@@ -366,40 +379,40 @@ typedef struct {
    */
   size_t size;
   /**
-   * REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Treat one that you do not know as none.
+   * REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Ignore an event of an unknown kind.
    */
   int32_t kind;
   /**
-   * What the submitted call has come to. For REDLOCK_EVENT_LOST why the lock cannot be kept: REDLOCK_LOST,
-   * or REDLOCK_UNREACHABLE.
+   * The result of the submitted call. For REDLOCK_EVENT_LOST, the reason why the lock cannot be kept
+   * alive: REDLOCK_LOST or REDLOCK_UNREACHABLE.
    */
   RedLockStatus status;
   /**
-   * The lease of that call, or of that lock. The call is over: it is the program's again. If it was freed
-   * meanwhile, this only names it.
+   * The lease of that call, or of that lock. The submitted call has ended, so the program may use its
+   * lease again. If the lease was freed meanwhile, this pointer only identifies it.
    */
   RedLockLease *lease;
   /**
-   * What was submitted along with the call.
+   * The user_data that was passed with the call.
    */
   void *user_data;
   /**
-   * For REDLOCK_EVENT_LOST: how long the lock is valid still, in milliseconds. At least a tenth of the TTL,
-   * unless nothing drove this library in time, or somebody has taken the lock away.
+   * For REDLOCK_EVENT_LOST: the remaining validity of the lock, in milliseconds. At least a tenth of the
+   * TTL, unless no thread drove this library in time, or another client has taken the lock away.
    */
   int64_t remaining_ms;
 } RedLockEvent;
 
 /**
- * Is told an event. See RedLock_SetEventCallback.
+ * A function that receives an event. See RedLock_SetEventCallback.
  *
  * @param event     the event, valid during the call.
- * @param user_data what was given to RedLock_SetEventCallback.
+ * @param user_data the value that was passed to RedLock_SetEventCallback.
  */
 typedef void (*RedLockEventCallback)(const RedLockEvent *event, void *user_data);
 
 /**
- * What RedLock_Servers tells of one server. All words end with a NUL; longer ones are cut.
+ * The state of one server, from RedLock_Servers. All strings end with a NUL; longer strings are cut.
  */
 typedef struct {
   /**
@@ -407,37 +420,41 @@ typedef struct {
    */
   size_t size;
   /**
-   * 1 if there is a connection that can be used, else 0.
+   * 1 if there is a usable connection, else 0.
    */
   int32_t connected;
   /**
-   * 1 if what it grants counts, else 0.
+   * 1 if the grants of the server count, else 0.
    */
   int32_t votes;
   /**
-   * How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
+   * The time that the last answer took, from sending to reading, in microseconds; -1 if there was no
+   * answer yet.
    */
   int64_t round_trip_us;
   /**
-   * How far its clock is ahead of this machine's, in microseconds; below 0 if it is behind. It is exact to half a
-   * round trip and a millisecond. It was measured when the connection began and whenever a lock was asked
-   * for, and is told for what this machine's clock shows now. INT64_MIN if it is not known: there was no
-   * connection yet, the guard is off (RedLock_SetRestartGuard), or the user may not ask (TIME).
+   * How far the clock of the server is ahead of the clock of this machine, in microseconds; below 0 if it
+   * is behind. The value is exact to half a round trip and a millisecond. It was measured when the
+   * connection began and whenever a lock was requested, and is given for the time that the clock of this
+   * machine shows now. INT64_MIN if it is not known: there was no connection yet, the guard is off
+   * (RedLock_SetRestartGuard), or the user may not ask (TIME).
    */
   int64_t clock_offset_us;
   /**
-   * Where it is: host:port, or the path of its socket. Of a master that Sentinels watch its name with its
-   * address: "mymaster (10.0.0.7:6379)", or that of the first Sentinel before it is known:
-   * "mymaster (Sentinel 10.0.0.5:26379)". Never a user or a password.
+   * The address: host:port, or the path of the socket. For a master that Sentinels watch: its name with
+   * its address, "mymaster (10.0.0.7:6379)". Before the address is known: its name with the address of the
+   * first Sentinel, "mymaster (Sentinel 10.0.0.5:26379)". Never a user or a password.
    */
   char name[256];
   /**
-   * Why it is not connected, or does not vote. Empty if there is nothing to say.
+   * Why the server is not connected, does not vote, or is not guarded. Empty if there is nothing to
+   * report.
    */
   char words[512];
   /**
-   * What program it is: "7.0.15" for a Redis, "valkey 9.1.0". This and what follows is what it said when it
-   * was last asked; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
+   * The program and its version: "7.0.15" for a Redis, "valkey 9.1.0". This field and the following ones
+   * are what the server said when it was last asked. They are empty if the server has not said it, or if
+   * the user may not ask (INFO, CONFIG GET).
    */
   char version[32];
   /**
@@ -445,22 +462,22 @@ typedef struct {
    */
   char role[16];
   /**
-   * 40 hexadecimal digits that are others after each start of the server.
+   * 40 hexadecimal digits that change with each start of the server.
    */
   char run_id[48];
   /**
-   * What of its data outlives its process: "log, synced always", "log, synced every second", "log, never
-   * synced", "log", "no log". A log is an append-only file.
+   * Which data of the server outlives its process: "log, synced always", "log, synced every second", "log,
+   * never synced", "log", "no log". A log is an append-only file.
    */
   char keeps[32];
   /**
-   * Which keys it gives up when its memory is full: its maxmemory-policy.
+   * Which keys the server evicts when its memory is full: its maxmemory-policy.
    */
   char eviction[32];
 } RedLockServerInfo;
 
 /**
- * How many calls of a kind have come to what.
+ * The number of calls of one kind, by outcome.
  */
 typedef struct {
   /**
@@ -492,33 +509,33 @@ typedef struct {
    */
   uint64_t cancelled;
   /**
-   * Any other.
+   * Any other status.
    */
   uint64_t failed;
 } RedLockOutcomes;
 
 /**
- * How many took how long.
+ * A histogram of durations.
  */
 typedef struct {
   /**
-   * How many there were.
+   * The number of durations.
    */
   uint64_t count;
   /**
-   * How long they took together, in microseconds.
+   * The sum of all durations, in microseconds.
    */
   int64_t sum_us;
   /**
-   * How many took at most RedLockStats.bounds_us of that place, and more than that of the place before. The
-   * last bucket has no bound.
+   * The number of durations in each bucket: at most the bound at the same index in RedLockStats.bounds_us,
+   * and more than the bound before it. The last bucket has no bound.
    */
   uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS];
 } RedLockHistogram;
 
 /**
- * What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
- * grow; waiting and kept are what there is now.
+ * The counters of a manager, from RedLock_GetStats. Begin with REDLOCK_STATS_INIT. All counts are of this
+ * manager in this process, and only grow. The fields waiting and kept are current numbers.
  */
 typedef struct {
   /**
@@ -527,11 +544,12 @@ typedef struct {
   size_t size;
   /**
    * Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
-   * RedLock_ContinueLock where it had to take one. All slices of RedLock_TryLockSlice together are one call.
+   * RedLock_ContinueLock if it had to take the lock. All slices of one wait (RedLock_TryLockSlice,
+   * RedLock_AcquireSlice) are one call.
    */
   RedLockOutcomes acquire;
   /**
-   * RedLock_Extend, and RedLock_ContinueLock where it extended a lock.
+   * RedLock_Extend, and RedLock_ContinueLock if it extended the lock.
    */
   RedLockOutcomes extend;
   /**
@@ -539,7 +557,8 @@ typedef struct {
    */
   RedLockOutcomes confirm;
   /**
-   * RedLock_Unlock, but not of an inner level (RedLock_Retain); also of locks whose lease was freed before they were told.
+   * RedLock_Unlock, except for an inner level (RedLock_Retain). Also releases of locks whose lease was
+   * freed before the program was told of the lock.
    */
   RedLockOutcomes release;
   /**
@@ -555,24 +574,25 @@ typedef struct {
    */
   uint64_t detached;
   /**
-   * How often the servers were asked for a lock, all at once.
+   * How often the servers were asked for a lock. Asking all of them at once counts as one.
    */
   uint64_t attempts;
   /**
-   * Calls that had to wait for a lock, for a moment at least.
+   * Calls that had to wait for a lock, even if only for a moment.
    */
   uint64_t waits;
   /**
-   * Extensions of locks that are kept, and those that failed and were tried again as long as there was time.
+   * Extensions of locks that are kept alive. renewed: those that succeeded. not_renewed: those that
+   * failed, and were tried again as long as there was time.
    */
   uint64_t renewed;
   uint64_t not_renewed;
   /**
-   * Locks that could not be kept: REDLOCK_EVENT_LOST.
+   * Locks that could not be kept alive: REDLOCK_EVENT_LOST.
    */
   uint64_t kept_lost;
   /**
-   * Requests that were sent, to all servers together.
+   * Requests that were sent, for all servers together.
    */
   uint64_t requests;
   /**
@@ -582,27 +602,28 @@ typedef struct {
   uint64_t connections_lost;
   uint64_t connections_failed;
   /**
-   * How many calls wait for a lock now.
+   * The number of calls that are waiting for a lock now.
    */
   uint64_t waiting;
   /**
-   * How many locks are kept now.
+   * The number of locks that are kept alive now.
    */
   uint64_t kept;
   /**
-   * How long it took to take a lock, of those that were taken: with pauses and waiting.
+   * How long it took to take a lock, for locks that were taken. Includes pauses and waiting.
    */
   RedLockHistogram acquire_time;
   /**
-   * How long those waited that had to, from the beginning of the first wait to the end of the call.
+   * The waiting time of calls that had to wait, from the beginning of the first wait to the end of the
+   * call.
    */
   RedLockHistogram wait_time;
   /**
-   * How long locks were held that were released, from when they were asked for.
+   * How long released locks were held, from the time when they were requested.
    */
   RedLockHistogram hold_time;
   /**
-   * From the sending of a request to the reading of its answer, of all servers together.
+   * The time from sending a request to reading its answer, for all servers together.
    */
   RedLockHistogram round_trip;
   /**
@@ -612,17 +633,17 @@ typedef struct {
 } RedLockStats;
 
 /**
- * Gives the password to a server. See RedLock_SetPasswordCallback.
+ * Provides the password for a server. See RedLock_SetPasswordCallback.
  *
- * @param server    the server as messages name it, such as "10.0.0.7:6379", or, for a master that Sentinels
- *                  watch, its name and the first of them: "mymaster (Sentinel 10.0.0.5:26379)". Valid
+ * @param server    the server as messages name it, such as "10.0.0.7:6379". For a master that Sentinels
+ *                  watch: its name and the first Sentinel, "mymaster (Sentinel 10.0.0.5:26379)". Valid
  *                  during the call.
- * @param password  room for the password, to be written as a string that ends with a NUL. It is
- *                  all zero before, and again after the call.
- * @param size      the room in bytes, with that NUL: 16384.
- * @param user_data what was given to RedLock_SetPasswordCallback.
- * @return true if the password is written; false if there is none now: then the server counts as
- *         not connected, and the callback is asked again a second later at the earliest.
+ * @param password  the buffer for the password, to be written as a string that ends with a NUL. The library
+ *                  fills the buffer with zeros before the call and again after it.
+ * @param size      the size of the buffer in bytes, including the NUL: 16384.
+ * @param user_data the user_data that was given to RedLock_SetPasswordCallback.
+ * @return true if the password was written. false if there is no password now: the server then counts as not
+ *         connected, and the library calls the callback again after one second at the earliest.
  */
 typedef bool (*RedLockPasswordCallback)(const char *server,
                                         char *password,
@@ -636,156 +657,166 @@ extern "C" {
 /**
  * The version of the library that runs, such as "0.2.0".
  *
- * @return a string that lives for ever. Any thread may call this.
+ * @return a string that stays valid forever. Any thread may call this.
  */
 const char *RedLock_Version(void);
 
 /**
- * The name of a status, such as "REDLOCK_TAKEN".
+ * Returns the name of a status, such as "REDLOCK_TAKEN".
  *
  * @param status any integer.
- * @return a string that lives for ever, "REDLOCK_UNKNOWN_STATUS" for a value that is none.
- *         Any thread may call this.
+ * @return a string that is never freed; "REDLOCK_UNKNOWN_STATUS" for a value that is no status. Any thread
+ *         may call this.
  */
 const char *RedLockStatus_Name(int32_t status);
 
 /**
- * Whether the same call may succeed a little later without anything being changed.
+ * Tells whether the same call may succeed a little later without any change.
  *
  * @param status any integer.
- * @return true for REDLOCK_TAKEN, REDLOCK_UNREACHABLE and REDLOCK_TOO_SLOW. Any thread may call
- *         this.
+ * @return true for REDLOCK_TAKEN, REDLOCK_UNREACHABLE and REDLOCK_TOO_SLOW. Any thread may call this.
  */
 bool RedLockStatus_IsRetriable(int32_t status);
 
 /**
- * Makes a lock manager without servers and with the default settings.
+ * Creates a lock manager without servers and with the default settings.
  *
- * @return the manager, owned by the caller: free it with RedLock_Free. NULL if it could not
- *         be made. No I/O. Any thread may call this.
+ * @return the manager. The caller owns it and must free it with RedLock_Free. NULL if the manager could not
+ *         be created. No I/O. Any thread may call this.
  */
 RedLock *RedLock_New(void);
 
 /**
- * Frees a manager. Waits for nothing: locks that are held stay held until they expire, and their leases stay
- * valid handles. Submitted calls are cancelled, and locks are kept no more; of events only those are told that a
- * callback is told (RedLock_SetEventCallback). Calls of other threads that have begun are finished by those
- * threads, and may use callbacks with their user_data until then; RedLock_NextEvent returns. The connections
- * are closed, as at the end of the process: a server that had fallen behind the others may not carry
- * out the last releases, and keeps those keys until their TTL is over.
+ * Frees a manager. This function does not wait. Held locks stay held until they expire, and their leases
+ * stay valid handles. Submitted calls are cancelled, and locks are no longer kept alive. From then on, only
+ * an event callback receives events (RedLock_SetEventCallback).
  *
- * @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
+ * Other threads finish the calls that they have begun, and may use callbacks with their user_data until
+ * then. RedLock_NextEvent returns. The connections are closed, as at the end of the process. A server that
+ * had fallen behind the others may therefore not carry out the last releases. It then keeps those keys until
+ * their TTL expires.
+ *
+ * @param rl a manager, or NULL, which does nothing. The manager must not be used after this call, nor freed
+ *           twice.
  */
 void RedLock_Free(RedLock *rl);
 
 /**
- * Adds a server. All clients that are to exclude each other must name the same servers, each an
- * independent primary; the quorum is more than half of the servers added, also of those that are
- * down. No I/O: that a server cannot be reached shows at the first lock.
+ * Adds a server. All clients that must exclude each other must add the same servers. Each server must be an
+ * independent primary. The quorum is more than half of the servers added, including servers that are down.
+ * No I/O: an unreachable server shows at the first lock.
  *
  * @param rl          the manager.
- * @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or, with port 0,
- *                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
- *                    unix:///path or redis+unix:///path, these two with ?db=, &user= and &pass=
- *                    as needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
- *                    its like are the same. redis-sentinel://[user][:password@]hosts/master[/database], with
- *                    host[:port][,host[:port]...] for hosts, is the master of this name, wherever these
- *                    Sentinels say it is, one voter; with
- *                    rediss-sentinel:// they and the master are reached over TLS. The user and the
- *                    password are the master's; those of the Sentinels are ?sentinel_username= and
- *                    &sentinel_password=. After a failover the new master has no vote until every lock that
- *                    it may not have heard of has ended. IPv6 addresses in a URL stand in brackets, and users and
- *                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
- *                    looked up by the system's resolver, which may block; an address never does.
- * @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server (or a
- *         master of the same name that one of the same Sentinels watches) was
- *         added before, 64 servers are there already, or the first call was made that asks or
- *         connects to servers: from then on the list is closed. Also for rediss:// if this build has
- *         no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+ * @param host_or_url a host name or an IPv4 or IPv6 address, with its port in the port parameter. With
+ *                    port 0: host:port ([address]:port for IPv6), or a whole URL. A URL is
+ *                    redis://[user][:password@]host[:port][/database], unix:///path or redis+unix:///path.
+ *                    The last two accept ?db=, &user= and &pass=. With rediss:// in place of redis://, TLS
+ *                    is used. valkey:// and its variants mean the same. A URL can also be
+ *                    redis-sentinel://[user][:password@]hosts/master[/database], where hosts is
+ *                    host[:port][,host[:port]...]. It names the master that these Sentinels report under
+ *                    this name, and counts as one voter. With rediss-sentinel://, the Sentinels and the
+ *                    master are reached over TLS. The user and the password are those of the master. Those
+ *                    of the Sentinels are ?sentinel_username= and &sentinel_password=. After a failover, the
+ *                    new master has no vote until every lock that may be unknown to it has ended. In a URL,
+ *                    IPv6 addresses must be in brackets, and users and passwords must be percent-encoded.
+ *                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which
+ *                    may block. An address never blocks.
+ * @param port        1 to 65535. 0 if host_or_url names the port, as host:port and URLs do.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: an argument is malformed; the same server was added before,
+ *         or a master of the same name that one of the same Sentinels watches; there are already 64 servers;
+ *         or the list is closed. The first call that asks servers or connects to them closes the list. Also
+ *         for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names the fault.
  */
 RedLockStatus RedLock_AddServerUrl(RedLock *rl,
                                    const char *host_or_url,
                                    int port);
 
 /**
- * Connects to the servers now rather than at the first lock. Optional. Returns when a quorum is
- * up, leaving the others a moment to follow.
+ * Connects to the servers now instead of at the first lock. Optional. Returns when a quorum is connected,
+ * after a moment for the other servers to follow.
  *
  * @param rl         the manager.
- * @param timeout_ms how long to wait at most; 0: as long as connecting may take
+ * @param timeout_ms how long to wait at most, in milliseconds. 0: as long as connecting may take
  *                   (RedLock_SetTimeouts).
- * @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
- *         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
- *         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a callback
- *         forked, and this is the child), REDLOCK_INTERNAL.
+ * @return REDLOCK_OK if a quorum is connected. RedLock_ErrorMessage(rl) then names the servers that are not
+ *         connected, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
+ *         gives the reason for each server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a
+ *         callback forked, and this process is the child), REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Connect(RedLock *rl,
                               int64_t timeout_ms);
 
 /**
- * Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long callers pause between two
- * tries. The pause of those two is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
- * class; there is none after the last try. RedLock_TryLock begins with shorter ones, and pauses
- * for less than 3 * delay_ms / 2 at most.
+ * Sets the number of tries, and the pause between two tries. RedLock_Lock and RedLock_ContinueLock make this
+ * number of tries. Their pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock class.
+ * There is no pause after the last try. RedLock_TryLock begins with shorter pauses, and its pauses are
+ * shorter than 3 * delay_ms / 2. A caller that waits to be woken (RedLock_SetWaking), or cannot reach the
+ * servers, may pause for longer.
  *
  * @param rl       the manager.
- * @param count    tries in all, at least 1. Default 3.
+ * @param count    total number of tries, at least 1. Default 3.
  * @param delay_ms mean pause in milliseconds, at least 0. Default 200.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
-RedLockStatus RedLock_SetRetry(RedLock *rl, int count, int delay_ms);
+RedLockStatus RedLock_SetRetry(RedLock *rl,
+                               int count,
+                               int delay_ms);
 
 /**
- * Sets how long a server is waited for.
+ * Sets how long calls wait for a server.
  *
  * @param rl         the manager.
- * @param connect_ms for connecting, with the log-in. 1 to 86400000 (a day). Default 1500.
- * @param reply_ms   for a reply on a connection that is up. 0 to 86400000. 0, the default, means
- *                   a twentieth of the TTL, at least 25 and at most 500: the advice of the
- *                   Redlock page, 5 to 50 ms for a TTL of 10 s, rounded up for slow networks.
- *                   A server that owes a reply for four times as long, and a second at least, gets
- *                   a second connection; the first one is closed when no key that was asked for
- *                   over it can be left.
+ * @param connect_ms timeout for connecting, including the login, in milliseconds. 1 to 86400000 (a day).
+ *                   Default 1500.
+ * @param reply_ms   timeout for a reply on an established connection, in milliseconds. 0 to 86400000. 0, the
+ *                   default, means a twentieth of the TTL, at least 25 and at most 500. This is the advice
+ *                   of the Redlock page (5 to 50 ms for a TTL of 10 s), rounded up for slow networks. If a
+ *                   server owes a reply for four times as long, and for at least a second, a second
+ *                   connection to it is opened. The first connection is closed when no key that was
+ *                   requested over it can be left.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
-RedLockStatus RedLock_SetTimeouts(RedLock *rl, int64_t connect_ms, int64_t reply_ms);
+RedLockStatus RedLock_SetTimeouts(RedLock *rl,
+                                  int64_t connect_ms,
+                                  int64_t reply_ms);
 
 /**
- * Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid
- * for ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time the call took; the 2 ms are for the
- * precision of expiry in Redis.
+ * Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid for
+ * ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time that the call took. The 2 ms cover the precision of
+ * expiry in Redis.
  *
  * @param rl     the manager.
  * @param factor at least 0, less than 1. Default 0.01, as in the Redlock page.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
-RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl, double factor);
+RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl,
+                                          double factor);
 
 /**
- * Sets a function to be told of servers that are lost, refuse or come back. Without one,
- * nothing is said anywhere.
+ * Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,
+ * the library reports nothing anywhere.
  *
- * It is called at the end of calls that ask servers, on the thread that made the call, and the call
- * holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
- * for calls of other threads; free the manager; or fork (then the call ends in the child with
- * REDLOCK_FORKED).
- * It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
- * that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
+ * The logger is called at the end of calls that ask servers, on the thread that made the call, or on the
+ * thread of RedLock_SetBackgroundThread. At that point the call holds nothing any more, not even its lease.
+ * The logger may therefore call this library with any lease, wait for calls of other threads, free the
+ * manager, or fork. If it forks, the call ends in the child with REDLOCK_FORKED. The logger must not unwind
+ * (longjmp, throw) through the library. The time that the logger takes counts against the lock's validity.
+ * If the lock has expired when the logger returns, the call returns REDLOCK_TOO_SLOW, or REDLOCK_LOST if the
+ * lock was held before the call.
  *
- * For one manager it is never called by two threads at once, nor from within itself, so lines come in
- * their order: the thread that tells goes on with lines of other threads, and with those of its own
- * calls. What comes up
- * in a call that takes long, as RedLock_TryLock may, is told when that call ends, or another one on
- * this manager. Up to 256 lines of 64 KiB in all wait for it; then the oldest are left out, and a line
- * tells how many.
+ * For one manager, the logger is never called by two threads at once, nor from within itself. Lines
+ * therefore come in their order: the thread that calls the logger also reports the lines of other threads,
+ * and the lines of calls that the logger makes. Lines that arise during a long call, such as
+ * RedLock_TryLock, are reported when that call ends, or when another call on this manager ends. Up to
+ * 256 lines, 64 KiB in total, wait to be reported. Beyond that, the oldest lines are left out, and one line
+ * reports how many.
  *
  * @param rl        the manager.
- * @param callback  the function, or NULL for silence.
- * @param user_data handed to the function as it is; may be NULL. Another thread may be using it when
- *                  this function, or RedLock_Free, returns: it must stay valid until all calls on the
- *                  manager that had begun by then are over. Who cannot tell when that is uses
- *                  RedLock_SetLoggerWithDestroy.
+ * @param callback  the function, or NULL for no logger.
+ * @param user_data passed to the function unchanged; may be NULL. When this function or RedLock_Free
+ *                  returns, another thread may still be using user_data. It must stay valid until all calls
+ *                  on the manager that had begun by then have ended. If the program cannot tell when that
+ *                  is, it must use RedLock_SetLoggerWithDestroy.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetLogger(RedLock *rl,
@@ -793,20 +824,20 @@ RedLockStatus RedLock_SetLogger(RedLock *rl,
                                 void *user_data);
 
 /**
- * RedLock_SetLogger with a function that is told when nobody uses user_data any more.
+ * RedLock_SetLogger with a function that is called when user_data is no longer used.
  *
  * @param rl        the manager.
  * @param callback  as for RedLock_SetLogger.
- * @param user_data as for RedLock_SetLogger. It belongs to the manager from now on, also if this
- *                  function fails.
- * @param destroy   is called exactly once, with user_data: when another logger was set, or the manager
- *                  was freed, and the last call that might use it is over. At once, before this
- *                  function returns, if callback is NULL or anything but REDLOCK_OK is returned. It is
- *                  called by the thread that was the last to need user_data: in this function, in
- *                  RedLock_Free, or at the end of a call on the manager, with nothing held: it may call
- *                  this library, but the manager may have been freed. It must not unwind through the
- *                  library. It is not called in a forked child for what was set by the parent: what the
- *                  child has is a copy, and ends with it. NULL, if nobody needs to be told.
+ * @param user_data as for RedLock_SetLogger. The manager owns it from now on, even if this function fails.
+ * @param destroy   called exactly once, with user_data, after another logger was set or the manager was
+ *                  freed, and the last call that might use user_data has ended. If callback is NULL or this
+ *                  function does not return REDLOCK_OK, destroy is called before this function returns. The
+ *                  last thread that needed user_data calls destroy: in this function, in RedLock_Free, or at
+ *                  the end of a call on the manager. The library holds nothing at that point: destroy may
+ *                  call this library, but the manager may have been freed. destroy must not unwind through
+ *                  the library. In a forked child, destroy is not called for user_data that the parent has
+ *                  set, because the child has only a copy, which ends with the child. NULL if no such call
+ *                  is needed.
  * @return as for RedLock_SetLogger.
  */
 RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
@@ -815,29 +846,30 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
                                            RedLockDestroy destroy);
 
 /**
- * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
- * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, or one whose lease was NULL. RedLock_NextEvent,
- * RedLock_Descriptor and RedLock_Cancel change it only if they fail: a thread that takes events leaves the
- * words of other threads' calls alone.
+ * Returns the message of the last call on this manager that has no lease. Such calls are
+ * RedLock_AddServerUrl, RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, and any call
+ * whose lease was NULL. RedLock_NextEvent, RedLock_Descriptor and RedLock_Cancel change the message only if
+ * they fail. A thread that takes events therefore leaves the messages of other threads' calls unchanged.
  *
  * @param rl the manager, or NULL.
- * @return words for a person, at most 4095 bytes; empty if there is nothing to say. Whole words of one
- *         call, of whichever thread, and they never change: after the next call, ask again. They belong
- *         to the manager and live as long as it does. So that they can, a manager has bounds: once it
- *         has handed out a megabyte of different words, times are left out of new ones ("no answer in
- *         some ms"); after two, words that were never handed out before are replaced by a sentence that
- *         says so.
+ * @return a human-readable text of at most 4095 bytes; empty if there is nothing to report. It is the
+ *         complete message of one call, of any thread. The string never changes: after the next call, call
+ *         this function again. The string belongs to the manager and lives as long as the manager. The
+ *         manager therefore limits its messages. After it has handed out a megabyte of different messages,
+ *         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+ *         says so replaces messages that were never handed out before.
  */
 const char *RedLock_ErrorMessage(const RedLock *rl);
 
 /**
- * Copies what RedLock_ErrorMessage returns, and keeps nothing of it: for programs with many managers, or many
- * different words.
+ * Copies the message of RedLock_ErrorMessage, and keeps nothing of it. For programs with many managers, or
+ * many different messages.
  *
  * @param rl      the manager, or NULL.
- * @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
- * @param size    bytes of room, with the NUL; 4096 are enough for all.
- * @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+ * @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+ * @param size    the size of the buffer in bytes, including the NUL; 4096 is enough for every message.
+ * @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
+ *         truncated.
  */
 size_t RedLock_CopyErrorMessage(const RedLock *rl,
                                 char *message,
@@ -846,25 +878,25 @@ size_t RedLock_CopyErrorMessage(const RedLock *rl,
 /**
  * Takes a lock, trying as often as RedLock_SetRetry says.
  *
- * Callers that want one resource through one manager wait in a queue: the head of it asks the
- * servers, and RedLock_Unlock hands the lock over to the head within a round trip, even
- * in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
- * released openly instead, and the queue stands back for up to 8 ms, so that others get it, too.
- * While this manager has the lock, the head of the queue asks once a second: if the servers have lost it,
- * it is to be had.
+ * Callers that want the same resource through the same manager wait in a queue. The head of the queue asks
+ * the servers. RedLock_Unlock hands the lock over to the head within a round trip, even in the middle of the
+ * head's pause. Every 200 ms (every 40 ms while other processes want the lock), the lock is released openly
+ * instead. The queue then stands back for up to 8 ms, so that other processes get the lock, too. While this
+ * manager holds the lock, the head of the queue asks the servers once a second: if they have lost the lock,
+ * the head can take it.
  *
  * @param rl       the manager.
- * @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
- *                 servers, as given.
- * @param ttl_ms   how long the lock lasts unless it is extended or released: at least 4 with the
- *                 default drift (some validity must be left of it), at most 315360000000 (ten
+ * @param resource the resource to lock: 1 to 65536 bytes, any but NUL. It is used unchanged as the name of
+ *                 the key on the servers.
+ * @param ttl_ms   how long the lock lasts, in milliseconds, unless it is extended or released. At least 4
+ *                 with the default drift, because some validity must be left. At most 315360000000 (ten
  *                 years).
- * @param lease    receives the lock. Must not hold one. On failure it holds none, and
- *                 RedLockLease_ErrorMessage tells what each server said.
+ * @param lease    receives the lock. Must not hold a lock. On failure it holds none, and
+ *                 RedLockLease_ErrorMessage reports what each server said.
  * @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW, REDLOCK_CANCELLED,
- *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
- *         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
- *         granted is released at once, or queued behind the request where one does not answer.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL. After every status
+ *         but REDLOCK_OK, nothing of this call stays locked. Anything that servers may have granted is
+ *         released at once. If a server does not answer, the release is queued behind the request.
  */
 RedLockStatus RedLock_Lock(RedLock *rl,
                            const char *resource,
@@ -872,16 +904,17 @@ RedLockStatus RedLock_Lock(RedLock *rl,
                            RedLockLease *lease);
 
 /**
- * Takes a lock, trying for a time rather than a number of times. Callers wait in a queue as for
- * RedLock_Lock. The pause between two tries is random, from nothing up to a bound: four round
- * trips at first, doubled by each refusal up to what RedLock_SetRetry allows, no more than 16 ms
- * while the lock changes hands, and never past the moment when the lock can have expired.
+ * Takes a lock, trying for a time instead of a number of times. Callers wait in a queue as for RedLock_Lock.
+ * The pause between two tries is random, between zero and a bound. The bound is four round trips at first.
+ * Each refusal doubles the bound, up to the limit of RedLock_SetRetry. While the lock changes hands, the
+ * bound is at most 16 ms. A pause never extends past the moment when the lock can have expired.
  *
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
  * @param ttl_ms   as for RedLock_Lock.
- * @param wait_ms  0: one attempt. More than 0: try until so long has passed. Less than 0: until
- *                 the lock is had. One attempt is made, and not cut short, in any case.
+ * @param wait_ms  0: one attempt. More than 0: try until this many milliseconds have passed. Less than 0:
+ *                 try until the lock is taken. In any case one attempt is made, and that attempt is not cut
+ *                 short.
  * @param lease    as for RedLock_Lock.
  * @return as for RedLock_Lock.
  */
@@ -892,24 +925,25 @@ RedLockStatus RedLock_TryLock(RedLock *rl,
                               RedLockLease *lease);
 
 /**
- * RedLock_TryLock for callers that must look up from a wait now and then: one call of this function
- * is a slice of the wait, and the next one with the same lease and resource goes on with it. It
- * asks no sooner than the wait would have done in one piece, and the pauses go on growing; so a
- * wait in slices sends what one in a piece sends. In between the caller has no place in the line.
- * Any other locking call on the lease, or another resource, ends the wait.
+ * RedLock_TryLock for callers that must regain control during a wait. One call of this function is a slice
+ * of the wait, and the next call with the same lease and resource continues the wait. A slice asks no sooner
+ * than an undivided wait would ask, and the pauses continue to grow. A wait in slices therefore sends what
+ * an undivided wait sends. Between two slices the caller has no place in the queue. Any other locking call
+ * on the lease, or another resource, ends the wait.
  *
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
  * @param ttl_ms   as for RedLock_Lock.
- * @param wait_ms  how much of the wait is left, this slice included. 0: one attempt, at once. More
- *                 than 0: as long as that. Less than 0: for ever.
- * @param slice_ms how long this call may wait, at least 0. Where that is less than wait_ms, there is
- *                 no last attempt at its end; an attempt that is under way then is not cut short.
- *                 Otherwise this is the last slice, and ends as RedLock_TryLock does.
- * @param lease    as for RedLock_Lock. It keeps what the next slice has to know. To give the wait up
- *                 between two slices, free it, or use it for something else.
- * @return as for RedLock_Lock. At the end of a slice it is what the last attempt of the wait has come
- *         to, as a rule REDLOCK_TAKEN: whether the wait is over, the caller knows.
+ * @param wait_ms  how much of the wait is left, including this slice. 0: one attempt, at once. More than 0:
+ *                 this many milliseconds. Less than 0: no limit.
+ * @param slice_ms how long this call may wait, in milliseconds, at least 0. If the slice is shorter than the
+ *                 rest of the wait (wait_ms), there is no last attempt at its end, and an attempt that is
+ *                 under way then is not cut short. Otherwise this is the last slice, and ends as
+ *                 RedLock_TryLock does.
+ * @param lease    as for RedLock_Lock. It stores what the next slice needs. To give up the wait between two
+ *                 slices, free the lease or use it for something else.
+ * @return as for RedLock_Lock. At the end of a slice, this is the result of the last attempt of the wait,
+ *         usually REDLOCK_TAKEN. The status does not tell whether the wait is over: the caller knows that.
  */
 RedLockStatus RedLock_TryLockSlice(RedLock *rl,
                                    const char *resource,
@@ -919,20 +953,21 @@ RedLockStatus RedLock_TryLockSlice(RedLock *rl,
                                    RedLockLease *lease);
 
 /**
- * Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function
- * with the same manager and resource, still holds it, this is RedLock_Extend and the lease passed
- * becomes one more handle of that lock; otherwise it is RedLock_Lock. Both try as RedLock_SetRetry
- * says.
+ * Takes a lock or renews it. If the lease passed still holds the lock, this function works as
+ * RedLock_Extend. The same applies if an earlier lease that was passed to this function with the same
+ * manager and resource still holds the lock. The lease passed then becomes one more handle of that lock.
+ * Otherwise this function works as RedLock_Lock. In both cases it tries as often as RedLock_SetRetry says.
  *
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
  * @param ttl_ms   as for RedLock_Lock, counted from now.
- * @param lease    empty, or the holder of this very resource. A lease that holds another
- *                 resource is REDLOCK_INVALID_ARGUMENT.
- * @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
- *         REDLOCK_LOST tells once that a lock had slipped away before its time; the next call takes
- *         it anew. One that had come to its end by itself is taken anew at once, with REDLOCK_OK and
- *         another token, whoever may have had it in between. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+ * @param lease    empty, or a lease that holds this resource. A lease that holds another resource is
+ *                 REDLOCK_INVALID_ARGUMENT.
+ * @return as for RedLock_Lock if the lock had to be taken, as for RedLock_Extend if it was held.
+ *         REDLOCK_LOST reports once that a lock was lost before its expiry; the next call takes the lock
+ *         again. A lock that had expired is taken again at once, with REDLOCK_OK and another token, even if
+ *         somebody else held it in between. After REDLOCK_UNREACHABLE, a lock that was held is still held
+ *         until its old expiry.
  */
 RedLockStatus RedLock_ContinueLock(RedLock *rl,
                                    const char *resource,
@@ -940,15 +975,15 @@ RedLockStatus RedLock_ContinueLock(RedLock *rl,
                                    RedLockLease *lease);
 
 /**
- * Gives a held lock a new TTL, counted from now, under the same token. One round, no retries. A
- * TTL shorter than what is left shortens nothing, and is REDLOCK_OK.
+ * Gives a held lock a new TTL, counted from now, with the same token. One round, no retries. A TTL shorter
+ * than the remaining time does not shorten the lock, and returns REDLOCK_OK.
  *
  * @param rl     a manager with the servers that the lock was taken on.
  * @param lease  the lock.
  * @param ttl_ms as for RedLock_Lock.
- * @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
- *         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
- *         few servers answered; what was valid stays valid until its old end. REDLOCK_CANCELLED: the same.
+ * @return REDLOCK_OK: RedLockLease_ValidityMs returns the new validity. REDLOCK_LOST: the lock had expired,
+ *         been deleted or been taken over; the lease is now empty. REDLOCK_UNREACHABLE: too few servers
+ *         answered; a valid lock stays valid until its old expiry. REDLOCK_CANCELLED: the same.
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Extend(RedLock *rl,
@@ -956,67 +991,71 @@ RedLockStatus RedLock_Extend(RedLock *rl,
                              int64_t ttl_ms);
 
 /**
- * Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
- * ever touched.
+ * Releases a lock: deletes it on the servers where it still belongs to this lease. A lock of another holder
+ * is never changed.
  *
- * @param rl    the manager that took it. Another one with the same servers does, too; but a server
- *              that is still about to carry out the call that took the lock may keep the key then
- *              until its TTL is over, and callers that wait hear of it up to a second later.
+ * @param rl    the manager that took the lock. Another manager with the same servers works, too. But then a
+ *              server that has not yet carried out the request that took the lock may keep the key until its
+ *              TTL expires, and waiting callers may learn of the release up to a second later.
  * @param lease the lock.
- * @return REDLOCK_OK: released; the lease is empty now, unless RedLock_Retain has added levels: then one is left, and the
- *         lock is held still. REDLOCK_LOST: it had already ended, or
- *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
- *         when they are back if this manager is in use then, else the lock expires there; the
- *         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
- *         same.
- *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @return REDLOCK_OK: the lock is released, and the lease is now empty. If RedLock_Retain has added levels,
+ *         this call leaves one level instead, and the lock is still held. REDLOCK_LOST: the lock had already
+ *         ended, or the lease holds none. REDLOCK_UNREACHABLE: the release did not reach some servers. It
+ *         reaches them when they are back, if this manager is in use then; otherwise the lock expires there.
+ *         The lease counts as released but keeps its token, and the caller may call this function again.
+ *         REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED,
+ *         REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Unlock(RedLock *rl,
                              RedLockLease *lease);
 
 /**
- * Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
- * moment before a step that cannot be undone. Changes nothing.
+ * Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
+ * before a step that cannot be undone. It changes nothing.
  *
  * @param rl       a manager with the servers that the lock was taken on.
  * @param lease    the lock.
- * @param least_ms how much validity is needed, at least 0.
- * @return REDLOCK_OK: it is, for at least that long. REDLOCK_TOO_SHORT: it is, but not for that long; it stays
- *         held. REDLOCK_LOST: it is not. REDLOCK_UNREACHABLE: too few servers answered. REDLOCK_CANCELLED.
- *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @param least_ms the required validity in milliseconds, at least 0.
+ * @return REDLOCK_OK: the lock is held for at least that long. REDLOCK_TOO_SHORT: the lock is held, but not
+ *         for that long; it stays held. REDLOCK_LOST: the lock is not held. REDLOCK_UNREACHABLE: too few
+ *         servers answered. REDLOCK_CANCELLED. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED,
+ *         REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Confirm(RedLock *rl,
                               RedLockLease *lease,
                               int64_t least_ms);
 
 /**
- * Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
- * when it arrives: to take a lock, take it. RedLock_Inspect tells more.
+ * Asks the servers whether any client holds a resource on a quorum. The answer may be out of date when it
+ * arrives: to get a lock, take it without asking first. RedLock_Inspect reports more.
  *
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
  * @param locked   receives the answer; false on failure.
- * @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED
- *         (a callback forked, and this is the child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the
- *         words.
+ * @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a
+ *         callback forked, and this process is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has
+ *         the message.
  */
 RedLockStatus RedLock_IsLocked(RedLock *rl,
                                const char *resource,
                                bool *locked);
 
 /**
- * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
- * found. All servers are asked at once, and once more if readers have it, for their number; nothing is changed. The
- * answer may be out of date when it arrives: to take a lock, take it. Of a semaphore, `info->permits` says how many
- * permits it has: it tells how many are taken.
+ * Asks the servers whether anybody holds a resource, and for how long. The resource counts as held if it is
+ * held on a quorum, and the lock of any client is found. All servers are asked at once. If readers hold the
+ * resource, the servers are asked again for the number of readers. Nothing is changed on the servers. The
+ * answer may be out of date when it arrives: only taking the lock tells whether it is free. For a semaphore,
+ * set `info->permits` to its number of permits: the call then reports how many are taken.
  *
  * @param rl            the manager.
  * @param resource      as for RedLock_Lock.
- * @param resource_size how many bytes it has, so that a NUL may be one of them; 0: up to the NUL.
- * @param info          receives the answer: nobody holds it, on failure. Its size must be set.
- * @return REDLOCK_OK. REDLOCK_UNREACHABLE: so few servers answered that nobody can say. REDLOCK_INVALID_ARGUMENT,
+ * @param resource_size the size of the resource in bytes, so that it may contain a NUL. 0: the resource ends
+ *                      at its NUL.
+ * @param info          receives the answer. On failure it says that nobody holds the resource. Its size must
+ *                      be set.
+ * @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell. REDLOCK_INVALID_ARGUMENT,
  *         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
- *         RedLock_ErrorMessage(rl) has the words, too. Any thread may call this.
+ *         RedLock_ErrorMessage(rl) also returns the message. Any thread may call this.
  */
 RedLockStatus RedLock_Inspect(RedLock *rl,
                               const char *resource,
@@ -1024,20 +1063,22 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
                               RedLockInfo *info);
 
 /**
- * Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of
- * it. Callers wait in a queue as for RedLock_Lock.
+ * Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of
+ * this function. Callers wait in a queue as for RedLock_Lock.
  *
- * Several resources (`resources`) are one lock, with one token, one validity and one fencing token: it is had on a
- * server when all of its keys are set there, in one step, and none is set where one of them is another's. It is extended as a
- * whole, and lost as a whole. Each key is that of a lock of this resource alone, so everybody who locks one of them
- * is kept out, and keeps this lock out. Who wants { a, b } and who wants { b, a } never wait for each other. The words
- * tell which resource is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+ * Several resources (`resources`) are one lock, with one token, one validity and one fencing token. A server
+ * grants the lock by setting all of its keys in one step. It sets no key if another holder has one of them.
+ * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
+ * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
+ * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
+ * is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
  *
- * In the queue of this manager, who wants several resources keeps one that is free from others for 100 ms at most while it
- * waits for the rest; then they come first, until what it waits for is let go of.
+ * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
+ * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
+ * is released.
  *
  * @param rl      the manager.
- * @param options how; read during the call only.
+ * @param options the options; read during the call only.
  * @param lease   as for RedLock_Lock.
  * @return as for RedLock_Lock, and REDLOCK_CANCELLED: RedLock_Cancel ended the call.
  */
@@ -1046,12 +1087,14 @@ RedLockStatus RedLock_Acquire(RedLock *rl,
                               RedLockLease *lease);
 
 /**
- * The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
- * slice of the wait, and the next one with the same lease and options goes on with it.
+ * RedLock_Acquire for callers that must not block for long. It works as RedLock_TryLockSlice does for
+ * RedLock_TryLock: this call is a slice of the wait, and the next call with the same lease and options
+ * continues the wait.
  *
  * @param rl       the manager.
- * @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
- * @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+ * @param options  the options; read during the call only. wait_ms is how much of the wait is left, and tries
+ *                 must be 0.
+ * @param slice_ms how long this call may wait, in milliseconds, at least 0; see RedLock_TryLockSlice.
  * @param lease    as for RedLock_TryLockSlice.
  * @return as for RedLock_Acquire.
  */
@@ -1061,29 +1104,32 @@ RedLockStatus RedLock_AcquireSlice(RedLock *rl,
                                    RedLockLease *lease);
 
 /**
- * Gives a held lock away: writes a ticket, by which another process, or another lease of this one, takes it over
- * with RedLock_Adopt. The lock stays as it is on the servers, with its token and its fencing token; until it is adopted nobody
- * extends it, and it ends when its time is over. No I/O.
+ * Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
+ * another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token
+ * and its fencing token. Until the lock is adopted nobody extends it, and it expires at the end of its TTL.
+ * No I/O.
  *
- * After this the lease holds nothing, nor does any other handle of the lock (RedLock_ContinueLock): RedLock_Unlock,
- * RedLock_Extend and RedLock_Confirm answer REDLOCK_LOST and say so, it is not kept any more, and freeing a handle, or the
- * manager, releases nothing. The lease may be used for another lock. Only a lock that nobody has begun to release is
- * given away.
+ * After this call the lease holds nothing. The same is true for any other handle of the lock
+ * (RedLock_ContinueLock). RedLock_Unlock, RedLock_Extend and RedLock_Confirm return REDLOCK_LOST, and the
+ * message says that the lock was given away. The lock is no longer kept alive. Freeing a handle or the
+ * manager releases nothing. The lease may be used for another lock. A lock can be given away only if nobody
+ * has begun to release it.
  *
- * The ticket is as secret as the token, which is in it: who knows it can release the lock. Hand it over by a
- * descriptor or by the environment, not in the arguments of a program, which everybody can see. What has become of a
- * ticket that nobody adopts, the library cannot know.
+ * The ticket contains the token and is as secret as the token: anybody who knows it can release the lock.
+ * Pass it by a descriptor or by the environment, not in the arguments of a program, which everybody can see.
+ * The library cannot know what has become of a ticket that nobody adopts.
  *
- * A server that had not answered the call that took the lock, or repaired it there, may carry that out after
- * whoever adopted the lock has released it: then its key ends with its TTL.
+ * A server may not have answered the call that took the lock or repaired it there. Such a server may carry
+ * out that call after the adopter has released the lock. Its key then expires with its TTL.
  *
  * @param rl     a manager with the servers that the lock was taken on.
  * @param lease  the lock.
  * @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
- * @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes. Of several, n is
- *               what all have together, and 2 for each.
- * @return REDLOCK_OK. REDLOCK_LOST: it is not held; there is no ticket. REDLOCK_INVALID_ARGUMENT: also if there is too
- *         little room; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @param size   the size of the buffer in bytes, including the NUL: REDLOCK_TICKET_SIZE(n) is enough for a
+ *               resource of n bytes. For several resources, n is the sum of their sizes, plus 2 for each.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and there is no ticket. REDLOCK_INVALID_ARGUMENT:
+ *         also if the buffer is too small; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS,
+ *         REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Detach(RedLock *rl,
                              RedLockLease *lease,
@@ -1091,123 +1137,129 @@ RedLockStatus RedLock_Detach(RedLock *rl,
                              size_t size);
 
 /**
- * Takes over a lock that was given away by RedLock_Detach, in this process or another. The servers are asked, as
- * by RedLock_Confirm, and nothing is changed on them: where a quorum has the lock, the lease holds it for as long as they
- * have it still, less what is allowed for drift. To have it for longer, extend it.
+ * Takes over a lock that RedLock_Detach gave away, in this process or another. Like RedLock_Confirm, this
+ * asks the servers and changes nothing on them. If a quorum has the lock, the lease holds it for the time
+ * that is left on these servers, minus the allowance for drift. To hold it longer, extend it.
  *
- * Adopt a ticket once. Nothing on the servers tells two adopters of one ticket apart: they would share the
- * lock, as threads that share a lease do, and the first to unlock it would release it for both. Of a call that failed, or was
- * cancelled, the ticket is as good as before.
+ * Adopt a ticket only once. The servers cannot tell two adopters of one ticket apart. The adopters would
+ * share the lock, as threads that share a lease do, and the first to unlock it would release it for both. A
+ * call that failed or was cancelled does not use up the ticket.
  *
- * Every server that has the lock counts, as after RedLock_Lock. Whether somebody else has had it between the two
- * holders nobody can tell if servers lost their memory in between without a guard (RedLock_SetRestartGuard).
+ * Every server that has the lock counts, as after RedLock_Lock. If servers lost their memory between the two
+ * holders without a guard (RedLock_SetRestartGuard), nobody can tell whether another client held the lock in
+ * between.
  *
  * @param rl     a manager of the same servers, in any order.
- * @param ticket what RedLock_Detach has written, in any process. As secret as a token, and quoted nowhere.
- * @param lease  receives the lock. Must not hold one. Its resource, token and fencing token are those of the lock.
- * @return REDLOCK_OK. REDLOCK_LOST: the lock has ended, or never was on these servers. REDLOCK_UNREACHABLE: too few
- *         servers answered; try again. REDLOCK_TOO_SLOW: it ended while log lines were told. REDLOCK_CANCELLED.
- *         REDLOCK_INVALID_ARGUMENT: also for what is no ticket, or only a part of one, or one of another version.
- *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @param ticket the ticket that RedLock_Detach wrote, in any process. It is as secret as a token, and the
+ *               library never quotes it.
+ * @param lease  receives the lock. Must not hold one. Its resource, token and fencing token become those of
+ *               the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock has ended, or was never on these servers. REDLOCK_UNREACHABLE:
+ *         too few servers answered; try again. REDLOCK_TOO_SLOW: the lock expired while the logger ran.
+ *         REDLOCK_CANCELLED. REDLOCK_INVALID_ARGUMENT: also if the text is not a ticket, is only a part of
+ *         one, or is a ticket of another version. REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Adopt(RedLock *rl,
                             const char *ticket,
                             RedLockLease *lease);
 
 /**
- * Adds a level to a lock that is held: one more RedLock_Unlock is needed until it is released. For code that calls
- * code that takes the same lock. The count is the lease's: whoever has the lease holds the lock, at whatever level and
- * on whatever thread. No I/O.
+ * Adds a level to a held lock: one more RedLock_Unlock is needed to release it. Use this for code that calls
+ * code that takes the same lock. The count belongs to the lease: all code that has the lease holds the lock,
+ * at any level and on any thread. No I/O.
  *
- * An inner level lasts no longer than the lock: where RedLockLease_RemainingMs is less than it needs, call
- * RedLock_Extend first.
+ * An inner level lasts no longer than the lock. If RedLockLease_RemainingMs is less than the inner level
+ * needs, call RedLock_Extend first.
  *
- * What the other functions do with a lock that has several levels:
- *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last of them asks servers. The others
- *    answer REDLOCK_OK, or REDLOCK_LOST if the lock is known to be lost or its time is over; the level is left all the
- *    same. So a lock that is lost is told at every level.
- *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive are about the lock, whichever level they are called at. It is kept
- *    until it is released. If RedLock_Extend finds it lost, the lease is empty, and each RedLock_Unlock answers REDLOCK_LOST.
- *  - RedLock_ContinueLock extends it, and the levels stay. Another lease that continues the lock has a count of its
- *    own: its RedLock_Unlock releases the lock for all.
- *  - RedLock_Detach refuses it: REDLOCK_INVALID_ARGUMENT.
- *  - RedLock_Cancel, and RedLockLease_Free, which releases nothing, do what they do without levels.
+ * The other functions treat a lock with several levels as follows:
+ *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last unlock asks servers.
+ *    The others end with REDLOCK_OK, or with REDLOCK_LOST if the lock is known to be lost or has expired.
+ *    The level is left in both cases. A lost lock is therefore reported at every level.
+ *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive apply to the lock, at whatever level they are
+ *    called. The lock is kept alive until it is released. If RedLock_Extend finds the lock lost, the lease
+ *    is empty, and each RedLock_Unlock returns REDLOCK_LOST.
+ *  - RedLock_ContinueLock extends the lock, and the levels stay. Another lease that continues the lock has a
+ *    count of its own: its RedLock_Unlock releases the lock for all leases.
+ *  - RedLock_Detach refuses the lock: REDLOCK_INVALID_ARGUMENT.
+ *  - RedLock_Cancel and RedLockLease_Free do what they do without levels. RedLockLease_Free releases
+ *    nothing.
  *  - A lease that is used for another lock begins with one level.
- *  - A child process holds nothing of its parent's, at no level: REDLOCK_FORKED.
+ *  - A child process holds no lock of its parent, at any level: REDLOCK_FORKED.
  *
  * @param lease the lock.
- * @return REDLOCK_OK. REDLOCK_LOST: it is not held, and has no level more. REDLOCK_INVALID_ARGUMENT: also if there are
- *         2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED, REDLOCK_INTERNAL.
- *         RedLockLease_ErrorMessage(lease) has the words. Any thread may call this.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and no level was added. REDLOCK_INVALID_ARGUMENT:
+ *         also if there are 2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED,
+ *         REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
  */
 RedLockStatus RedLock_Retain(RedLockLease *lease);
 
 /**
- * At how many levels the lock is held: how many calls of RedLock_Unlock it takes to release it. No I/O.
+ * Returns the number of levels of the lock: how many calls of RedLock_Unlock it takes to release it. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL, and in a
- *         child process for a lock of its parent.
+ * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL,
+ *         and in a child process for a lock of its parent.
  */
 int32_t RedLockLease_Levels(const RedLockLease *lease);
 
 /**
- * Makes a shared lock of an exclusive one: its holder goes on as a reader, and others that want it shared are let
- * in. Nobody can have it alone in between. The lock keeps its token, its fencing token and its end. Of a lock that is shared
- * already nothing is changed.
+ * Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
+ * writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
+ * that is already shared does not change.
  *
- * There is no way back: two readers that wait for each other to leave would wait for ever. To have it alone again,
- * unlock it and take it anew.
+ * A shared lock cannot be made exclusive, because two readers that wait for each other to leave would wait
+ * forever. To hold the lock exclusively again, unlock it and take it again.
  *
  * @param rl    a manager with the servers that the lock was taken on.
  * @param lease the lock.
- * @return REDLOCK_OK: a quorum has it as a shared one. REDLOCK_LOST: as for RedLock_Extend; the lease is empty now.
- *         REDLOCK_UNREACHABLE: too few servers answered; it is held still, until its old end. If any server was asked, it
- *         counts as shared from then on, and RedLockLease_Mode says so: others may be let in at any time. Calling again is
- *         allowed, and an extension does it, too. REDLOCK_CANCELLED: the same.
- *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @return REDLOCK_OK: a quorum holds the lock as shared. REDLOCK_LOST: as for RedLock_Extend; the lease is
+ *         now empty. REDLOCK_UNREACHABLE: too few servers answered. The lock is still held until its old
+ *         expiry. If any server was asked, the lock counts as shared from then on, and RedLockLease_Mode
+ *         says so, because readers may be let in at any time. The caller may call this function again, and
+ *         an extension also makes the lock shared. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Downgrade(RedLock *rl,
                                 RedLockLease *lease);
 
 /**
- * Begins to make a shared lock of an exclusive one, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
+ * Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
  *
  * @param rl        as for RedLock_Downgrade.
  * @param lease     the lock.
  * @param user_data comes with the event.
- * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Downgrade.
+ * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Downgrade can return.
  */
 RedLockStatus RedLock_SubmitDowngrade(RedLock *rl,
                                       RedLockLease *lease,
                                       void *user_data);
 
 /**
- * How a lease holds its lock, or held it if it has ended. No I/O.
+ * Returns how a lease holds its lock, or held it if the lock has ended. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return REDLOCK_SHARED: others may have it at the same time. REDLOCK_EXCLUSIVE: nobody else; or the lease is empty, or
- *         NULL. Other values may follow.
+ * @return REDLOCK_SHARED: others can hold the lock at the same time. REDLOCK_EXCLUSIVE: nobody else can, or
+ *         the lease is empty or NULL. More values may be added later.
  */
 int32_t RedLockLease_Mode(const RedLockLease *lease);
 
 /**
- * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
- * drives the library, as in RedLock_NextEvent; RedLock_Descriptor tells when that is due.
+ * Begins to take a lock as the options say. This function does not wait. The call is sent, and continues,
+ * whenever a thread drives the library, as in RedLock_NextEvent. RedLock_Descriptor tells when that is due.
  *
- * The lease belongs to the call until its event is taken: other calls on it are refused until then, but for
- * RedLock_Cancel and those that only look. To free it cancels the call.
+ * The lease belongs to the call until its event is taken. Until then, other calls on the lease are refused,
+ * except RedLock_Cancel and calls that only read the lease. Freeing the lease cancels the call.
  *
- * Any number of calls may be under way at once; of more than 512 that would ask the servers, the others wait
- * their turn, and the time of their locks does not begin before.
+ * Any number of calls may be under way at once. At most 512 of them ask the servers at the same time. The
+ * others wait their turn, and the time of their locks does not begin before that.
  *
  * @param rl        the manager.
- * @param options   how; read during the call only.
+ * @param options   the options; read during the call only.
  * @param lease     as for RedLock_Lock.
  * @param user_data comes with the event.
- * @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one of
- *         RedLock_Acquire. Any other: none follows. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
- *         REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
+ * @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one that
+ *         RedLock_Acquire can return. After any other status, no event follows. REDLOCK_INVALID_ARGUMENT,
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
  */
 RedLockStatus RedLock_SubmitAcquire(RedLock *rl,
                                     const RedLockAcquireOptions *options,
@@ -1219,10 +1271,10 @@ RedLockStatus RedLock_SubmitAcquire(RedLock *rl,
  *
  * @param rl        as for RedLock_Extend.
  * @param lease     the lock.
- * @param ttl_ms    as for RedLock_Extend, counted from when it is sent.
+ * @param ttl_ms    as for RedLock_Extend, counted from the moment when the request is sent.
  * @param user_data comes with the event.
- * @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event is
- *         one of RedLock_Extend.
+ * @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event
+ *         is one that RedLock_Extend can return.
  */
 RedLockStatus RedLock_SubmitExtend(RedLock *rl,
                                    RedLockLease *lease,
@@ -1235,19 +1287,21 @@ RedLockStatus RedLock_SubmitExtend(RedLock *rl,
  * @param rl        as for RedLock_Unlock.
  * @param lease     the lock.
  * @param user_data comes with the event.
- * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Unlock.
+ * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Unlock can return.
  */
-RedLockStatus RedLock_SubmitUnlock(RedLock *rl, RedLockLease *lease, void *user_data);
+RedLockStatus RedLock_SubmitUnlock(RedLock *rl,
+                                   RedLockLease *lease,
+                                   void *user_data);
 
 /**
- * Begins to ask the servers whether a lock is still this lease's, as RedLock_Confirm does. See
+ * Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See
  * RedLock_SubmitAcquire.
  *
  * @param rl        as for RedLock_Confirm.
  * @param lease     the lock.
  * @param least_ms  as for RedLock_Confirm.
  * @param user_data comes with the event.
- * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Confirm.
+ * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Confirm can return.
  */
 RedLockStatus RedLock_SubmitConfirm(RedLock *rl,
                                     RedLockLease *lease,
@@ -1255,14 +1309,14 @@ RedLockStatus RedLock_SubmitConfirm(RedLock *rl,
                                     void *user_data);
 
 /**
- * Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the lease is
- * freed when it has been adopted, and before the event is taken, the lock is released.
+ * Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the
+ * lease is freed after the lock was adopted and before the event is taken, the lock is released.
  *
  * @param rl        as for RedLock_Adopt.
  * @param ticket    as for RedLock_Adopt; read during the call only.
  * @param lease     as for RedLock_Adopt.
  * @param user_data comes with the event.
- * @return as for RedLock_SubmitAcquire. The status of the event is one of RedLock_Adopt.
+ * @return as for RedLock_SubmitAcquire. The status of the event is one that RedLock_Adopt can return.
  */
 RedLockStatus RedLock_SubmitAdopt(RedLock *rl,
                                   const char *ticket,
@@ -1270,22 +1324,23 @@ RedLockStatus RedLock_SubmitAdopt(RedLock *rl,
                                   void *user_data);
 
 /**
- * Keeps a held lock until it is unlocked: it is extended, with the TTL that it was given last, whenever a third
- * of that has passed. That is done by whatever thread drives the library then, in RedLock_NextEvent or in any
- * call that waits; where none does, the lock ends with its time. A server that is slow or down
- * costs nothing as long as a quorum is left. A lock that is lost is never taken again.
+ * Keeps a held lock alive until it is unlocked. The lock is extended, with the TTL that it was given last,
+ * whenever a third of that TTL has passed. This is done by the thread that drives the library at that time,
+ * in RedLock_NextEvent or in any call that waits. If no thread drives the library, the lock expires. A
+ * server that is slow or down does no harm as long as a quorum is left. A lost lock is never taken again.
  *
- * Where it cannot be kept, REDLOCK_EVENT_LOST follows, once, while at least a tenth of the TTL is left; it is
- * not extended any more then. If a call finds out that the servers have the lock for less than that, since they
- * lost keys or a clock was set, the event follows at once; if that call was one of another manager, when the lock
- * is next to be extended. There is no event for a lock that was unlocked, or whose lease was freed or used
- * for another lock: then it is not kept any more either. A lock that is kept ends with its process, at
- * the latest one TTL after it.
+ * If the lock cannot be kept alive, REDLOCK_EVENT_LOST follows once, while at least a tenth of the TTL is
+ * left. From then on the lock is no longer extended. A call may find that the servers hold the lock for less
+ * than that, because they lost keys or a clock was set. Then the event follows at once. If that call was
+ * made on another manager, the event follows when the lock is next due to be extended. There is no event for
+ * a lock that was unlocked, or whose lease was freed or used for another lock. Such a lock is no longer kept
+ * alive either. A lock that is kept alive ends with its process, at the latest one TTL after it.
  *
  * @param rl        a manager with the servers that the lock was taken on.
- * @param lease     the lock. It may be used for other calls. Kept twice, it is kept with the later user_data.
+ * @param lease     the lock. It may be used for other calls. If this function is called twice, the later
+ *                  user_data applies.
  * @param user_data comes with the event.
- * @return REDLOCK_OK, REDLOCK_LOST: it is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+ * @return REDLOCK_OK, REDLOCK_LOST: the lock is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
  *         REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
  */
 RedLockStatus RedLock_KeepAlive(RedLock *rl,
@@ -1293,62 +1348,68 @@ RedLockStatus RedLock_KeepAlive(RedLock *rl,
                                 void *user_data);
 
 /**
- * A descriptor for a program that waits in a loop of its own: poll, epoll, libuv, libevent, asyncio. It is
- * readable (level-triggered) whenever RedLock_NextEvent has something to do or to tell, also when a timer is
- * due. Wait for nothing else than to read it, never read from it, and do not close it: it belongs to the
- * manager, and is closed with it.
+ * Returns a descriptor for a program with an event loop of its own: poll, epoll, libuv, libevent, asyncio.
+ * The descriptor is readable (level-triggered) whenever RedLock_NextEvent has work to do or an event to
+ * return, also when a timer is due. Wait only for the descriptor to become readable, never read from it, and
+ * do not close it. It belongs to the manager, and is closed with the manager.
  *
  * @param rl the manager.
- * @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) says why. A
- *         forked child has one of its own. Any thread may call this.
+ * @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) gives the
+ *         reason. A forked child has a descriptor of its own. Any thread may call this.
  */
 int RedLock_Descriptor(RedLock *rl);
 
 /**
- * Does what is due for submitted calls and for locks that are kept, and tells one event. Password callbacks
- * and loggers are called here, and names are looked up, which may take as long as the system's resolver takes;
- * an address never does.
+ * Does the work that is due, and returns one event. The work is that of submitted calls and of locks that
+ * are kept alive. This function calls password callbacks and loggers. It also looks up names, which may take
+ * as long as the system's resolver takes. An address needs no lookup.
  *
  * @param rl      the manager.
- * @param wait_ms how long to wait for an event: 0: not at all; less: for ever. Meanwhile the thread does what
- *                is due for all calls, as every thread does that waits in a call.
+ * @param wait_ms how long to wait for an event, in milliseconds. 0: do not wait. Less than 0: wait without
+ *                limit. Meanwhile this thread does the work that is due for all calls, as does every thread
+ *                that waits in a call.
  * @param event   receives the event. Its size must be set.
- * @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without one: there was none in that time.
- *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the
- *         child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words. Any number of threads may call
- *         this at once: each event is told once, to one of them.
+ * @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process
+ *         is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has the message. Any number of threads
+ *         may call this at once: each event is returned once, to one of them.
  */
 RedLockStatus RedLock_NextEvent(RedLock *rl,
                                 int64_t wait_ms,
                                 RedLockEvent *event);
 
 /**
- * Sets whether the manager has a thread of its own, named "redlock": it does what is due for submitted calls
- * and for locks that are kept, whenever no other thread does, and sleeps otherwise. So nobody has to call
- * RedLock_NextEvent in time. All signals are blocked in it. Password callbacks and loggers may be called on it.
- * It begins with the first call that asks servers. A forked child has none unless it asks for its own.
+ * Sets whether the manager has a thread of its own, named "redlock". This thread does the work that is due
+ * for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
+ * otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
+ * the thread. Password callbacks and loggers may be called on it. The thread starts with the first call that
+ * asks servers. A forked child has no such thread unless it asks for its own.
  *
  * @param rl         the manager.
- * @param background true: there is to be one. false, the default: no thread is ever started; one that there is
- *                   has ended when this returns, unless this is called on it. So a callback that runs on it is
- *                   waited for. RedLock_Free does not wait: there the thread ends soon after.
- * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system gave no thread.
+ * @param background true: the manager uses such a thread. false, the default: no thread is ever started, and
+ *                   an existing thread has ended when this function returns, unless this function is called
+ *                   on that thread. This function therefore waits for a callback that runs on the thread.
+ *                   RedLock_Free does not wait: there the thread ends soon after.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system could not
+ *         create a thread.
  */
 RedLockStatus RedLock_SetBackgroundThread(RedLock *rl,
                                           bool background);
 
 /**
- * Sets a function that is told events, on the thread of RedLock_SetBackgroundThread, one at a time and with
- * nothing held: it may call this library, also with the lease of the event. An event is told once, to it or
- * by RedLock_NextEvent. While it runs that thread does nothing else: locks are kept only if another thread is in
- * a call. It must not unwind (longjmp, throw) through the library.
+ * Sets a function that receives events on the manager's own thread. That is the thread of
+ * RedLock_SetBackgroundThread. The function is called with one event at a time, and with nothing held. It
+ * may therefore call this library, also with the lease of the event. Each event is delivered once, to this
+ * function or by RedLock_NextEvent. While the function runs, that thread does nothing else: locks are kept
+ * alive only if another thread is in a call. The function must not unwind (longjmp, throw) through the
+ * library.
  *
  * @param rl        the manager.
  * @param callback  the function, or NULL for none.
- * @param user_data handed to the function as it is; may be NULL. It belongs to the manager from now on, also if
+ * @param user_data passed to the function unchanged; may be NULL. The manager owns it from now on, even if
  *                  this function fails.
- * @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL, if nobody
- *                  needs to be told.
+ * @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL if no
+ *                  such call is needed.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetEventCallback(RedLock *rl,
@@ -1357,28 +1418,30 @@ RedLockStatus RedLock_SetEventCallback(RedLock *rl,
                                        RedLockDestroy destroy);
 
 /**
- * Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it
- * stays locked: what servers may have granted is released, at once or queued behind the request. A lock that
- * was held before stays held; one whose RedLock_Unlock is cancelled is being released, and RedLock_Unlock may
- * be called again. A call that has ended just now has its own status, and its event comes as if nothing had
- * been cancelled. Without a call this does nothing. A password callback that is being asked is not cut short.
+ * Cancels the call, blocking or submitted, that uses a lease. The call ends with REDLOCK_CANCELLED, and
+ * nothing of it stays locked. Anything that servers may have granted is released, at once or queued behind
+ * the request. A lock that was held before the call stays held. If RedLock_Unlock is cancelled, its lock is
+ * still being released, and RedLock_Unlock may be called again. A call that has just ended keeps its own
+ * status, and its event comes as if nothing had been cancelled. Without such a call this function does
+ * nothing. A password callback that is running is not cut short.
  *
  * @param rl    the manager that the call is made on.
  * @param lease the lease of the call.
- * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another is in the call.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another thread is in
+ *         the call.
  */
 RedLockStatus RedLock_Cancel(RedLock *rl,
                              RedLockLease *lease);
 
 /**
- * Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
- * no thread may call from C, as into interpreters. It takes the place of a function set by
- * RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
- * forked child keeps its own lines, and has none of its parent's.
+ * Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This
+ * is for programs into which no thread may call from C, such as interpreters. It replaces a function set by
+ * RedLock_SetLogger, and a function that is set later replaces it. Lines that were kept before are dropped.
+ * A forked child keeps its own lines, and has none of its parent's.
  *
  * @param rl    the manager.
- * @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
- *              none, and nothing is said any more.
+ * @param lines the maximum number of lines to keep, up to 65536. If one more line comes, the oldest is
+ *              dropped. 0: no lines are kept, and nothing is logged any more.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
 RedLockStatus RedLock_KeepLog(RedLock *rl,
@@ -1388,56 +1451,65 @@ RedLockStatus RedLock_KeepLog(RedLock *rl,
  * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
  *
  * @param rl   the manager, or NULL.
- * @param line receives the line, cut to what there is room for, and a NUL; empty where there is
- *             none. May be NULL: then the line is dropped.
- * @param size bytes of room, with the NUL; 256 are enough for most lines.
- * @return the level of the line, as RedLockLogger is told it; 0 if there is none.
+ * @param line receives the line, cut to the size of the buffer, and a NUL; empty if there is no line. May be
+ *             NULL: then the line is dropped.
+ * @param size the size of the buffer in bytes, including the NUL; 256 are enough for most lines.
+ * @return the level of the line, as for RedLockLogger; 0 if there is no line.
  */
-int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
+int32_t RedLock_TakeLogLine(RedLock *rl,
+                            char *line,
+                            size_t size);
 
 /**
- * Tells what is known of each server, for a person or a monitor: nobody is asked, and nothing is waited for.
- * Before the first call that asks servers none is connected; RedLock_Connect is one.
+ * Reports what is known of each server, for a person or a monitor. No server is asked, and the call does not
+ * wait. Before the first call that asks servers, none is connected. RedLock_Connect is such a call.
  *
  * @param rl    the manager.
- * @param infos receives one struct for each server, in the order in which they were added, as far as there is
- *              room. Begin the first one with REDLOCK_SERVER_INFO_INIT: its size holds for all. May be NULL if
- *              *count is 0.
- * @param count how many structs there is room for; receives how many servers there are, which may be more.
+ * @param infos receives one struct for each server, in the order in which they were added, as far as there
+ *              is room. Begin the first one with REDLOCK_SERVER_INFO_INIT: its size applies to all of them.
+ *              May be NULL if *count is 0.
+ * @param count the number of structs that there is room for. Receives the number of servers, which may be
+ *              greater.
  * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
- *         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+ *         forked): RedLock_ErrorMessage(rl) returns the message. Any thread may call this.
  */
 RedLockStatus RedLock_Servers(RedLock *rl,
                               RedLockServerInfo *infos,
                               size_t *count);
 
 /**
- * Sets what is done against servers that forget: after a restart without their data, FLUSHALL, a failover to a
- * copy, or with an empty server at the same address. Such a server might grant a lock that another client still
- * holds on it.
+ * Sets how the manager guards against servers that forget their locks. A server forgets them by a restart
+ * without its data, by FLUSHALL, by a failover to a copy, or if an empty server takes over its address. Such
+ * a server might grant a lock that another client still holds on it.
  *
- * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right to
- * read and write this key, and to use INFO, TIME, GETRANGE and EVAL; without it, the server has a vote, and is
- * not guarded: RedLock_Servers says so. The note is read when a connection begins, and again along with every
- * acquire. If it is missing or another's, what the server grants is no vote until the longest TTL has passed that
- * is asked for, noted on any server, or given here; at least 3 s, at most cap_ms. A server whose append-only file is
- * synced always (appendfsync always) forgets nothing when it restarts, and has its vote at once. If all servers
- * were asked and none has a note, they are taken for new, and have their votes at once: so if all lose
- * everything in the same moment, nobody can tell.
+ * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the
+ * right to read and write this key, and to use INFO, TIME, GETRANGE and EVAL. Without this right the server
+ * has a vote but is not guarded, and RedLock_Servers reports this. The note is read when a connection
+ * begins, and again along with every acquire. If the note is missing or belongs to another server process,
+ * the grants of the server are not votes for a time. This time is the longest of these TTLs: the requested
+ * one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most cap_ms.
  *
- * A server whose clock is set forward lets go of keys before their time. A client that was connected to it before sees that
- * by its next acquire, and takes no vote of that server for as long as of one that has forgotten.
+ * A server whose append-only file is always synced (appendfsync always) forgets nothing when it restarts,
+ * and has its vote at once. If all servers were asked and none has a note, the library takes them for new
+ * servers, which have their votes at once. So if all servers lose everything at the same moment, nobody can
+ * tell.
  *
- * A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless the
- * mode is REDLOCK_GUARD_OFF.
+ * A server whose clock is set forward expires keys before their time. A client that was connected to it
+ * before notices this at its next acquire. Then it takes no vote of that server for as long as of a server
+ * that has forgotten its locks.
+ *
+ * A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless
+ * the mode is REDLOCK_GUARD_OFF.
  *
  * @param rl             the manager.
  * @param mode           REDLOCK_GUARD_ON, the default, REDLOCK_GUARD_STRICT, REDLOCK_GUARD_OFF or
- *                       REDLOCK_GUARD_DURABLE. It holds for connections that are made from now on.
- * @param longest_ttl_ms the longest TTL that any client uses on these servers, 0 to 315360000000 (ten years). 0, the default: what is
- *                       noted on the servers, which is enough unless several of them are lost at once.
- * @param cap_ms         for how long a server is left without a vote at most, 0 to 315360000000; less than
- *                       3000 is 3000. 0, the default: 600000. Locks with a longer TTL are guarded for that long only.
+ *                       REDLOCK_GUARD_DURABLE. It applies to connections that are made from now on.
+ * @param longest_ttl_ms the longest TTL that any client uses on these servers, 0 to 315360000000 (ten
+ *                       years). 0, the default: the TTL that is noted on the servers. This is enough unless
+ *                       several of them are lost at once.
+ * @param cap_ms         the longest time that a server stays without a vote, 0 to 315360000000; less than
+ *                       3000 is 3000. 0, the default: 600000. Locks with a longer TTL are guarded for that
+ *                       time only.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
 RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
@@ -1446,76 +1518,84 @@ RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
                                       int64_t cap_ms);
 
 /**
- * Tells what was counted since the manager was made: for a monitor. Nobody is asked, nothing is waited for, and all
- * numbers are those of one moment. To count costs nothing that could be measured; a call that is refused
- * for its arguments is not counted. A forked child counts anew.
+ * Reports what was counted since the manager was made, for a monitor. No server is asked, and the call does
+ * not wait. All numbers are of the same moment. Counting has no measurable cost. A call that is refused
+ * because of its arguments is not counted. A forked child begins to count at zero.
  *
  * @param rl    the manager.
  * @param stats receives the numbers. Its size must be set: begin with REDLOCK_STATS_INIT.
  * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
- *         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+ *         forked): RedLock_ErrorMessage(rl) returns the message. Any thread may call this.
  */
 RedLockStatus RedLock_GetStats(RedLock *rl,
                                RedLockStats *stats);
 
 /**
- * Writes what was counted, and what is known of each server, in the text format that Prometheus reads; content
- * type "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, times are in seconds. Servers are
- * named by the label server, as messages name them: never with a user or a password. No resource is named. docs/stats.md
- * tells what each of them means; names and meanings stay, and later versions may add some.
+ * Writes the counters and the state of each server as text for Prometheus. Its content type is
+ * "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, and times are in
+ * seconds. The label server names a server as messages do: never with a user or a password. No resource is
+ * named. docs/stats.md explains each name. Names and meanings stay; later versions may add some.
  *
  * Ask for the size first, and again if it has grown meanwhile:
  *
  *  - size_t size = RedLock_StatsText(rl, NULL, 0) + 1;
  *  - char *text = malloc(size);
- *  - RedLock_StatsText(rl, text, size) is less than size if it fits in.
+ *  - RedLock_StatsText(rl, text, size) is less than size if the text fits.
  *
- * Nobody is asked, and nothing is waited for.
+ * No server is asked, and the call does not wait.
  *
  * @param rl   the manager, or NULL.
- * @param text receives the text and a NUL, as a whole or, if there is too little room, not at all: then it is empty.
+ * @param text receives the whole text and a NUL. If there is too little room, it receives an empty string.
  *             May be NULL if size is 0.
- * @param size bytes of room, with the NUL.
- * @return how many bytes the text has now, without the NUL: if that is not less than size, nothing was written. 0 for NULL, and
- *         if the parent was using the manager when it forked. Any thread may call this.
+ * @param size the size of the buffer in bytes, including the NUL.
+ * @return the present size of the text in bytes, without the NUL. If that is not less than size, the text
+ *         was not written. 0 for NULL, and if the parent was using the manager when it forked. Any thread
+ *         may call this.
  */
 size_t RedLock_StatsText(RedLock *rl,
                          char *text,
                          size_t size);
 
 /**
- * Sets whether the logger is told what becomes of locks, at level 3: one line for each event, made of key=value with a
- * blank in between, such as
+ * Sets whether the events of locks are logged, at level 3. Each event is one line of key=value pairs with a
+ * space in between, such as
  * event=acquired resource="invoice:42" duration_ms=1.204 attempts=1.
- * The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached, renewed, not_renewed
- * and kept_lost; outcome= says why something did not succeed. Lines are told as all others are: see RedLock_SetLogger and RedLock_KeepLog. Where more
- * come than can be told, the oldest are left out, and their number is told.
+ * The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached,
+ * renewed, not_renewed and kept_lost. outcome= says why something did not succeed. The lines are logged like
+ * all others: see RedLock_SetLogger and RedLock_KeepLog. If there are more lines than can be logged, the
+ * oldest are left out, and their number is logged.
  *
- * The name of a resource may be nobody's business: messages and log lines hold none, unless REDLOCK_TRACE_RESOURCES asks for it. There
- * it stands in quotes, of several the first, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
+ * The name of a resource may be confidential. So messages and log lines contain no such name, unless
+ * REDLOCK_TRACE_RESOURCES asks for it. The name is then in quotes, with \xNN for characters that cannot be
+ * printed, and is cut after 256 bytes. For several resources it is the name of the first. A token is never
+ * logged.
  *
  * @param rl     the manager.
- * @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls that begin from now on.
+ * @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls
+ *               that begin from now on.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
 RedLockStatus RedLock_SetTracing(RedLock *rl,
                                  int32_t events);
 
 /**
- * Sets whether locks come with a fencing token: a number that is greater than those of all locks of the same
- * resource before. Hand it to what the lock protects with each write, and have it refuse a number that is less
- * than the greatest it has seen, as a database does with UPDATE ... WHERE fence <= :token. Then a holder that
- * was paused beyond the end of its lock cannot undo what the next holder wrote.
+ * Sets whether locks come with a fencing token. This is a number that is greater than the numbers of all
+ * earlier locks of the same resource. Pass it with each write to the system that the lock protects. That
+ * system must refuse a number that is less than the greatest it has seen, as a database does with UPDATE ...
+ * WHERE fence <= :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
+ * holder wrote.
  *
- * To draw tokens, each server keeps a counter for the resource, in the key that is named as the resource with :f
- * behind it. So do not lock a resource of such a name. The counter has a TTL of its own: an hour, or a hundred times that of
- * the lock if that is longer. The user needs the right to use it, and EVAL, TIME, GET, SET and PTTL. Taking a lock
- * needs a second round trip only if the counters of the servers differ, as after an outage of one.
+ * To draw tokens, each server keeps a counter for the resource. The key of the counter is the name of the
+ * resource followed by :f, so do not lock a resource with such a name. The counter has its own TTL: an hour,
+ * or a hundred times the TTL of the lock if that is longer. The user needs the right to use this key, and
+ * EVAL, TIME, GET, SET and PTTL. Taking a lock needs a second round trip only if the counters of the servers
+ * differ, as after an outage of one server.
  *
- * All who lock the resource must use this: locks that are taken without it draw no token, and a token only tells its
- * holder from those with other tokens. Tokens grow as long as no quorum of servers loses its memory
- * at once, with the restart guard on (RedLock_SetRestartGuard); and, where one server after another loses it, if
- * the servers' clocks differ by less than a second. The clocks of clients do not matter.
+ * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
+ * token distinguishes its holder only from holders of other tokens. Tokens grow as long as no quorum of
+ * servers loses its memory at once, with the restart guard on (RedLock_SetRestartGuard). If servers lose
+ * their memory one after another, tokens grow if the clocks of the servers also differ by less than a
+ * second. The clocks of clients do not matter.
  *
  * @param rl      the manager.
  * @param enabled true: locks that are taken from now on have a token. false, the default: they have none.
@@ -1525,85 +1605,94 @@ RedLockStatus RedLock_SetFencing(RedLock *rl,
                                  bool enabled);
 
 /**
- * The fencing token of the lock. It does not change when the lock is extended, and is there still when the lock
- * has expired or was lost, until the lease is unlocked or used for another lock. No I/O.
+ * The fencing token of the lock. It does not change when the lock is extended. It stays available when the
+ * lock has expired or was lost, until the lease is unlocked or used for another lock. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return a number above 0 and below 2^53, which a double holds exactly; 0 if the lease is empty, the lock was
- *         taken without one (RedLock_SetFencing), and for NULL.
+ * @return a number above 0 and below 2^53, which a double holds exactly. 0 if the lease is empty, if the
+ *         lock was taken without a token (RedLock_SetFencing), and for NULL.
  */
 int64_t RedLockLease_FencingToken(const RedLockLease *lease);
 
 /**
- * Sets whether calls that wait for a lock are told when it is released, by whatever process; and whether what this
- * manager releases is told to those that wait. That is so by default, and costs little: a lock that is held for long is
- * asked for seldom, and changes hands in a few round trips all the same. Servers need no configuration.
+ * Sets whether a release wakes waiting callers. If enabled, waiting calls of this manager are notified when any
+ * process releases the lock, and the releases of this manager notify waiting callers. This is the default, and
+ * costs little: a lock that is held for long is rarely asked for, and still changes hands in a few round
+ * trips. Servers need no configuration.
  *
- * Who waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is not 0) stands in a line on each
- * server: in the sorted set that is named as the resource with :w behind it, which ends by itself when nobody has waited
- * for a while. So do not lock a resource of such a name. It listens to a channel of its own, redlock:w: and 32 hexadecimal digits. A release
- * publishes to the channel of whoever has waited longest. The order is nearly that in which they came, and no promise.
+ * While a call waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is
+ * not 0), its manager has a place in a wait queue on each server. This queue is a sorted set whose name is
+ * the resource followed by :w. It expires when nobody has waited for a while. So do not lock a resource with
+ * such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A release
+ * publishes to the channel of the manager that has waited longest. The order is nearly the order of arrival,
+ * and is not guaranteed.
  *
- * All of this is about when to ask: who has a lock does not depend on it. Where it is not to be had, a caller asks now and then,
- * as it does for locks that expire or that another kind of client releases: servers older than Redis 6.0, a user without the
- * right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EVAL, EXISTS, TIME, PTTL,
- * PEXPIRE and the commands of sorted sets. A line in the log says so.
+ * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
+ * woken, it asks from time to time, as it does for locks that expire or that another kind of client
+ * releases. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
+ * the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
+ * EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
  *
  * @param rl      the manager.
- * @param enabled true, the default, or false: this manager's callers ask now and then, and its releases are told to
- *                nobody. Set it before the first call that asks servers: connections that there are stay as they are.
+ * @param enabled true, the default, or false: callers of this manager ask from time to time, and its
+ *                releases notify nobody. Set this before the first call that asks servers, because existing
+ *                connections do not change.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
 RedLockStatus RedLock_SetWaking(RedLock *rl,
                                 bool enabled);
 
 /**
- * Sets the user and the password for servers whose URLs name none. A URL that names both, or a
- * password alone, is not affected; one that names a user alone gets the password. Connections that
- * are there stay as they are. Nothing needs to be escaped here, as it does in a URL.
+ * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a
+ * password, is not affected. A URL that names only a user gets the password. Existing connections stay as
+ * they are. Nothing needs to be escaped here, unlike in a URL.
  *
  * @param rl       the manager.
- * @param user     the name of an ACL user, or NULL for the default user. Not empty.
- * @param password the password, or NULL: with a user, for one that needs no password; with no user
- *                 either, for no log-in at all, which is the default. Not empty.
+ * @param user     the name of an ACL user, or NULL for the default user. Must not be empty.
+ * @param password the password, or NULL. NULL with a user: that user needs no password. NULL without a user:
+ *                 no log-in at all, which is the default. Must not be empty.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
-RedLockStatus RedLock_SetCredentials(RedLock *rl, const char *user, const char *password);
+RedLockStatus RedLock_SetCredentials(RedLock *rl,
+                                     const char *user,
+                                     const char *password);
 
 /**
- * RedLock_SetCredentials with what two variables of the environment hold, so that neither stands in
- * a program or on a command line. They are read now, and not again. In a program that has more rights
- * than its user (setuid, setgid, capabilities) none is read: whoever starts that could choose who it
- * is to the servers.
+ * Sets the user and the password from two environment variables. This is RedLock_SetCredentials with the
+ * values of these variables, so that neither value is in the program or on a command line. The variables are
+ * read now, and not again. In a program that has more rights than its user (setuid, setgid, capabilities)
+ * neither is read. Otherwise the user who starts the program could choose its identity on the servers.
  *
  * @param rl                the manager.
- * @param user_variable     the name of the variable that holds the user, or NULL for the default
- *                          user.
+ * @param user_variable     the name of the variable that holds the user, or NULL for the default user.
  * @param password_variable the name of the variable that holds the password.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty, or may not be
- *         read; REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if a variable is not set, is empty, or must not be read: the
+ *         message says which of the two variables it is, and never contains the name of a variable or its
+ *         value. REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
                                             const char *user_variable,
                                             const char *password_variable);
 
 /**
- * Sets a function to be asked for the password of each server whose URL names none: when the server
- * is first connected to, and again when it did not accept the last answer, so a password may be
- * changed while the program runs. It is called only within calls to this library, on the thread
- * that made the call, with no mutex held, and never by two threads at once for one server.
- * RedLock_Lock and its like, and RedLock_Connect, ask before they begin; a call on a lock that is
- * held asks only if too few servers are connected. They wait for it, so it should be quick. It may
- * call this library, but not with the lease of the call that it is called in, which is in use; and on
- * this manager such a call waits for the answer in vain, up to the timeout for connecting. It may fork:
- * then the call ends in the child with REDLOCK_FORKED. It must not unwind (longjmp, throw) through the
- * library.
+ * Sets a function that provides the password for each server whose URL names none. The library calls it when
+ * it connects to a server for the first time, and again when the server did not accept the last answer. So a
+ * password may be changed while the program runs. The function is called on a thread that is in a call to
+ * this library, or on the thread of RedLock_SetBackgroundThread. No mutex is held, and two threads never
+ * call it at once for one server. RedLock_Lock and similar calls, and RedLock_Connect, ask for passwords
+ * before they begin. A call on a held lock asks only if too few servers are connected. These calls wait for
+ * the function, so it should be quick.
+ *
+ * The function may call this library, with two limits. The lease of the call that it runs in cannot be used,
+ * because it is in use. A call on this manager waits for the answer in vain, up to the timeout for
+ * connecting. The function may fork: then the call ends in the child with REDLOCK_FORKED. It must not unwind
+ * (longjmp, throw) through the library.
  *
  * @param rl        the manager.
  * @param user      as for RedLock_SetCredentials.
- * @param callback  the function, or NULL to ask nobody and log in nowhere.
- * @param user_data handed to the function as it is; may be NULL. It must stay valid for as long as that
- *                  of RedLock_SetLogger.
+ * @param callback  the function. NULL: ask nobody, and do not log in.
+ * @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
+ *                  user_data of RedLock_SetLogger.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
@@ -1612,15 +1701,14 @@ RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
                                           void *user_data);
 
 /**
- * RedLock_SetPasswordCallback with a function that is told when nobody uses user_data any more.
+ * RedLock_SetPasswordCallback with a function that is called when user_data is no longer used.
  *
  * @param rl        the manager.
  * @param user      as for RedLock_SetCredentials.
  * @param callback  as for RedLock_SetPasswordCallback.
- * @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, also if
- *                  this function fails.
- * @param destroy   as for RedLock_SetLoggerWithDestroy; RedLock_SetCredentials, too, replaces the
- *                  callback.
+ * @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, even if this
+ *                  function fails.
+ * @param destroy   as for RedLock_SetLoggerWithDestroy. RedLock_SetCredentials also replaces the callback.
  * @return as for RedLock_SetPasswordCallback.
  */
 RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
@@ -1630,32 +1718,31 @@ RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
                                                      RedLockDestroy destroy);
 
 /**
- * Sets who is trusted to say who a server is, for rediss:// servers. Connections that are there stay
- * as they are.
+ * Sets which certificates are trusted to identify rediss:// servers. Existing connections stay as they are.
  *
  * @param rl      the manager.
- * @param ca_file the path of a PEM file with certificates, which is read now (a FIFO is waited for):
- *                those alone are trusted. NULL, the default: those whom the system trusts, where
- *                its OpenSSL looks for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the
- *                environment. These are read by the first lock call. In a program that has more
- *                rights than its user (setuid, setgid, capabilities) both variables are ignored, as
- *                OpenSSL does.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
- *         never the name: it might be the certificate or a key itself), or if this build has no TLS;
- *         REDLOCK_FORKED.
+ * @param ca_file the path of a PEM file with certificates: only these are trusted. The file is read now; if
+ *                it is a FIFO, the call waits for it. NULL, the default: the certificates that the system
+ *                trusts. They are read by the first lock call, from the place where the OpenSSL of the
+ *                system looks for them, or from SSL_CERT_FILE and SSL_CERT_DIR of the environment. In a
+ *                program that has more rights than its user (setuid, setgid, capabilities) both variables
+ *                are ignored, as OpenSSL does.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if the file cannot be used, or if this build has no TLS. The
+ *         message says why, but never contains the name of the file: that name might be the certificate or a
+ *         key itself. REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetTlsCa(RedLock *rl,
                                const char *ca_file);
 
 /**
- * Sets the certificate for rediss:// servers that want to know who we are. Both files are read now;
- * set them again when they have changed. Connections that are there stay as they are.
+ * Sets the client certificate for rediss:// servers that ask for one. Both files are read now. Set them
+ * again when they have changed. Existing connections stay as they are.
  *
  * @param rl               the manager.
- * @param certificate_file the path of a PEM file with our certificate, followed by those that lead
- *                         up to one that the servers trust. NULL, the default, for none.
- * @param key_file         the path of a PEM file with its key, not encrypted. NULL if, and only if,
- *                         the other is.
+ * @param certificate_file the path of a PEM file with the client certificate, followed by the certificates
+ *                         that lead up to one that the servers trust. NULL, the default, for none.
+ * @param key_file         the path of a PEM file with the key of that certificate, not encrypted. NULL if,
+ *                         and only if, certificate_file is NULL.
  * @return as for RedLock_SetTlsCa.
  */
 RedLockStatus RedLock_SetTlsCertificate(RedLock *rl,
@@ -1663,69 +1750,73 @@ RedLockStatus RedLock_SetTlsCertificate(RedLock *rl,
                                         const char *key_file);
 
 /**
- * Sets the name that the certificates of rediss:// servers have to be for, where that is not the host
- * in their URLs: with a tunnel, say, or with one certificate for all. Connections that are there
- * stay as they are.
+ * Sets the name that the certificates of rediss:// servers must be for. Use it where this name is not the
+ * host in the URLs: with a tunnel, for example, or with one certificate for all servers. Existing
+ * connections stay as they are.
  *
  * @param rl   the manager.
- * @param name the name of a host, or an address. NULL, the default: for each server its own host.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if it can be no host's, or this build has no TLS;
+ * @param name a host name or an address. NULL, the default: for each server its own host.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if no host can have this name, or if this build has no TLS.
  *         REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetTlsServerName(RedLock *rl,
                                        const char *name);
 
 /**
- * Sets whether rediss:// servers are believed to be who they say they are, without any proof (a
- * certificate that cannot be read, or is not of version 3, is refused all the same). Then
- * whoever is on the way to them can read all, passwords and tokens, and answer in their place. It is
- * for trying things out: where the certificates are your own, name them with RedLock_SetTlsCa.
+ * Sets whether rediss:// servers are accepted without verification. Then each server is believed to be the
+ * server that it claims to be, without any proof. A certificate that cannot be read, or is not of version 3,
+ * is still refused. Anybody on the network path to the servers can then read everything, including passwords
+ * and tokens, and can answer in place of the servers. Use this only for experiments. If the certificates are
+ * your own, name them with RedLock_SetTlsCa.
  *
  * @param rl   the manager.
- * @param skip true: nothing is verified. false, the default: everything is.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if this build has no TLS; REDLOCK_FORKED.
+ * @param skip true: nothing is verified. false, the default: everything is verified.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if this build has no TLS. REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetTlsInsecureSkipVerify(RedLock *rl,
                                                bool skip);
 
 /**
- * Makes an empty lease.
+ * Creates an empty lease.
  *
- * @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if it could not
- *         be made. Any thread may call this.
+ * @return the lease. The caller owns it and must free it with RedLockLease_Free. NULL if the lease could not
+ *         be created. Any thread may call this.
  */
 RedLockLease *RedLockLease_New(void);
 
 /**
- * Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
- * expires, and is kept no more if it was. A submitted call that uses the lease is cancelled; its event comes all the
- * same. Waits for nothing. In a child process it touches nothing of the parent's.
+ * Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
+ * and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes.
+ * This function does not wait. In a child process it touches nothing that belongs to the parent.
  *
- * @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
+ * @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
+ *              twice.
  */
 void RedLockLease_Free(RedLockLease *lease);
 
 /**
- * Whether the lock is held and valid now, by this machine's clock. No I/O.
+ * Tells whether the lock is held and valid now, by this machine's clock. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return true while it is; false for NULL, and in a child process for a lock of its parent.
+ * @return true if the lock is held and valid; false for NULL, and in a child process for a lock of its
+ *         parent.
  */
 bool RedLockLease_IsHeld(const RedLockLease *lease);
 
 /**
- * How long the lock is valid from now on. Counts down, and never says more than the servers
- * would; if their clocks are set, once RedLock_Extend or RedLock_Confirm has asked them. No I/O.
+ * Returns how long the lock is valid from now on. The value counts down, and is never more than the servers
+ * would report. After a server's clock was set, this is true again once RedLock_Extend or RedLock_Confirm
+ * has asked the servers. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
+ * @return milliseconds, rounded down; 0 if the lock is not held, and for NULL.
  */
 int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
 
 /**
- * How long the lock was valid when it was granted, or last extended with this lease. Does not count
- * down, and stays as it is when the lock ends by itself, or through another handle of it:
- * RedLockLease_RemainingMs tells what is left. No I/O.
+ * Returns the validity of the lock when it was granted, or last extended with this lease. The value does not
+ * count down. It does not change when the lock expires, or ends through another handle.
+ * RedLockLease_RemainingMs returns the remaining validity. No I/O.
  *
  * @param lease a lease, or NULL.
  * @return milliseconds; 0 if the lease is empty, and for NULL.
@@ -1733,17 +1824,17 @@ int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
 int64_t RedLockLease_ValidityMs(const RedLockLease *lease);
 
 /**
- * The resource of the last locking call on this lease; the first of several.
+ * Returns the resource of the last locking call on this lease; the first of several.
  *
  * @param lease a lease, or NULL.
- * @return a string of the lease, valid until the next call that changes the lease; empty if there
- *         was no such call yet, and for NULL.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+ *         there was no such call yet, and for NULL.
  */
 const char *RedLockLease_Resource(const RedLockLease *lease);
 
 /**
- * How many bytes the resource has that RedLockLease_Resource returns: with one that holds NULs, the string
- * seems to end early. No I/O.
+ * Returns the size of the resource that RedLockLease_Resource returns. If the resource contains NULs, that
+ * string seems to end early. No I/O.
  *
  * @param lease a lease, or NULL.
  * @return bytes, without the NUL at the end; 0 for NULL.
@@ -1751,56 +1842,58 @@ const char *RedLockLease_Resource(const RedLockLease *lease);
 size_t RedLockLease_ResourceSize(const RedLockLease *lease);
 
 /**
- * The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
- * 20 bytes from the operating system's random source. Keep it to yourself: who knows it can
+ * Returns the token, which is the value of the key on the servers. It has 40 upper-case hexadecimal digits:
+ * 20 bytes from the operating system's random source. Keep the token secret, because anyone who knows it can
  * release the lock.
  *
  * @param lease a lease, or NULL.
- * @return a string of the lease, valid until the next call that changes the lease. It stays when the
- *         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
- *         lease may still be needed to clear up. Empty if the lease is, and for NULL.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease. The token
+ *         stays when the lock expires, is found to be lost, or ends through another handle, because the
+ *         lease may still be needed to clean up. Empty if the lease is empty, and for NULL.
  */
 const char *RedLockLease_Token(const RedLockLease *lease);
 
 /**
- * What the last locking call on this lease has to say. After a failure: what was wrong, or the
- * votes counted and what each server answered. After a success: which servers could not take
- * part, and why.
+ * Returns the message of the last locking call on this lease. After a failure: what was wrong, or the votes
+ * counted and what each server answered. After a success: which servers could not take part, and why.
  *
  * @param lease a lease, or NULL.
- * @return words for a person, in a string of the lease, valid until the next call that changes
- *         the lease; empty after a success in which no server failed.
+ * @return a human-readable string that belongs to the lease, valid until the next call that changes the
+ *         lease; empty after a success in which no server failed.
  */
 const char *RedLockLease_ErrorMessage(const RedLockLease *lease);
 
 /**
- * Copies what RedLockLease_ErrorMessage returns: for a lease that another thread may use at the same time, which
- * could change that string while it is read.
+ * Copies the message that RedLockLease_ErrorMessage returns. Use this for a lease that another thread may
+ * use at the same time, because that thread could change the string while it is read.
  *
  * @param lease   a lease, or NULL.
- * @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
- * @param size    bytes of room, with the NUL.
- * @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+ * @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+ * @param size    the size of the buffer in bytes, including the NUL.
+ * @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
+ *         truncated.
  */
 size_t RedLockLease_CopyErrorMessage(const RedLockLease *lease,
                                      char *message,
                                      size_t size);
 
 /**
- * How many resources the last locking call on this lease was about. No I/O.
+ * Returns the number of resources of the last locking call on this lease. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return 1, or how many there were in RedLockAcquireOptions.resources; 0 if there was no such call yet, and for NULL.
+ * @return 1, or the number of RedLockAcquireOptions.resources; 0 if there was no such call yet, and for
+ *         NULL.
  */
 size_t RedLockLease_ResourceCount(const RedLockLease *lease);
 
 /**
- * One of the resources of the last locking call on this lease, in the order in which they were given. No I/O.
+ * Returns one resource of the last locking call on this lease. They have the order in which they were given.
+ * No I/O.
  *
  * @param lease a lease, or NULL.
- * @param index which: from 0, below RedLockLease_ResourceCount.
- * @return a string of the lease, valid until the next call that changes the lease; empty if there is no such
- *         resource, and for NULL.
+ * @param index which resource: from 0, below RedLockLease_ResourceCount.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+ *         there is no such resource, and for NULL.
  */
 const char *RedLockLease_ResourceAt(const RedLockLease *lease,
                                     size_t index);

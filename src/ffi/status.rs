@@ -34,7 +34,7 @@ pub enum RedLockStatus {
     REDLOCK_INVALID_ARGUMENT = -1,
     /// No server was added to the manager.
     REDLOCK_NO_SERVERS = -2,
-    /// The lease belongs to the parent process.
+    /// The lease belongs to the parent process, or the process was forked within the call.
     REDLOCK_FORKED = -3,
     /// A panic was caught, or the system provided no random bytes. The message says which.
     REDLOCK_INTERNAL = -4,
