@@ -33,7 +33,7 @@ pub(crate) struct HeldLock {
     token: Token,
     /// The process that took the lock. Only this process may use it.
     process: Generation,
-    /// The servers, in the order of the manager that took it.
+    /// The servers, in the order of the manager that took the lock.
     roster: Roster,
     asked: Asked,
     /// Until when the lock is valid. This only grows, unless the servers' clocks are set forward. Before the

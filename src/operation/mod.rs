@@ -2,7 +2,7 @@
 //!
 //! The engine passes an operation one [`Event`] after the other. The operation uses [`Actions`] to say what
 //! must be done: ask the servers, release a key, wait until a moment, give the turn to the next waiter, end. An
-//! operation holds all the state of its call; no part of that state lives on a stack. Therefore an operation
+//! operation holds all the state of its call. No part of that state lives on a stack. Therefore an operation
 //! does not depend on which thread waits for it, or on whether any thread waits at all.
 
 pub(crate) mod acquire;
@@ -105,7 +105,7 @@ pub(crate) trait Operation: Send {
     }
 
     /// Whether the operation is in haste. If so, servers that have not answered do not get their whole reply
-    /// timeout, but little more than the time they usually take, doubled the returned number of times.
+    /// timeout. They get little more than their usual time, doubled the returned number of times.
     fn haste(&mut self, _now: Moment) -> Option<u32> {
         None
     }
@@ -319,7 +319,7 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
     actions.settings().timeouts().reply_ms(ttl_ms)
 }
 
-/// A request about a lock; the lock hears the answers.
+/// A request about a lock. The lock hears the answers.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
     let request = Request::new(verb, hold.key(), *hold.token(), ttl_ms);

@@ -273,8 +273,8 @@ impl Question {
         (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server)).collect()
     }
 
-    /// The fencing token that was drawn for the granted lock, 0 if it was to have none; and whether the token
-    /// must be raised on other servers.
+    /// The fencing token that was drawn for the granted lock, 0 if none was drawn. Also whether the token must
+    /// be raised on other servers.
     pub(crate) fn fencing_token(&self) -> (i64, bool) {
         (self.draw.token(), self.draw.is_to_raise(self.ballot().quorum()))
     }

@@ -88,8 +88,8 @@ impl Backoff {
     const LOOK_SPREAD: u32 = 4;
 
     /// Keys of one holder expire at one time. The times that servers report may differ by as long as a request
-    /// is on its way, and by how much faster their clocks run, which is a part of the time between. The keys of
-    /// a new holder expire later by more than that.
+    /// is on its way. They may also differ by how much faster clocks run, which is a part of the time between.
+    /// The keys of a new holder expire later by more than that.
     const SAME_HOLDER_MS: i64 = 3;
     const SAME_HOLDER_PART: i64 = 8;
 
@@ -280,8 +280,8 @@ mod tests {
         assert_eq!([look(0), look(1), look(2), look(5)], [end(1), end(1), end(-2), end(-5)]);
     }
 
-    /// The pauses are the same for a server that says nothing of the key, for one that has it for ever, and for
-    /// one that is believed for a while.
+    /// These pauses are the same for three servers: one says nothing of the key, one has it for ever, and one
+    /// is believed for a while.
     const USUAL: [i64; 9] = [2, 4, 8, 16, 32, 64, 128, 150, 150];
 
     #[test]

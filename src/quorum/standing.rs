@@ -215,7 +215,7 @@ impl Standings {
     }
 
     /// The servers that must be given the key again after a round that succeeded. They must be sent a repair of
-    /// this number now; [`Self::withdraw_repairs`] takes it back. Returns none while another round is under
+    /// this number now. [`Self::withdraw_repairs`] takes it back. Returns none while another round is under
     /// way.
     pub fn begin_repairs(&mut self) -> (u32, u64) {
         let servers = self.absent & !self.unheard;

@@ -12,8 +12,8 @@ use crate::server_set::ServerSet;
 
 /// After one server has told the head that the resource is free, the head asks two round trips later on
 /// average. It does so even if fewer servers than a quorum have told it, because other clients may have been
-/// told in its place. After each try in vain the time may be up to twice as long, so that clients that got in
-/// each other's way do not do that again and again. The number of doublings is limited.
+/// told in its place. After each try in vain the time may be up to twice as long. Otherwise clients that got in
+/// each other's way might do that again and again. The number of doublings is limited.
 const SPREAD_ROUND_TRIPS: u32 = 2;
 const DOUBLINGS_MAX: u32 = 3;
 
@@ -55,7 +55,7 @@ pub(crate) struct Line {
     left: ServerSet,
     /// How long after the first news the head asks.
     grace: Duration,
-    /// How many tries were in vain since it stands in line.
+    /// How many tries were in vain since it got in line.
     in_vain: u32,
     /// Whether it has lost a place to another waiter of this manager, and must ask for it again.
     has_lost: bool,

@@ -1,8 +1,8 @@
 //! Acquires of one manager that want the same resource wait in a queue. Only the head of the queue asks the
 //! servers.
 //!
-//! A release gives the head its turn in the same step, so that the head's request follows right behind the
-//! release and the lock changes hands within one round trip. A run of such handovers must not keep other
+//! A release gives the head its turn in the same step. The head's request then follows right behind the
+//! release, and the lock changes hands within one round trip. A run of such handovers must not keep other
 //! processes out. Therefore, after a while, the lock is released openly, and the head stands back before it
 //! asks.
 

@@ -15,7 +15,7 @@ use crate::server_set::ServerSet;
 use crate::wait_queue::{Left, Place, Wait};
 
 impl Acquire {
-    /// Whether the acquire is to be woken: it waits, and no other waiter of this manager is before it.
+    /// Whether servers must wake the acquire: it waits, and no other waiter of this manager is before it.
     pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
         matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
             && actions.settings().has_waking()
