@@ -41,8 +41,7 @@ const OWN = Symbol('redlock');
 
 function loadAddon() {
   const built = path.join(__dirname, 'build', 'redlock.node');
-  // An addon that was built on this machine is preferred to one that the package contains (build.js builds it in this
-  // directory).
+  // An addon that was built on this machine is preferred to one that the package contains. build.js uses the same path.
   const brought = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
   const file = process.env.REDLOCK_ADDON || [built, brought].find((it) => fs.existsSync(it)) || built;
   try {

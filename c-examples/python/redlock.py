@@ -186,7 +186,7 @@ class Histogram(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """The counters of a manager since it was made. Counts only grow; waiting and kept are current."""
+    """The counters of a manager since it was made. Counts only grow; waiting and kept are current numbers."""
 
     acquire: Outcomes
     extend: Outcomes
