@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Three people want to write the same report, and each waits a second for it: one writes at once,
-# one after the first, and the third gives up.
+# Three people want to write the same report, and each waits a second for it. The first writes at once,
+# the second after the first, and the third gives up.
 #
 #   ruby example.rb [host:port ...]
 
@@ -25,7 +25,7 @@ rescue Redlock::Error => e
   abort "#{name} stops: #{e.message}"
 end
 
-# Processes exclude each other as threads do; one manager, made before the fork, serves them all.
+# Processes exclude each other as threads do; one manager, made before the fork, works in all of them.
 children = %w[Ada Ben Cleo].map { |name| fork { write(name) } }
 statuses = children.map { |child| Process.wait2(child).last }
 exit statuses.all?(&:success?)

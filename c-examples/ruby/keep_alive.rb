@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A job of unknown length, under a lock that is kept for it: the library extends the lock in the background, and
-# the job hears of it in time if the lock cannot be kept.
+# A job of unknown length, under a lock that is kept alive: the library extends the lock in the background. If the
+# lock cannot be kept alive, the job learns this in time.
 #
 #   ruby keep_alive.rb [host:port ...]
 
@@ -16,7 +16,7 @@ begin
   Redlock::Manager.new(*servers).lock("example:nightly-report", ttl: TTL, keep_alive: true) do |lease|
     lease.on_lost { |left| warn "the lock cannot be kept; it is valid for #{left} s still" }
     STEPS.times do |step|
-      # There is time enough for the step that has begun, and for no other.
+      # The remaining validity is enough for a step that has begun, but not for another step.
       abort "stopped before step #{step + 1}" if lease.lost?
       sleep 0.1 # stands for the work
     end
