@@ -149,15 +149,15 @@ class Info(NamedTuple):
 
     locked: bool
     remaining: float
-    """For how many seconds it is held still, if it is neither extended nor unlocked; inf: for ever."""
+    """How many seconds it is still held, if it is neither extended nor unlocked; inf: forever."""
     shared: bool
-    """Whether several may hold it at the same time."""
+    """Whether several can hold it at the same time."""
     readers: int
-    """How many do."""
+    """How many hold it."""
     words: str
     """Which servers could not answer, and why."""
     permits_taken: int = 0
-    """Of a semaphore: how many permits somebody has. It is locked if all are taken."""
+    """For a semaphore: how many permits are taken. It is locked if all are taken."""
 
 
 class Outcomes(NamedTuple):
@@ -178,9 +178,12 @@ class Histogram(NamedTuple):
 
     count: int
     sum: float
-    """How many seconds they took together."""
+    """The sum of all durations, in seconds."""
     buckets: tuple[int, ...]
-    """How many took at most the bound of that place, and more than that of the place before. The last has none."""
+    """The number of durations in each bucket: at most the bound at its index, and more than the one before.
+
+    The last bucket has no bound.
+    """
     bounds: tuple[float, ...]
     """Seconds."""
 
@@ -197,34 +200,34 @@ class Stats(NamedTuple):
     detached: int
     """Locks that were given away."""
     attempts: int
-    """How often the servers were asked for a lock, all at once."""
+    """How often the servers were asked for a lock; all at once counts as one."""
     waits: int
-    """Calls that had to wait for a lock, for a moment at least."""
+    """Calls that had to wait for a lock, even if only for a moment."""
     renewed: int
-    """Extensions of locks that are kept."""
+    """Extensions of locks that are kept alive."""
     not_renewed: int
-    """Those that failed, and were tried again as long as there was time."""
+    """Extensions that failed, and were tried again as long as there was time."""
     kept_lost: int
-    """Locks that could not be kept."""
+    """Locks that could not be kept alive."""
     requests: int
-    """What was sent, to all servers together."""
+    """Requests that were sent, to all servers together."""
     connections: int
-    """Those that could be used."""
+    """Connections that could be used."""
     connections_lost: int
     connections_failed: int
     """Attempts to connect that failed."""
     waiting: int
-    """How many calls wait for a lock now."""
+    """How many calls are waiting for a lock now."""
     kept: int
-    """How many locks are kept now."""
+    """How many locks are kept alive now."""
     acquire_time: Histogram
-    """How long it took to take a lock, of those that were taken."""
+    """How long it took to take a lock, for locks that were taken."""
     wait_time: Histogram
-    """How long those waited that had to, whatever came of it."""
+    """The waiting time of calls that had to wait, whatever their result."""
     hold_time: Histogram
-    """How long locks were held that were released."""
+    """How long released locks were held."""
     round_trip: Histogram
-    """From the sending of a request to the reading of its answer."""
+    """From sending a request to reading its answer."""
 
 
 class Error(Exception):
@@ -305,15 +308,15 @@ class TLS(NamedTuple):
     """The TLS settings for rediss:// servers. The files are PEM."""
 
     ca: Path | None = None
-    """Whose certificates are trusted, if not those that the system trusts."""
+    """The trusted authorities, if not those that the system trusts."""
     certificate: Path | None = None
-    """Our certificate, for servers that want one."""
+    """The client certificate, for servers that ask for one."""
     key: Path | None = None
-    """The key of our certificate."""
+    """The key of the client certificate."""
     server_name: str | None = None
-    """The name that certificates have to have, if not the host."""
+    """The name that certificates must be for, if it is not the host."""
     insecure_skip_verify: bool = False
-    """Whether any certificate is believed."""
+    """Whether any certificate is accepted."""
 
 
 # The interface version that this file needs. Below 1.0 the interface may change with the second number.
@@ -1495,9 +1498,9 @@ class _Held:
     ) -> None:
         self._wants_shared = bool(shared)
         self.resources: tuple[Name, ...] = _given(resource)
-        """All names that are locked, as they were given: one, or several."""
+        """All locked names, as they were given: one, or several."""
         self.resource: Name = self.resources[0]
-        """The name that is locked, as it was given; the first of several."""
+        """The locked name, as it was given; the first of several."""
         self._manager = manager
         self._names = tuple(_string(name, "the resource") for name in self.resources)
         self._ttl = ttl
@@ -1738,7 +1741,7 @@ class Lease(_Held):
     ) -> None:
         super().__init__(manager, resource, ttl, shared)
         self.lost = LostEvent(self)
-        """Set when a lock that is kept cannot be kept."""
+        """Set when a lock that is kept alive can no longer be kept."""
 
     def extend(self, ttl: Seconds | None = None) -> None:
         """Gives the lock a new ttl, counted from now; by default its present ttl.
@@ -2042,7 +2045,7 @@ class Semaphore:
         self.resource: Name = resource
         """The name, as it was given."""
         self.permits = _count(permits)
-        """How many there are."""
+        """The number of permits."""
         if self.permits < 1:
             raise InvalidArgument(f"permits is {permits}, less than 1", -1)
         self._manager = manager
@@ -2218,7 +2221,7 @@ class AsyncLease(_Held):
         self._blocks: list[_Block] = []  # the blocks of its levels
         self._underway: _Call | None = None
         self.lost = asyncio.Event()
-        """Set when a lock that is kept cannot be kept."""
+        """Set when a lock that is kept alive can no longer be kept."""
 
     async def extend(self, ttl: Seconds | None = None) -> None:
         """As Lease.extend."""

@@ -15,7 +15,7 @@ def write(name)
   LOCKER.lock("example:report", ttl: 10, wait: 1) do |lease|
     (1..3).each do |page|
       puts "#{name} holds the lock for #{lease.remaining} s and writes page #{page}"
-      sleep 0.2 # stands for the work
+      sleep 0.2 # instead of real work
       lease.extend
     end
   end

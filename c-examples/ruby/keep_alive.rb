@@ -7,7 +7,7 @@
 
 require_relative "redlock"
 
-TTL = 2 # short, so that others need not wait long if this process dies; the job takes longer than that
+TTL = 2 # short, so that others need not wait long if this process dies; the job takes longer
 STEPS = 30
 
 servers = ARGV.empty? ? %w[127.0.0.1:6379 127.0.0.1:6380 127.0.0.1:6381] : ARGV
@@ -18,7 +18,7 @@ begin
     STEPS.times do |step|
       # The remaining validity is enough for a step that has begun, but not for another step.
       abort "stopped before step #{step + 1}" if lease.lost?
-      sleep 0.1 # stands for the work
+      sleep 0.1 # instead of real work
     end
   end
   puts "#{STEPS} steps under a lock of #{TTL} s"

@@ -44,15 +44,15 @@ module Redlock
     end
   end
 
-  class Taken < Error; end           # somebody else holds it
-  class Nested < Taken; end          # the block around this call holds it, and not both are reentrant
+  class Taken < Error; end           # somebody else holds the lock
+  class Nested < Taken; end          # the block around this call holds the lock, and not both are reentrant
   class Unreachable < Error; end     # too few servers answered in time
-  class TooSlow < Error; end         # granted, but too late to be of use
-  class Lost < Error; end            # it is not held, or no longer
-  class InvalidArgument < Error; end # the message names what was wrong
+  class TooSlow < Error; end         # the lock was granted, but no validity was left
+  class Lost < Error; end            # the lock is not held, or no longer held
+  class InvalidArgument < Error; end # the message names the fault
   class NoServers < Error; end       # no server was given
-  class Cancelled < Error; end       # the call was ended before its time
-  class TooShort < Error; end        # it is held, but not for as long as #confirm was asked
+  class Cancelled < Error; end       # the call was cancelled
+  class TooShort < Error; end        # the lock is held, but not for as long as #confirm requires
   class Forked < Error; end          # the lease belongs to the parent process
   class Internal < Error; end        # the message says what happened
   class Closed < Error; end          # the manager was closed
@@ -353,7 +353,7 @@ module Redlock
       def function_at(address, types, result, is_look)
         Fiddle::Function.new(address, types, result, need_gvl: is_look)
       rescue ArgumentError
-        Fiddle::Function.new(address, types, result) # Ruby 2.7 gives way in every call
+        Fiddle::Function.new(address, types, result) # Ruby 2.7 lets other threads run in every call
       end
     end
 
@@ -470,7 +470,7 @@ module Redlock
     end
 
     def make_pipe
-      Thread.current.report_on_exception = false # whoever joins it has the exception
+      Thread.current.report_on_exception = false # the thread that joins it gets the exception
       IO.pipe
     end
 
@@ -615,7 +615,7 @@ module Redlock
 
     # If this is interrupted, the next call does it.
     def begin_anew(line)
-      process = self.process # a signal handler may have forked since it was looked at
+      process = self.process # a signal handler may have forked since the last check
       descriptor, = process
       @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
       @calls = {}
@@ -664,7 +664,7 @@ module Redlock
       @user = user
       # A password that is not a function is passed on once and not stored, so that nobody can find it here.
       @ask = password if password.respond_to?(:call)
-      @asking = Mutex.new # the words of a call are kept in the C manager: one call at a time
+      @asking = Mutex.new # the C manager keeps the message of a call: one call at a time
       @counting = Mutex.new
       @calls = 0
       @open = true
@@ -843,7 +843,7 @@ module Redlock
     # call. The thread ends when all of these have been over for a moment.
     def watch_over(something)
       @watching.synchronize do
-        @watched.clear unless @watcher&.alive? # what there is was the parent's
+        @watched.clear unless @watcher&.alive? # the entries belong to the parent
         @watched[something] = true
         @watcher = Thread.new { watch } unless @watcher&.alive?
       end
@@ -852,7 +852,7 @@ module Redlock
     def watch
       Thread.current.name = "redlock"
       Thread.current.report_on_exception = false
-      Thread.handle_interrupt(Object => :immediate) do # whatever the thread that began it has masked
+      Thread.handle_interrupt(Object => :immediate) do # whatever the thread that started it has masked
         use(leaving: true) { stand_by }
       end
     end
@@ -940,7 +940,7 @@ module Redlock
     def tell_line(severity, line)
       @logger&.call(severity, line)
     rescue StandardError
-      false # a lock does not depend on it
+      false # a lock does not depend on the logger
     end
 
     def free_if_done(calls)
@@ -1017,7 +1017,7 @@ module Redlock
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
-      self.logger = logger if logger || password.respond_to?(:call) # which lines say when to ask
+      self.logger = logger if logger || password.respond_to?(:call) # log lines tell when to ask for the password
     end
 
     # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block ends. If the
@@ -1053,7 +1053,7 @@ module Redlock
       lease = kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # then it comes out of the block
+      raise unless lease.refused_by?(e) # the exception comes from the block
     end
 
     # A resource that several callers can hold at the same time, in all programs with the same servers: a Semaphore.
@@ -1241,7 +1241,7 @@ module Redlock
       lease = self.lease
       lease.take(0, @keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # then it comes out of the block
+      raise unless lease.refused_by?(e) # the exception comes from the block
     end
 
     # Asks the servers how many permits are taken. The answer may be out of date when it arrives.
@@ -1287,7 +1287,7 @@ module Redlock
       @ttl = ttl
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
-      @calling = Mutex.new # a call and the reading of its words belong together
+      @calling = Mutex.new # held for a call and the reading of its message
       @unlocked = @released = @lost = false
       @watching = Mutex.new
       @on_lost = []
@@ -1493,7 +1493,7 @@ module Redlock
     rescue Taken, Unreachable, TooSlow => e
       raise @refusal = e
     ensure
-      options&.to_i # C has read it by now
+      options&.to_i # keeps it alive until C has read it
     end
 
     def adopt(ticket)
@@ -1504,7 +1504,7 @@ module Redlock
       @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
     ensure
-      text&.to_i # C has read it by now
+      text&.to_i # keeps it alive until C has read it
     end
 
     def adopted_names
@@ -1577,7 +1577,7 @@ module Redlock
     def finish
       unlock unless @unlocked
     rescue Unreachable
-      false # the block had the lock to its end
+      false # the block held the lock to its end
     end
 
     def release
@@ -1594,7 +1594,7 @@ module Redlock
       unlock if held?
       @released = true
     rescue Error
-      @released = true # it ends by itself
+      @released = true # the lock expires
     end
 
     # Submits a call and waits for its end.
@@ -1854,7 +1854,7 @@ module Redlock
       @released = true
     rescue Error
       leave_for_good
-      @released = true # it ends by itself
+      @released = true # the lock expires
     end
 
     # Whether the lock is held and this level is still to be left. An exception may have interrupted entering or
