@@ -53,8 +53,7 @@ pub(crate) struct HeldLock {
     phase: AtomicU8,
     /// Whether the holder has released the lock before it was found to be lost.
     was_released: AtomicBool,
-    /// Whether a release was sent by a call that found the lock ended, in addition to the release of the call
-    /// that ends it.
+    /// Whether a call that found the lock ended sent a second release, beside the call that ends it.
     release_sent: AtomicBool,
 }
 
@@ -117,8 +116,7 @@ impl HeldLock {
         Self::of_one_server_as(resource, false, token, (at, ttl_ms))
     }
 
-    /// Marks the lock as taken. `granted` are the servers that had granted it when that was decided. `sent` are
-    /// the servers to which it was sent.
+    /// Marks the lock as taken. `granted`: the servers that had granted it by then. `sent`: those that were asked.
     pub(crate) fn take(&self, granted: ServerSet, sent: ServerSet) {
         self.standings().take(granted.bits(), sent.bits());
         self.servers.store(sent.bits(), Ordering::Release);
@@ -154,8 +152,7 @@ impl HeldLock {
         self.ttl_ms.load(Ordering::Relaxed)
     }
 
-    /// The number of this lock in the order in which the locks of its resource were taken; 0 if that is not
-    /// known.
+    /// The number of this lock in the order in which the locks of its resource were taken; 0 if that is not known.
     pub(crate) fn fencing_token(&self) -> i64 {
         self.fencing_token.load(Ordering::Relaxed)
     }

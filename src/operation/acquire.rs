@@ -264,8 +264,7 @@ impl Acquire {
         // A divided attempt means that another client has the lock, even if too few servers say so.
         let is_taken = self.note_divided(&question) || status == Status::Taken;
         self.patience.note(&self.wanted.target, &question);
-        // This includes late servers. What they may have granted is released, so it is no news that they are
-        // free.
+        // This includes late servers. What they may have granted is released, so it is no news that they are free.
         let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
         self.note(&miss, actions);
         match is_taken && self.may_stand_in_line(actions) {

@@ -132,8 +132,7 @@ pub(crate) trait Operation: Send {
         None
     }
 
-    /// The operation must end at once, whatever it was about. It leaves nothing behind that keeps others
-    /// waiting.
+    /// The operation must end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
     fn leave(&mut self, _actions: &mut dyn Actions) {}
 }
 
@@ -167,26 +166,23 @@ pub(crate) trait Actions {
     /// Says that an announcement from a server may end the wait that this operation begins.
     fn listen(&mut self);
 
-    /// The name of this operation in a wait queue. It is valid until the operation asks the servers the next
-    /// time.
+    /// The name of this operation in a wait queue. It is valid until the operation asks the servers the next time.
     fn ticket(&self) -> Ticket;
 
     /// Whether at least `enough` servers are connected and keep up, as far as can be told at once.
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool;
 
-    /// Has a thread ask for passwords and look up names, with no mutex held. Names are looked up only if fewer
-    /// than `enough` servers are promising without that. [`Event::Prepared`] comes when the preparation is
-    /// done.
+    /// Has a thread ask for passwords and look up names, with no mutex held. Names are looked up only if fewer than
+    /// `enough` servers are promising without that. [`Event::Prepared`] comes when the preparation is done.
     fn prepare(&mut self, enough: usize);
 
     /// Connects to the servers. The question hears [`Answer::Done`] of each server that is connected.
     /// [`Event::Closed`] comes when the question has heard enough, or when the time is up.
     fn connect(&mut self, limits: Limits);
 
-    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough, or when no server has any
-    /// time left to reply. After that, requests that were sent go on, but no caller waits for them. Requests
-    /// that were not sent yet are dropped, except those to servers that they must reach
-    /// ([`Request::must_reach`]).
+    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough, or when no server has any time
+    /// left to reply. After that, requests that were sent go on, but no caller waits for them. Requests that were not
+    /// sent yet are dropped, except those to servers that they must reach ([`Request::must_reach`]).
     fn ask(&mut self, request: Request, limits: Limits);
 
     /// Sends a request to the servers that it is for ([`Request::is_for`]), behind what was sent to them
@@ -247,8 +243,7 @@ pub(crate) enum Ended {
     /// Until when the lock is held, if anybody holds it.
     Inspected {
         locked_until: Option<Moment>,
-        /// How many readers hold the lock, if it is held shared; 0 if the operation did not ask for their
-        /// number.
+        /// How many readers hold the lock, if it is held shared; 0 if the operation did not ask for their number.
         readers: Option<i64>,
         absent: String,
     },

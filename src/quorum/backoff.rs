@@ -55,8 +55,7 @@ struct Told {
     server: usize,
     expiry: Moment,
     at: Moment,
-    /// How many pauses have ended early for this server since the last pause that did not end early for any
-    /// server.
+    /// How many pauses have ended early for this server since the last pause that did not end early for any server.
     early: u32,
 }
 
@@ -80,9 +79,8 @@ impl Backoff {
     /// The longest bound while the lock changes hands, because the current holder will not hold it for long.
     const LIVELY_MAX: Duration = Duration::from_millis(16);
 
-    /// How long the first client in line waits to be told, and how much longer a client waits for each one
-    /// before it. `LOOK_MAX` limits this time. The pause may be longer still, by up to one `LOOK_SPREAD`th of
-    /// the time.
+    /// How long the first client in line waits to be told, and how much longer a client waits for each one before it.
+    /// `LOOK_MAX` limits this time. The pause may be longer still, by up to one `LOOK_SPREAD`th of the time.
     const LOOK: Duration = Duration::from_millis(200);
     const LOOK_MAX: Duration = Duration::from_secs(5);
     const LOOK_SPREAD: u32 = 4;
