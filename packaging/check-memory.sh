@@ -23,7 +23,7 @@ sanitizers='-fsanitize=address,undefined -fno-omit-frame-pointer'
 
 # The rows of the fault matrix that are C programs with no library loaded before them. Two rows are left out. The
 # first has a library loaded before it, and the sanitizer must be loaded first. The second ends children of a
-# process whose thread drives. What belonged to that thread counts as a leak in those children.
+# process whose thread drives. The memory that belonged to that thread counts as a leak in those children.
 ROWS='forks:: signals:: callbacks:: --skip a_child_with_the_pid_of_its_parent
     --skip a_child_neither_keeps_a_shared_lock'
 
@@ -132,8 +132,9 @@ valgrind_some() {
 }
 
 # A child may end while a manager is still there. The manager's handle points past the counts in front of it, so the
-# manager and all that belongs to it count as possibly lost. A child does not have its parent's other threads. What
-# only those threads referred to is lost there for good (DESIGN.md: what such a holder was changing is never freed).
+# manager and all that belongs to it count as possibly lost. A child does not have its parent's other threads.
+# Memory that only those threads referred to is lost there for good (DESIGN.md: what such a holder was changing is
+# never freed).
 # shellcheck disable=SC2046,SC2086
 valgrind_all() {
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) guests --skip failing

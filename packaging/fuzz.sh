@@ -2,11 +2,11 @@
 # Runs libFuzzer to look for harmful bytes: fuzz/, with the targets in tests/played/hostile.
 #
 # Usage: fuzz.sh [TARGET...]
-#        fuzz.sh keep: adds what earlier runs have found to fuzz/corpus, unless the corpus already shows it.
-# RUNS=10000000 says how often each target runs, MINUTES=5 how long. The default is 5 minutes. What is found is
-# kept in target/fuzz and used again. It needs cargo-fuzz, a nightly Rust and a C++ compiler. If something is
-# missing, the script names it and ends with status 3. Environment: CARGO, NIGHTLY (the argument that makes cargo
-# the nightly one: +nightly), SANITIZER (address, which takes five times as long, or none), CARGO_TARGET_DIR.
+#        fuzz.sh keep: adds the finds of earlier runs to fuzz/corpus, unless the corpus already shows them.
+# RUNS=10000000 says how often each target runs, MINUTES=5 how long. The default is 5 minutes. Finds are kept in
+# target/fuzz and used again. It needs cargo-fuzz, a nightly Rust and a C++ compiler. If something is missing, the
+# script names it and ends with status 3. Environment: CARGO, NIGHTLY (the argument that makes cargo the nightly
+# one: +nightly), SANITIZER (address, which takes five times as long, or none), CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 /*
- * What the workers of a program record together: which worker held the contended resource last, and what each
+ * The common record of a program's workers: which worker held the contended resource last, and what each
  * worker has measured. It is in memory that processes share.
  */
 #ifndef BOARD_H

@@ -1,5 +1,5 @@
 /*
- * What a manager of the library needs while it does nothing: memory and threads, right after connecting and after
+ * The needs of an idle manager of the library: memory and threads, right after connecting and after
  * use.
  *
  *     idle PORT...

@@ -1,5 +1,5 @@
 /*
- * What a submitted call needs while it waits. Makes LEASES leases, and submits CALLS calls with them. These wait
+ * The memory of a submitted call while it waits. Makes LEASES leases, and submits CALLS calls with them. These wait
  * for RESOURCES resources, which another client holds.
  *
  *     inflight LEASES CALLS RESOURCES KEY PORT...

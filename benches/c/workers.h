@@ -20,8 +20,8 @@ struct servers {
     char **ports;
 };
 
-/* The measured client. Its state belongs to one worker. What all workers of a process share is up to the
- * contender. Calls return whether they succeeded. */
+/* The measured client. Its state belongs to one worker. The contender decides what the workers of a process
+ * share. Calls return whether they succeeded. */
 struct contender {
     void *(*open)(const struct servers *servers, const char *resource);
     bool (*lock)(void *self);

@@ -1,4 +1,4 @@
-//! What one program needs besides time: memory and threads of an idle manager, and system calls.
+//! The needs of one program besides time: memory and threads of an idle manager, and system calls.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is measured, how often, and how long it may take.
+//! The plan: which figures are measured, how often, and how long that may take.
 
 use std::env;
 use std::path::PathBuf;

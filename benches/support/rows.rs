@@ -10,7 +10,7 @@ use super::turns::{End, Fault, Load, Turn};
 
 const SERVERS: usize = 5;
 
-/// What a row shows. Its turns differ only in the contender.
+/// The content of a row. Its turns differ only in the contender.
 pub(super) struct Row<'a> {
     pub(super) what: String,
     pub(super) turn: Turn,

@@ -128,8 +128,8 @@ impl Servers {
         Ok(Delay { talk, port })
     }
 
-    /// What all servers together have executed, except one that cannot answer. A server also counts the commands
-    /// that a script calls, although no client has sent them.
+    /// The requests that all servers together have executed, except a server that cannot answer. A server also
+    /// counts the commands that a script calls, although no client has sent them.
     pub(crate) fn sent(&self, but: Option<usize>) -> Outcome<Sent> {
         let mut sent = Sent::default();
         for (_, server) in self.0.iter().enumerate().filter(|it| Some(it.0) != but) {

@@ -1,4 +1,4 @@
-//! What a waiter asks the servers while nothing changes.
+//! The requests of a waiter while nothing changes.
 
 use std::path::Path;
 use std::time::Duration;

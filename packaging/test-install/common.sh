@@ -10,7 +10,7 @@ linked=libredlock.so wanted=libredlock.so.$interface real=libredlock.so.$version
 if [ "$(uname -s)" = Darwin ]; then
     linked=libredlock.dylib wanted=libredlock.$interface.dylib real=libredlock.$version.dylib
 fi
-# What a program prints if its server is not there.
+# The output of a program whose server is not there.
 answer="$version REDLOCK_UNREACHABLE"
 
 fail() {

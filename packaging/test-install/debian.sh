@@ -43,7 +43,7 @@ check_debian_installation() {
     [ ! -e "$root/usr" ] || fail "a purge leaves directories: $(find "$root/usr")"
 }
 
-# dpkg makes root the owner of files. Only root can do that, or a user who appears to be root.
+# dpkg makes root the owner of files. Only root can do that, or a user that looks like root.
 in_root() {
     as_root=
     [ "$(id -u)" = 0 ] || as_root='unshare --map-root-user'

@@ -1,4 +1,4 @@
-# What is installed where, in all kinds of trees, and that uninstall removes it again.
+# Checks which files are installed where, in all kinds of trees, and that uninstall removes them again.
 # shellcheck shell=sh disable=SC2154
 
 check_tree() {

@@ -26,7 +26,7 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the current project to `folder`. What was built there before is reused.
+    /// Copies the current project to `folder`. The build results that are there from before are reused.
     pub(crate) fn open(project: &Path, folder: &Path) -> io::Result<Self> {
         let tree = folder.join("tree");
         let files = files_of(project)?;

@@ -66,7 +66,7 @@ fn version_macro(name: &str) -> Option<String> {
     header.lines().find_map(|line| line.strip_prefix(&start)).map(|it| it.trim().to_owned())
 }
 
-/// What a tool prints about the shared library.
+/// The output of a tool for the shared library.
 fn output(tool: &str, arguments: &[&str]) -> String {
     let result = Command::new(tool).args(arguments).arg(library::path()).output();
     let result = result.unwrap_or_else(|error| panic!("{tool}: {error}"));

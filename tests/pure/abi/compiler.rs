@@ -16,7 +16,7 @@ pub(crate) fn header() -> PathBuf {
     root().join("include/redlock.h")
 }
 
-/// What the compiler prints for the header with these options. They must make it print something.
+/// The compiler's output for the header with these options. They must make it print something.
 #[track_caller]
 pub(crate) fn reads_header(options: &[&str]) -> String {
     let mut command = compiler();
@@ -47,7 +47,7 @@ pub(crate) fn accepts(options: &[&str], text: &str) {
     words(command.arg(root().join("include")).arg(source));
 }
 
-/// What a tool prints about a file.
+/// The output of a tool for a file.
 #[track_caller]
 pub(crate) fn output(tool: &str, arguments: &[&str], file: &Path) -> String {
     words(Command::new(tool).args(arguments).arg(file))
@@ -57,7 +57,7 @@ fn compiler() -> Command {
     Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
 }
 
-/// What the command prints. Panics unless the command succeeds.
+/// The command's output. Panics unless the command succeeds.
 #[track_caller]
 fn words(command: &mut Command) -> String {
     let (stdout, result) = (run(command), command.get_program().to_owned());

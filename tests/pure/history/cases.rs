@@ -17,7 +17,7 @@ use crate::history::File;
 
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What the checker must say about this case.
+    /// The words that the checker must report for this case.
     pub(crate) expected: Option<String>,
     pub(crate) files: Vec<File>,
 }

@@ -29,7 +29,7 @@ pub(super) struct Stage {
     entered: usize,
 }
 
-/// What a thread can use of the stage.
+/// A thread's access to the stage.
 #[derive(Clone)]
 pub(super) struct Actor {
     engine: Arc<SharedEngine<Fake, Surroundings>>,

@@ -108,7 +108,7 @@ const LAYERS: [&str; 10] = [
     "command",
 ];
 
-/// Further modules that a module must not know. What it does must depend only on its arguments.
+/// Further modules that a module must not know. Its behaviour must depend only on its arguments.
 const APART: [(&str, &[&str]); 5] = [
     // Two interfaces of the same manager: neither knows the other.
     ("face", &["ffi", "operation", "engine", "driver"]),
