@@ -1,6 +1,6 @@
 /*
- * A program as written for the hiredis-based CRedLock: a lock for one job, and one that is kept
- * over many rounds by continuing it.
+ * A program as written for the hiredis-based CRedLock: a lock for one job, and a lock that is kept over many
+ * rounds by ContinueLock.
  *
  *     credlock [host:port ...]
  */
@@ -31,7 +31,7 @@ static bool do_one_job(CRedLock *dlm) {
     return dlm->Unlock(my_lock);
 }
 
-// A fresh CLock each round: the CRedLock remembers that the lock is ours, and renews it.
+// A new CLock each round: the CRedLock remembers that it holds the lock, and renews it.
 static bool keep_for_rounds(CRedLock *dlm, int rounds) {
     for (int round = 1; round <= rounds; round++) {
         CLock my_lock;

@@ -1,8 +1,8 @@
 /*
- * The demo: two processes share one lock on five servers, while one of the servers is killed and
- * another one frozen. `make demo` runs it. It starts its own servers and leaves nothing behind.
+ * The demo: two processes share one lock on five servers, while one of the servers is killed and another one
+ * frozen. `make demo` runs it. It starts its own servers and leaves nothing behind.
  *
- * How a program uses the library is in demo/worker.c; this file tells the story around it.
+ * demo/worker.c shows how a program uses the library; this file runs the story around it.
  */
 #define _DEFAULT_SOURCE
 #include <errno.h>
@@ -68,14 +68,14 @@ static bool ended_well(int i, int status) {
         return true;
     }
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
-        raise(SIGPIPE); /* nobody reads any more: that is meant for all of us */
+        raise(SIGPIPE); /* the reader is gone: the signal must reach the whole demo */
     } else if (caught_signal() == 0) {
         complain("worker %c ended by itself, with wait status %d", 'A' + i, status);
     }
     return false;
 }
 
-/* Takes note of the workers that ended. False if one did not end well. */
+/* Records the workers that ended. False if a worker ended with an error. */
 static bool look_after_workers(int *running) {
     *running = 0;
     for (int i = 0; i < WORKERS; i++) {
@@ -129,7 +129,7 @@ static bool thaw_server(void) {
     return true;
 }
 
-/* One that came back empty any sooner could grant again what it had granted before. */
+/* A server that came back empty any sooner could grant a lock again that it had granted before. */
 static bool restart_server(void) {
     say(">>", "server :%d is started again, empty: it was away for longer than any lock lasts",
         killed->port);

@@ -1,6 +1,7 @@
 /*
- * One thread, one event loop, a thousand locks at once. The loop waits with epoll for one descriptor of the
- * library, beside whatever else it waits for. Each lock is taken, held for a moment and released; nothing blocks.
+ * One thread, one event loop, a thousand locks at once. The loop uses epoll to wait for one descriptor of the
+ * library, beside the program's other descriptors. Each lock is taken, held for a moment and released; nothing
+ * blocks.
  *
  *     epoll [host:port ...]
  */
@@ -33,7 +34,7 @@ static void lock(RedLock *rl, struct job *job) {
     }
 }
 
-/* Returns how many jobs are done by it. */
+/* Returns how many jobs this event completes. */
 static int handle(RedLock *rl, const RedLockEvent *event) {
     struct job *job = event->user_data;
     if (event->status != REDLOCK_OK) {
@@ -42,7 +43,7 @@ static int handle(RedLock *rl, const RedLockEvent *event) {
     if (job->is_unlocking) {
         return 1;
     }
-    /* Here the lock is ours: start what it guards. */
+    /* The lock is held here: start the protected work. */
     job->is_unlocking = 1;
     if (RedLock_SubmitUnlock(rl, event->lease, job) != REDLOCK_OK) {
         fail(job->resource, RedLockLease_ErrorMessage(event->lease));

@@ -1,6 +1,6 @@
 /*
- * A job of unknown length, under a lock that is kept for it: the library extends the lock in the background, and
- * says so in time when it cannot be kept.
+ * A job of unknown length, under a lock that is kept alive: the library extends the lock in the background, and
+ * reports in time when it cannot be kept alive.
  *
  *     keep_alive [host:port ...]
  */
@@ -12,7 +12,7 @@
 
 #include "redlock.h"
 
-/* Short, so that others need not wait long if this process dies. The job takes longer than that. */
+/* Short, so that others need not wait long if this process dies. The job takes longer. */
 enum { TTL_MS = 2000, STEPS = 30, STEP_MS = 100 };
 
 static void work_for(int ms) {
@@ -30,7 +30,7 @@ static void on_event(const RedLockEvent *event, void *user_data) {
 
 static int run(const atomic_bool *lost) {
     for (int step = 1; step <= STEPS; step++) {
-        /* The lock is valid for a while still: time enough for the step, and for no other. */
+        /* The lock is still valid for a while: long enough for the current step, but not for another one. */
         if (atomic_load(lost)) {
             fprintf(stderr, "stopped before step %d: the lock cannot be kept\n", step);
             return 1;
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     if (RedLock_Acquire(rl, &options, lease) == REDLOCK_OK) {
         result = run(&lost);
         RedLock_Unlock(rl, lease);
-        /* Waits for the thread, which RedLock_Free does not. */
+        /* Waits for the thread, which RedLock_Free does not do. */
         RedLock_SetBackgroundThread(rl, false);
     } else {
         fprintf(stderr, "not locked: %s\n", RedLockLease_ErrorMessage(lease));

@@ -1,6 +1,6 @@
 /*
- * Locks in a program whose one thread runs a libuv loop: no call blocks the loop, and no thread is started. Some
- * locks are taken, kept for longer than they last by themselves, and released. Built with `-lredlock -luv`.
+ * Locks in a program whose only thread runs a libuv loop: no call blocks the loop, and no thread is started.
+ * Some locks are taken, kept for longer than their TTL, and released. Built with `-lredlock -luv`.
  *
  *     libuv [host:port ...]
  */
@@ -60,12 +60,12 @@ static void on_work_done(uv_timer_t *work) {
 static void handle(const RedLockEvent *event, uv_poll_t *ready) {
     struct job *job = event->user_data;
     if (event->kind == REDLOCK_EVENT_LOST) {
-        /* It is valid for remaining_ms still: time to stop the work, and not to finish it. */
+        /* The lock is still valid for remaining_ms: long enough to stop the work, but not to finish it. */
         fail(job->resource, "the lock cannot be kept");
     }
     check_call(event->status, job);
     if (!job->is_unlocking) {
-        /* Here the lock is ours: start what it guards. */
+        /* The lock is held here: start the protected work. */
         check(uv_timer_start(&job->work, on_work_done, JOB_MS, 0), "uv_timer_start");
     } else if (--jobs_left == 0) {
         /* Nothing is left to wait for: the loop ends. */
@@ -73,7 +73,8 @@ static void handle(const RedLockEvent *event, uv_poll_t *ready) {
     }
 }
 
-/* The library has something to do or to tell. All of it is done here, or the loop comes back at once. */
+/* The library has work to do or an event to return. This handles all of it; if anything were left, the loop
+ * would call it again at once. */
 static void on_ready(uv_poll_t *ready, int result, int events) {
     RedLock *rl = ready->data;
     (void)events;
@@ -134,7 +135,7 @@ int main(int argc, char **argv) {
     check(uv_run(&loop, UV_RUN_DEFAULT), "uv_run");
     printf("%d locks of %d ms were kept for %d ms each\n", LOCKS, TTL_MS, JOB_MS);
 
-    /* libuv lets go of the descriptor before the library closes it. */
+    /* libuv must release the descriptor before the library closes it. */
     uv_close((uv_handle_t *)&ready, NULL);
     for (int i = 0; i < LOCKS; i++) {
         uv_close((uv_handle_t *)&jobs[i].work, NULL);

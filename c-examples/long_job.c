@@ -1,6 +1,6 @@
 /*
- * A job that takes longer than one lease: it extends the lock between its steps, stops when the
- * lock is lost, and asks the servers once more before the step that cannot be undone.
+ * A job that takes longer than one lease: it extends the lock between its steps, stops when the lock is lost,
+ * and asks the servers once more before the step that cannot be undone.
  *
  *     long_job [host:port ...]
  */
@@ -13,8 +13,8 @@
 
 #include "redlock.h"
 
-/* The lease is many times as long as the time between two extensions, so that some may fail and be
- * made good by the next, and short enough that others need not wait long if this process dies. */
+/* The lease is many times as long as the time between two extensions, so that some extensions may fail and the
+ * next one makes up for them. It is short enough that others need not wait long if this process dies. */
 enum { TTL_MS = 10000, EXTEND_EVERY_MS = 1000, STEPS = 12, STEP_MS = 200, COMMIT_MS = 500 };
 
 static void work_for(int ms) {
@@ -34,7 +34,7 @@ static bool keep(RedLock *rl, RedLockLease *lease) {
         return true;
     }
     fprintf(stderr, "not extended: %s\n", RedLockLease_ErrorMessage(lease));
-    /* Too few servers answered: what was valid still is. Lost: nothing is left. */
+    /* Too few servers answered: a valid lock is still valid. Lost: nothing is left. */
     return RedLockLease_RemainingMs(lease) > STEP_MS;
 }
 
@@ -47,7 +47,7 @@ static int run(RedLock *rl, RedLockLease *lease) {
         printf("step %d of %d\n", step, STEPS);
         work_for(STEP_MS);
     }
-    /* The clock of this machine says that the lock is held; this asks those who grant it. */
+    /* The clock of this machine says that the lock is held; this call asks the servers that grant it. */
     if (!keep(rl, lease) || RedLock_Confirm(rl, lease, COMMIT_MS) != REDLOCK_OK) {
         fprintf(stderr, "nothing committed: %s\n", RedLockLease_ErrorMessage(lease));
         return 1;

@@ -1,5 +1,5 @@
 /*
- * Take a lock, work under it, give it back.
+ * Takes a lock, works under it, and releases it.
  *
  *     quick_start [host:port ...]
  */

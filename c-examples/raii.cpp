@@ -1,5 +1,5 @@
 /*
- * The lock as C++ knows locks: a mutex for the standard guards, and a lease that is its own guard.
+ * The lock in the usual C++ forms: a mutex for the standard guards, and a lease that is its own guard.
  *
  *     raii [host:port ...]
  */
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 namespace {
 
-/* Any way out of here releases the lock, an exception included. */
+/* Every way out of this function releases the lock, including an exception. */
 void send_invoice(redlock::Mutex &mutex, bool printer_is_out_of_paper) {
     std::lock_guard<redlock::Mutex> guard(mutex);
     std::cout << "locked for " << mutex.remaining().count() << " ms\n";
@@ -27,7 +27,7 @@ void send_invoice(redlock::Mutex &mutex, bool printer_is_out_of_paper) {
     }
 }
 
-/* Who cannot wait for ever says how long. */
+/* A caller that cannot wait without limit gives a time. */
 void send_if_free(redlock::Mutex &mutex) {
     std::unique_lock<redlock::Mutex> guard(mutex, milliseconds(300));
     if (guard) {
@@ -37,7 +37,7 @@ void send_if_free(redlock::Mutex &mutex) {
     }
 }
 
-/* A lease is held by whoever has the object: it can be returned, kept and moved. */
+/* The owner of the object holds the lease: the object can be returned, kept and moved. */
 redlock::Lease begin_report(redlock::Manager &servers) {
     redlock::Lease lease = servers.lock("report:2026", seconds(10));
     std::cout << "report begun, " << lease.validity().count() << " ms\n";
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
             const bool is_url = address.find("://") != std::string::npos;
             servers.add_server(is_url ? address : "redis://" + address);
         }
-        servers.connect(); // Mutex::lock would wait for them; who does not want that asks now
+        servers.connect(); // Mutex::lock would wait for the servers; to avoid that, check now
         run(servers);
     } catch (const std::exception &error) {
         std::cerr << error.what() << '\n';

@@ -1,6 +1,6 @@
 /*
- * Take a lock on servers that want to be talked to in secret, and to know who asks: over TLS, and with
- * a password that stands neither here nor on the command line.
+ * Takes a lock on servers that require encryption and a log-in: over TLS, and with a password that is neither
+ * in this file nor on the command line.
  *
  *     secure ca.pem [rediss://host:port ...]
  *
@@ -24,7 +24,7 @@ static int configure(RedLock *rl, int argc, char **argv) {
             return fail(rl);
         }
     }
-    /* Without this, those are trusted whom the system trusts. */
+    /* Without this, the authorities that the system trusts are trusted. */
     if (argc > 1 && RedLock_SetTlsCa(rl, argv[1]) != REDLOCK_OK) {
         return fail(rl);
     }

@@ -1,6 +1,6 @@
 /*
- * A lock on servers that want to be talked to in secret, and to know who asks: over TLS, and with a
- * password that is asked for when it is needed.
+ * Takes a lock on servers that require encryption and a log-in: over TLS, and with a password that a callback
+ * provides when it is needed.
  *
  *     secure_raii ca.pem [rediss://host:port ...]
  *
@@ -27,7 +27,7 @@ void configure(redlock::Manager &servers, const std::vector<std::string> &argume
     std::vector<std::string> urls{"rediss://127.0.0.1:6479", "rediss://127.0.0.1:6480",
                                   "rediss://127.0.0.1:6481"};
     if (!arguments.empty()) {
-        servers.set_tls_ca(arguments[0]); /* else those are trusted whom the system trusts */
+        servers.set_tls_ca(arguments[0]); /* otherwise the system's authorities are trusted */
     }
     if (arguments.size() > 1) {
         urls.assign(arguments.begin() + 1, arguments.end());
@@ -36,7 +36,7 @@ void configure(redlock::Manager &servers, const std::vector<std::string> &argume
         servers.add_server(url);
     }
     if (!variable("REDIS_PASSWORD").empty()) {
-        /* A program that changes its passwords now and then reads a file here. */
+        /* A program that changes its passwords now and then would read a file here. */
         servers.set_password_callback(variable("REDIS_USER"), [](const std::string &server) {
             std::cout << server << " is told the password\n";
             return variable("REDIS_PASSWORD");

@@ -1,6 +1,6 @@
 /*
- * Many threads, one manager: each counts for itself under a lock of its own, and all count
- * together under one that they contend for. A count that is wrong would mean two holders at once.
+ * Many threads, one manager: each thread counts under a lock of its own, and all threads count together under
+ * one contended lock. A wrong count would mean two holders at once.
  *
  *     threads [host:port ...]
  */
@@ -31,7 +31,7 @@ static int fail(const char *what, RedLockStatus status, RedLockLease *lease) {
     return 0;
 }
 
-/* A lease is used by one thread at a time, so each thread has its own; the manager is shared. */
+/* Only one thread at a time may use a lease, so each thread has its own; the manager is shared. */
 static int count_under(const char *resource, RedLockLease *lease, atomic_int *counter) {
     RedLockStatus status = RedLock_TryLock(rl, resource, TTL_MS, WAIT_MS, lease);
     if (status != REDLOCK_OK) {
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < (argc > 1 ? argc - 1 : 3); i++) {
         add_server(argc > 1 ? argv[i + 1] : usual[i]);
     }
-    /* One failure said here is better than one from each thread. */
+    /* One error message here is better than one from each thread. */
     if (RedLock_Connect(rl, 0) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", RedLock_ErrorMessage(rl));
         RedLock_Free(rl);

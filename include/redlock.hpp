@@ -1,6 +1,6 @@
 /*
- * redlock for C++11 and later: the C interface of redlock.h as values that clean up after
- * themselves. Header only; link with -lredlock.
+ * redlock for C++11 and later: the C interface of redlock.h as values that clean up after themselves.
+ * Header only; link with -lredlock.
  *
  *     redlock::Manager servers{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"};
  *     redlock::Mutex mutex(servers, "invoice:42", std::chrono::seconds(10));
@@ -9,22 +9,23 @@
  *         send_invoice(42);
  *     }
  *
- * Two ways to hold a lock:
- *  - redlock::Mutex is for std::lock_guard, std::unique_lock and std::scoped_lock.
+ * There are two ways to hold a lock:
+ *  - redlock::Mutex works with std::lock_guard, std::unique_lock and std::scoped_lock.
  *  - redlock::Lease, which Manager::lock and Manager::try_lock return, is its own guard.
- * A lock that several may have at the same time is redlock::SharedMutex, for std::shared_lock as well, or a Lease
- * of Manager::lock_shared and Manager::try_lock_shared.
+ * For a lock that several holders can share, use redlock::SharedMutex, which also works with
+ * std::shared_lock, or a Lease from Manager::lock_shared or Manager::try_lock_shared.
  *
  * Conventions:
- *  - A lock in Redis is a lease: it ends by itself when its TTL is over, also while a guard is
- *    still in scope. Work that may take longer extends it, and asks confirm() before a step that
+ *  - A lock in Redis is a lease: it expires by itself after its TTL, even while a guard is still in
+ *    scope. Work that may take longer must extend the lock, and must call confirm() before a step that
  *    cannot be undone.
  *  - Times are std::chrono durations; the library counts in milliseconds.
- *  - A function named for a question or a try returns false on an ordinary outcome (a positive
- *    status, such as Status::Taken); any other throws redlock::Error when what it is named for
- *    did not happen. A fault of the call (a negative status) always throws.
+ *  - A function named for a question or a try returns false on an ordinary outcome (a positive status,
+ *    such as Status::Taken). Any other function throws redlock::Error if it did not do what its name
+ *    says. A fault of the call (a negative status) always throws.
  *  - Destructors, unlock() and release() never throw.
- *  - Names are byte strings; one with a NUL in it is refused, since C would see its beginning only.
+ *  - Names are byte strings. A name that contains a NUL is refused, because C would see only the part
+ *    before the NUL.
  *
  * A program without exceptions uses redlock.h.
  */
@@ -71,8 +72,8 @@
 
 namespace redlock {
 
-/** The outcomes of redlock.h, each with the value of its REDLOCK_... name. A library newer than
- * this header may answer others: treat them like their sign says. */
+/** The outcomes of redlock.h, each with the value of its REDLOCK_... name. A library newer than this
+ * header may return other values: treat them as their sign says. */
 enum class Status : std::int32_t {
     Ok = REDLOCK_OK,
     Taken = REDLOCK_TAKEN,
@@ -87,40 +88,41 @@ enum class Status : std::int32_t {
     Internal = REDLOCK_INTERNAL
 };
 
-/** Its name in redlock.h, such as "REDLOCK_TAKEN". The string lives for ever. */
+/** The name of the status in redlock.h, such as "REDLOCK_TAKEN". The string stays valid forever. */
 inline const char *name(Status status) noexcept {
     return RedLockStatus_Name(static_cast<std::int32_t>(status));
 }
 
-/** What is done against servers that lose their memory, as in a restart without their data. */
+/** How the manager guards against servers that lose their memory, for example in a restart without their
+ * data. */
 enum class RestartGuard : std::int32_t {
-    /** They have no vote until the locks that they may have forgotten have ended. The default. */
+    /** Such servers have no vote until the locks that they may have forgotten have ended. The default. */
     On = REDLOCK_GUARD_ON,
-    /** The same, and servers that seem to be new have no vote at first either. */
+    /** As On, but servers that seem to be new also have no vote at first. */
     Strict = REDLOCK_GUARD_STRICT,
     /** Every server that can be reached has a vote. */
     Off = REDLOCK_GUARD_OFF,
-    /** The same, because the program vouches that no server ever forgets what it granted. */
+    /** As Off, because the program vouches that no server ever forgets what it granted. */
     Durable = REDLOCK_GUARD_DURABLE
 };
 
-/** What a logger is told of locks. */
+/** Which events of locks a logger receives. */
 enum class Trace : std::int32_t {
-    /** Nothing. The default. */
+    /** None. The default. */
     Off = REDLOCK_TRACE_OFF,
-    /** What becomes of them, without names. */
+    /** The events of locks, without names. */
     Events = REDLOCK_TRACE_EVENTS,
-    /** The same with the names of the resources. */
+    /** The events of locks, with resource names. */
     Resources = REDLOCK_TRACE_RESOURCES
 };
 
-/** Whether the same call may succeed a little later without anything being changed. */
+/** Whether the same call may succeed a little later without any change. */
 inline bool is_retriable(Status status) noexcept {
     return RedLockStatus_IsRetriable(static_cast<std::int32_t>(status));
 }
 
-/** What the functions below throw. what() is the name of the status and the library's own words,
- * which name the servers and count the votes; they hold no token and no password. */
+/** The exception that the functions below throw. what() is the name of the status and the library's
+ * message, which names the servers and counts the votes. It contains no token and no password. */
 class Error : public std::runtime_error {
 public:
     Error(Status status, const std::string &words)
@@ -133,13 +135,14 @@ private:
     Status status_;
 };
 
-/** What a Manager may be told to call: level 1 for a fault of a server, 2 for one mended or of note
- * only, 3 for an event of a lock (Manager::set_tracing), and one line of words. See Manager::set_logger. */
+/** A function that a Manager calls with log lines. The level is 1 for a server fault, 2 for a repaired
+ * fault or another notable fact, and 3 for an event of a lock (Manager::set_tracing). The message is one
+ * line of text. See Manager::set_logger. */
 using Logger = std::function<void(int level, const char *message)>;
 
-/** What a Manager may be told to ask for the password to a server, which it is given as messages name
- * it, such as "10.0.0.7:6379". An empty answer, or an exception, says that there is none now. See
- * Manager::set_password_callback. */
+/** A function that a Manager calls to get the password for a server. Its argument is the server as
+ * messages name it, such as "10.0.0.7:6379". An empty result, or an exception, says that there is no
+ * password now. See Manager::set_password_callback. */
 using PasswordCallback = std::function<std::string(const std::string &server)>;
 
 namespace detail {
@@ -150,7 +153,7 @@ inline bool is_fault(Status status) noexcept { return static_cast<std::int32_t>(
 
 inline Status status_of(RedLockStatus status) noexcept { return static_cast<Status>(status); }
 
-// C would silently lock, or connect to, what comes before the NUL.
+// C would silently lock, or connect to, the part before the NUL.
 inline const std::string &without_nul(const std::string &text, const char *what) {
     if (text.find('\0') != std::string::npos) {
         throw Error(Status::InvalidArgument, std::string(what) + " holds a NUL");
@@ -158,7 +161,7 @@ inline const std::string &without_nul(const std::string &text, const char *what)
     return text;
 }
 
-// Several resources as C takes them.
+// Several resources in the form that C takes.
 class Names {
 public:
     explicit Names(const std::vector<std::string> &names) {
@@ -170,7 +173,7 @@ public:
         }
     }
 
-    // Valid as long as the names are. `tries` 0: as `wait` says.
+    // Valid as long as the names are. `tries` 0: `wait` applies.
     RedLockAcquireOptions options(Milliseconds ttl, Milliseconds wait, int tries) const noexcept {
         RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
         options.resources = texts_.data();
@@ -185,13 +188,13 @@ private:
     std::vector<const char *> texts_;
 };
 
-// What is not given is NULL for C.
+// Passes an empty string to C as NULL.
 inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
 }
 
-// A time to wait, in whole milliseconds: rounded up, never negative (which would mean for ever),
-// and at most ten years, so that no clock overflows.
+// A time to wait, in whole milliseconds. It is rounded up, is never negative (which would mean without
+// limit), and is at most ten years, so that no clock overflows.
 template <class Rep, class Period>
 Milliseconds to_wait(const std::chrono::duration<Rep, Period> &wait) {
     using Precise = std::chrono::duration<double, std::milli>;
@@ -207,7 +210,8 @@ Milliseconds to_wait(const std::chrono::duration<Rep, Period> &wait) {
     return Precise(whole) < precise ? whole + Milliseconds(1) : whole;
 }
 
-// Which locks are kept, by their leases, and what is set when one cannot be. Used by the library's thread.
+// Maps the leases of locks that are kept alive to the flags that are set when such a lock cannot be kept.
+// The library's thread uses this.
 class Watches {
 public:
     void add(RedLockLease *lease, const std::shared_ptr<std::atomic<bool>> &lost) {
@@ -230,7 +234,7 @@ public:
     }
 
 private:
-    // Forgets those that are gone, before there are too many.
+    // Removes the entries whose flag is gone, before there are too many.
     void clean() {
         for (auto it = watched_.begin(); it != watched_.end();) {
             it = it->second.expired() ? watched_.erase(it) : std::next(it);
@@ -243,8 +247,8 @@ private:
     std::size_t clean_at_ = 64;
 };
 
-// The C manager. Shared by the Manager and every Lease and
-// Mutex made with it, so that none of them has to outlive another.
+// The C manager. The Manager and every Lease and Mutex made with it share this object, so that none of
+// them has to outlive another.
 class Engine {
 public:
     Engine() : rl_(RedLock_New()) {
@@ -263,15 +267,15 @@ public:
     void note_tries(int tries) noexcept { tries_.store(tries); }
     int tries() const noexcept { return tries_.load(); }
 
-    // The TTL that a lock has to be given to be valid for so long, with what is allowed for drift, 2 ms for the
-    // precision of expiry, and a rounding.
+    // The TTL that gives a lock this validity. It adds the allowance for drift, 2 ms for the precision of
+    // expiry, and a rounding.
     Milliseconds ttl_for(Milliseconds validity) const noexcept {
         const double ttl = static_cast<double>(validity.count() + 3) / (1.0 - drift_.load());
-        // More than any TTL may be is more than this, and refused.
+        // This is more than the maximum TTL, and the library refuses it.
         return Milliseconds(ttl < 1e15 ? static_cast<std::int64_t>(ttl) + 1 : 1000000000000000);
     }
 
-    // The library gives each logger back when no call can use it any more.
+    // The library destroys each logger when no call can use it any more.
     Status set_logger(Logger logger) {
         if (!logger) {
             return status_of(RedLock_SetLogger(rl_, nullptr, nullptr));
@@ -290,8 +294,8 @@ public:
             rl_, user, &Engine::ask, kept.release(), &Engine::destroy<PasswordCallback>));
     }
 
-    // Has `lost` set when the lock of the lease cannot be kept. Keeping takes somebody who drives: the
-    // library's thread.
+    // Sets `lost` when the lock of the lease cannot be kept alive. Keeping a lock alive needs a thread
+    // that drives the library: the library's own thread.
     Status watch(RedLockLease *lease, const std::shared_ptr<std::atomic<bool>> &lost) {
         {
             const std::lock_guard<std::mutex> here(mutex_);
@@ -322,7 +326,7 @@ private:
         try {
             (*static_cast<Logger *>(logger))(static_cast<int>(level), message);
         } catch (...) {
-            // C frames lie above: nothing may be thrown through them.
+            // There are C frames further up the stack: no exception may pass through them.
         }
     }
 
@@ -347,15 +351,15 @@ private:
     RedLock *rl_;
     std::atomic<double> drift_{0.01};
     std::atomic<int> tries_{3};
-    std::mutex mutex_; // guards what follows
+    std::mutex mutex_; // guards the members below
     std::shared_ptr<Watches> watches_;
 };
 
 using EnginePtr = std::shared_ptr<Engine>;
 
 #ifdef __cpp_lib_jthread
-// Makes a call on the lease, and cancels it when a stop is requested. A call that has not begun cannot be
-// cancelled, so that is tried until the call is over.
+// Makes a call on the lease, and cancels the call when a stop is requested. A call that has not begun
+// cannot be cancelled, so the cancellation is repeated until the call has ended.
 template <class Call>
 RedLockStatus until_stopped(RedLock *rl, RedLockLease *lease, const std::stop_token &token,
                             const Call &call) {
@@ -364,7 +368,7 @@ RedLockStatus until_stopped(RedLock *rl, RedLockLease *lease, const std::stop_to
     const std::thread::id here = std::this_thread::get_id();
     const std::stop_callback stop(token, [&] {
         if (std::this_thread::get_id() == here) {
-            stopped_before = true; // it was requested before this began
+            stopped_before = true; // the stop was requested before this call began
             return;
         }
         while (!over.load()) {
@@ -389,10 +393,10 @@ inline RedLock *native(const EnginePtr &engine) noexcept {
 
 } // namespace detail
 
-/** One lock, held or not, and the guard of it: its destructor releases what it holds. Move-only.
+/** One lock, held or not, and its guard: the destructor releases the lock if it is held. Move-only.
  *
- * A Lease may outlive its Manager. It may be used by any thread, by one at a time. After fork the
- * child's copy holds nothing: its destructor there leaves the parent's lock alone. */
+ * A Lease may outlive its Manager. Any thread may use it, but only one at a time. After fork, the
+ * child's copy holds nothing: its destructor does not release the parent's lock. */
 class Lease {
 public:
     /** Holds nothing. */
@@ -404,7 +408,7 @@ public:
         other.forget();
     }
 
-    /** Releases first what this lease holds. */
+    /** First releases the lock that this lease holds. */
     Lease &operator=(Lease &&other) noexcept {
         if (this != &other) {
             release_if_armed();
@@ -421,28 +425,29 @@ public:
     Lease(const Lease &) = delete;
     Lease &operator=(const Lease &) = delete;
 
-    /** Releases. One round trip if it holds a lock; how that went is lost, so who wants to know
-     * calls release(). */
+    /** Releases the lock. One round trip if the lease holds a lock. The destructor does not report the
+     * result: call release() if you need it. */
     ~Lease() { release_if_armed(); }
 
     /** Whether the lock is held and valid now, by this machine's clock. No I/O. */
     bool held() const noexcept { return RedLockLease_IsHeld(handle_.get()); }
     explicit operator bool() const noexcept { return held(); }
 
-    /** How long it is valid from now on; zero when it is not held. No I/O. */
+    /** How long the lock is valid from now on; zero if it is not held. No I/O. */
     std::chrono::milliseconds remaining() const noexcept {
         return std::chrono::milliseconds(RedLockLease_RemainingMs(handle_.get()));
     }
 
-    /** How long it was valid when it was granted or last extended; does not count down. No I/O. */
+    /** How long the lock was valid when it was granted or last extended; does not count down. No I/O. */
     std::chrono::milliseconds validity() const noexcept {
         return std::chrono::milliseconds(RedLockLease_ValidityMs(handle_.get()));
     }
 
-    /** What was locked, or asked for; the first of several; empty for a lease that was never used. */
+    /** The resource that was locked or requested; the first of several; empty for a lease that was never
+     * used. */
     std::string resource() const { return RedLockLease_Resource(handle_.get()); }
 
-    /** All of them, in the order in which they were given. */
+    /** All of these resources, in the order in which they were given. */
     std::vector<std::string> resources() const {
         std::vector<std::string> names;
         for (std::size_t i = 0; i < RedLockLease_ResourceCount(handle_.get()); i++) {
@@ -451,44 +456,44 @@ public:
         return names;
     }
 
-    /** The secret that stands on the servers as the value of the key; empty if nothing is held. Who
+    /** The secret that the servers store as the value of the key; empty if nothing is held. Anybody who
      * knows it can release the lock. */
     std::string token() const { return RedLockLease_Token(handle_.get()); }
 
-    /** The number to hand to what the lock protects with each write, so that it can refuse one that is
-     * less than the greatest it has seen; see Manager::set_fencing. It stays the same when the lock is
-     * extended, and when it has expired or was lost, until it is released. Above 0 and below 2^53; 0 if
-     * the lock has none. No I/O. */
+    /** The number to pass with each write to the system that the lock protects. That system can then
+     * refuse a number that is less than the greatest it has seen; see Manager::set_fencing. The number
+     * does not change when the lock is extended. It stays available when the lock has expired or was
+     * lost, until it is released. Above 0 and below 2^53; 0 if the lock has none. No I/O. */
     std::int64_t fencing_token() const noexcept { return RedLockLease_FencingToken(handle_.get()); }
 
-    /** The status of the last call that asked the servers, and the library's words for it: which
-     * server answered what. After Status::Ok they name the servers that could not take part, and are
+    /** The status of the last call that asked the servers, and the library's message for it: which server
+     * gave which answer. After Status::Ok the message names the servers that could not take part, and is
      * empty if all could. */
     Status status() const noexcept { return status_; }
     std::string message() const {
         return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "nothing was ever locked";
     }
 
-    /** Gives the lock a new TTL, counted from now, under the same token. One round, no retries. A
-     * TTL shorter than what is left shortens nothing, and is a success.
+    /** Gives the lock a new TTL, counted from now, with the same token. One round, no retries. A TTL
+     * shorter than the remaining time does not shorten the lock, and is a success.
      *
-     * Returns false if that failed: status() is Status::Lost when the lock is gone, or
-     * Status::Unreachable when too few servers answered; then what was valid stays valid until its
-     * old end, see remaining(). Throws Error for a fault of the call. */
+     * Returns false if this failed. status() is then Status::Lost if the lock is gone, or
+     * Status::Unreachable if too few servers answered. In the second case a valid lock stays valid until
+     * its old expiry; see remaining(). Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) {
         return settle(handle_ ? RedLock_Extend(native(), handle_.get(), ttl.count())
                               : REDLOCK_LOST);
     }
 
-    /** The same for so much longer than it is valid now: by what is left of it and `more`, which is more than
-     * zero. Returns and throws like extend. */
+    /** Extends the lock so that it is valid for `more` longer than now. The new validity is the remaining
+     * validity plus `more`, which must be more than zero. Returns and throws like extend. */
     REDLOCK_HPP_NODISCARD bool extend_by(std::chrono::milliseconds more) {
         if (more <= std::chrono::milliseconds::zero()) {
             status_ = Status::InvalidArgument;
             throw Error(status_, "there is nothing to extend the lock by");
         }
         if (!engine_ || !held()) {
-            // The library says why.
+            // The library gives the reason.
             return extend(more);
         }
         const std::chrono::milliseconds left = remaining();
@@ -496,12 +501,13 @@ public:
         return extend(engine_->ttl_for(left + (std::min)(more, most)));
     }
 
-    /** Keeps the lock until it is released: it is extended in the background. That takes a thread, the only one
-     * that the library ever starts: this asks for it (Manager::set_background_thread). When it cannot be kept, lost() is true,
-     * while at least a tenth of the TTL is left. A lock that is released, or whose lease is gone, is kept no
-     * more.
+    /** Keeps the lock alive until it is released: the lock is extended in the background. This needs a
+     * thread, the only one that the library ever starts, and this function requests it
+     * (Manager::set_background_thread). If the lock cannot be kept alive, lost() becomes true while at
+     * least a tenth of the TTL is left. A lock is no longer kept alive when it is released or its lease
+     * is gone.
      *
-     * Returns false if it is not held. Throws Error for a fault of the call. */
+     * Returns false if the lock is not held. Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool keep_alive() {
         if (!handle_) {
             status_ = Status::Lost;
@@ -511,43 +517,46 @@ public:
         return settle(RedLock_KeepAlive(native(), handle_.get(), nullptr));
     }
 
-    /** Whether a lock that is kept cannot be kept any longer: stop within remaining(). Set by another
-     * thread, and never unset before the next keep_alive(). No I/O. */
+    /** Whether a lock that is kept alive can no longer be kept: stop the work within remaining(). Another
+     * thread sets this flag, and it stays set until the next keep_alive(). No I/O. */
     bool lost() const noexcept { return lost_ && lost_->load(std::memory_order_acquire); }
 
-    /** Whether others may have the lock at the same time. No I/O. */
+    /** Whether others can hold the lock at the same time. No I/O. */
     bool shared() const noexcept { return RedLockLease_Mode(handle_.get()) == REDLOCK_SHARED; }
 
-    /** Makes a shared lock of an exclusive one: this goes on as a reader, and nobody can have had it alone in between. There
-     * is no way back.
+    /** Makes an exclusive lock shared. The holder continues as a reader, and no other client can have
+     * held the lock exclusively in between. The reverse is not possible.
      *
-     * Returns false if that failed: status() is Status::Lost when the lock is gone, or Status::Unreachable when
-     * too few servers answered; then it is held still, and if shared() says so, as a shared lock: calling again is allowed.
-     * Throws Error for a fault of the call. */
+     * Returns false if this failed. status() is then Status::Lost if the lock is gone, or
+     * Status::Unreachable if too few servers answered. In the second case the lock is still held, as a
+     * shared lock if shared() says so, and the caller may call this function again. Throws Error for a
+     * fault of the call. */
     REDLOCK_HPP_NODISCARD bool downgrade() {
         return settle(handle_ ? RedLock_Downgrade(native(), handle_.get()) : REDLOCK_LOST);
     }
 
-    /** Asks the servers whether the lock is still this one's on a quorum, for at least that long.
-     * For the moment before a step that cannot be undone. Changes nothing.
+    /** Asks the servers whether this lease still holds its lock on a quorum, for at least that long. Use
+     * this right before a step that cannot be undone. It changes nothing.
      *
-     * Returns false if it is not (Status::Lost), or not for that long (Status::TooShort), or too few servers
-     * answered (Status::Unreachable). Throws Error for a fault of the call. */
+     * Returns false if the lock is not held (Status::Lost), is not held for that long
+     * (Status::TooShort), or too few servers answered (Status::Unreachable). Throws Error for a fault of
+     * the call. */
     REDLOCK_HPP_NODISCARD bool
     confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
         return settle(handle_ ? RedLock_Confirm(native(), handle_.get(), least.count())
                               : REDLOCK_LOST);
     }
 
-    /** Gives the lock away, and returns a ticket, by which another process, or another Manager, takes it over with
-     * Manager::adopt. This lease holds nothing then, and releases nothing. The ticket is as secret as the token. No I/O. See
-     * RedLock_Detach. Throws Error, Status::Lost if nothing is held. */
+    /** Gives the lock away and returns a ticket. Another process, or another Manager, takes the lock over
+     * by passing the ticket to Manager::adopt. This lease then holds nothing, and releases nothing. The
+     * ticket is as secret as the token. No I/O. See RedLock_Detach. Throws Error, with Status::Lost if
+     * nothing is held. */
     REDLOCK_HPP_NODISCARD std::string detach() {
         if (!handle_) {
             status_ = Status::Lost;
             throw Error(status_, message());
         }
-        // What there has to be room for is there before the lock is given away.
+        // The memory is allocated before the lock is given away.
         std::size_t size = RedLockLease_ResourceSize(handle_.get());
         for (const std::string &name : resources()) {
             size += name.size() + 2;
@@ -561,23 +570,24 @@ public:
         return ticket;
     }
 
-    /** Adds a level to a lock that is held: one more release() is needed until it is released. For code that calls
-     * code that is handed the same Lease. The destructor leaves all levels. No I/O. See RedLock_Retain, and
-     * RecursiveMutex for locks that a thread takes again.
+    /** Adds a level to a held lock: one more release() is then needed to release it. This is for code
+     * that calls other code with the same Lease. The destructor leaves all levels. No I/O. See
+     * RedLock_Retain. For a lock that a thread takes again, see RecursiveMutex.
      *
-     * Returns false if it is not held (Status::Lost). Throws Error for a fault of the call. */
+     * Returns false if the lock is not held (Status::Lost). Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool retain() {
         return settle(handle_ ? RedLock_Retain(handle_.get()) : REDLOCK_LOST);
     }
 
-    /** How many release() it takes: 1 without retain(); 0 if it holds nothing. No I/O. */
+    /** How many release() calls are needed to release the lock: 1 without retain(); 0 if the lease holds
+     * nothing. No I/O. */
     int levels() const noexcept { return RedLockLease_Levels(handle_.get()); }
 
-    /** Releases now rather than in the destructor, and tells how it went: Status::Ok; Status::Lost
-     * when there was nothing left to release, so others may have held it meanwhile;
-     * Status::Unreachable when too few servers could be told: calling again is allowed, else the
-     * lock ends with its TTL; a negative status for a fault of the call. Never throws. After retain() it
-     * leaves one level, and asks nobody. */
+    /** Releases the lock now instead of in the destructor, and returns the result. Status::Ok: released.
+     * Status::Lost: there was nothing left to release, so others may have held the lock meanwhile.
+     * Status::Unreachable: the release did not reach enough servers. The caller may call this function
+     * again; otherwise the lock expires after its TTL. A negative status: a fault of the call. Never
+     * throws. After retain() this function leaves one level, and asks no server. */
     Status release() noexcept {
         armed_ = armed_ && levels() > 1;
         status_ = handle_ ? detail::status_of(RedLock_Unlock(native(), handle_.get()))
@@ -585,8 +595,8 @@ public:
         return status_;
     }
 
-    /** For functions of redlock.h that have no counterpart here. NULL for a lease that was never
-     * used; it stays this object's. */
+    /** For functions of redlock.h that have no counterpart here. NULL for a lease that was never used.
+     * The handle still belongs to this object. */
     RedLockLease *native_handle() noexcept { return handle_.get(); }
 
 private:
@@ -615,7 +625,7 @@ private:
         return status_;
     }
 
-    // Shared; `tries` counts if it is more than 0, else `wait`.
+    // Takes a shared lock. `tries` applies if it is more than 0, otherwise `wait` applies.
     Status take_shared(const std::string &resource, std::chrono::milliseconds ttl, int tries,
                        std::chrono::milliseconds wait) {
         RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
@@ -637,8 +647,8 @@ private:
         return status_ == Status::Ok;
     }
 
-    // A lock that has expired is released as well: its keys may stand a little longer than it is
-    // valid. One that was released is not asked about twice.
+    // A lock that has expired is released, too: its keys may exist a little longer than the lock is
+    // valid. A lock that was already released is not released again.
     void release_if_armed() noexcept {
         while (armed_ && !detail::is_fault(release())) {
         }
@@ -649,7 +659,7 @@ private:
         status_ = Status::Lost;
     }
 
-    // From now on lost() is true when the library says that the lock cannot be kept.
+    // From now on lost() is true when the library reports that the lock cannot be kept alive.
     void watch() {
         lost_ = std::make_shared<std::atomic<bool>>(false);
         const Status status = engine_->watch(handle_.get(), lost_);
@@ -667,8 +677,8 @@ private:
     std::shared_ptr<std::atomic<bool>> lost_;
 };
 
-/** The servers and the settings. Move-only. Any number of threads may lock through one Manager at
- * once, and they share its connections; make the settings before the first lock.
+/** The servers and the settings. Move-only. Any number of threads may lock through one Manager at once,
+ * and they share its connections. Make the settings before the first lock.
  *
  * The connections are closed when the Manager and every Lease and Mutex made with it are gone. */
 class Manager {
@@ -688,12 +698,12 @@ public:
     Manager(const Manager &) = delete;
     Manager &operator=(const Manager &) = delete;
 
-    /** Adds a server: a host name or an address and a port (1 to 65535), or a URL, of which
-     * redlock.h (RedLock_AddServerUrl) names the forms. The quorum is more than half of the
-     * servers added, also of those that are down. No I/O.
+    /** Adds a server: a host name or an address and a port (1 to 65535), or a URL. redlock.h
+     * (RedLock_AddServerUrl) lists the forms of a URL. The quorum is more than half of the servers
+     * added, including servers that are down. No I/O.
      *
-     * Throws Error with Status::InvalidArgument if it is malformed, was added before, or a lock
-     * was asked for already. */
+     * Throws Error with Status::InvalidArgument if the server is malformed, was added before, or a lock
+     * was already requested. */
     Manager &add_server(const std::string &host, int port) {
         const char *text = detail::without_nul(host, "the host").c_str();
         return settle(RedLock_AddServerUrl(native(), text, port));
@@ -703,7 +713,7 @@ public:
         return settle(RedLock_AddServerUrl(native(), text, 0));
     }
 
-    /** How often lock() tries in all (at least 1; default 3), and the mean pause between two tries
+    /** The total number of tries of lock() (at least 1; default 3), and the mean pause between two tries
      * of any call that waits (default 200 ms). Throws Error if out of range. */
     Manager &set_retry(int tries, std::chrono::milliseconds delay) {
         if (delay.count() < INT_MIN || delay.count() > INT_MAX) {
@@ -714,25 +724,25 @@ public:
         return *this;
     }
 
-    /** How long a server is waited for: to connect (default 1500 ms), and for a reply (default
-     * zero: a twentieth of the TTL, at least 25 and at most 500 ms). Throws Error if out of
-     * range. */
+    /** The timeouts for a server: for connecting (default 1500 ms), and for a reply (default zero: a
+     * twentieth of the TTL, at least 25 and at most 500 ms). Throws Error if out of range. */
     Manager &set_timeouts(std::chrono::milliseconds connect, std::chrono::milliseconds reply) {
         return settle(RedLock_SetTimeouts(native(), connect.count(), reply.count()));
     }
 
-    /** How much faster a server's clock may run than this machine's: at least 0, less than 1;
-     * default 0.01. Throws Error if out of range. */
+    /** How much faster a server's clock may run than this machine's: at least 0, less than 1; default
+     * 0.01. Throws Error if out of range. */
     Manager &set_clock_drift_factor(double factor) {
         settle(RedLock_SetClockDriftFactor(native(), factor));
         engine_->note_drift(factor);
         return *this;
     }
 
-    /** What is done against servers that lose their memory; redlock.h (RedLock_SetRestartGuard) says
-     * how. `longest_ttl` is the longest TTL that any client uses on these servers; zero, the default:
-     * what is noted on them. `cap` is for how long a server is left without a vote at most; zero, the
-     * default: ten minutes. It holds for connections made later. Throws Error if out of range. */
+    /** How the manager guards against servers that lose their memory; redlock.h (RedLock_SetRestartGuard)
+     * gives the details. `longest_ttl` is the longest TTL that any client uses on these servers; zero,
+     * the default: the TTL that is noted on the servers. `cap` is the longest time that a server stays
+     * without a vote; zero, the default: ten minutes. Applies to connections made later. Throws Error if
+     * out of range. */
     Manager &
     set_restart_guard(RestartGuard mode,
                       std::chrono::milliseconds longest_ttl = std::chrono::milliseconds::zero(),
@@ -741,27 +751,29 @@ public:
                                               longest_ttl.count(), cap.count()));
     }
 
-    /** Whether locks that are taken from now on have a fencing token: a number that is greater than those
-     * of all locks of the same resource before, see Lease::fencing_token. Default: they have none. All
-     * who lock the resource must set this. redlock.h (RedLock_SetFencing) says what it takes. */
+    /** Whether locks that are taken from now on have a fencing token: a number that is greater than the
+     * numbers of all earlier locks of the same resource, see Lease::fencing_token. Default: no token.
+     * All clients that lock the resource must set this. redlock.h (RedLock_SetFencing) lists the
+     * requirements. */
     Manager &set_fencing(bool enabled) { return settle(RedLock_SetFencing(native(), enabled)); }
-    /** Whether calls that wait are told when another process releases the lock, and releases tell those who
-     * wait. Default: true; if not, they ask now and then. Set it before the first lock. */
+    /** Whether waiting calls are woken when another process releases the lock, and whether releases wake
+     * waiting clients. Default: true. If false, waiting calls ask the servers now and then. Set this
+     * before the first lock. */
     Manager &set_waking(bool enabled) { return settle(RedLock_SetWaking(native(), enabled)); }
 
-    /** A function to be told of servers that are lost, refuse or come back; an empty one for
-     * silence, the default. It is called at the end of calls to this library, on the thread that
-     * made the call, with nothing held, and by one thread at a time. What it throws is dropped. It
-     * may be replaced at any time, and is destroyed when no call can use it any more; in a forked
-     * child, what the parent has set is not. */
+    /** Sets a function that is called when servers are lost, refuse or come back. An empty function, the
+     * default, means no logger. The logger is called at the end of calls to this library, on the thread
+     * that made the call, with nothing held, and by one thread at a time. Exceptions that it throws are
+     * dropped. It may be replaced at any time, and is destroyed when no call can use it any more. In a
+     * forked child, a logger that the parent set is not destroyed. */
     Manager &set_logger(Logger logger) {
         return settle(engine_ ? engine_->set_logger(std::move(logger))
                               : Status::InvalidArgument);
     }
 
-    /** The user and the password for servers whose URLs name none; no user is the default user, no
-     * password is for a user that needs none, and neither is no log-in, the default. Nothing needs to
-     * be escaped here. Throws Error if one of them is of no use. */
+    /** Sets the user and the password for servers whose URLs name none. Without a user, the default user
+     * is meant. Without a password, the user needs none. Without both, there is no log-in, which is the
+     * default. Nothing needs to be escaped here. Throws Error if one of them cannot be used. */
     Manager &set_credentials(const std::string &user, const std::string &password) {
         detail::without_nul(user, "the user");
         detail::without_nul(password, "the password");
@@ -769,8 +781,9 @@ public:
                                              detail::or_null(password)));
     }
 
-    /** As set_credentials, with what these variables of the environment hold now; no name for the
-     * user's is the default user. Throws Error if one is not set, or empty. */
+    /** Sets the user and the password from the current values of these environment variables, as
+     * set_credentials does. An empty name for the user's variable means the default user. Throws Error
+     * if a variable is not set, or empty. */
     Manager &set_credentials_from_env(const std::string &user_variable,
                                       const std::string &password_variable) {
         detail::without_nul(user_variable, "the name of a variable");
@@ -779,14 +792,15 @@ public:
                                                     detail::or_null(password_variable)));
     }
 
-    /** A function to be asked for the password of each server whose URL names none: when it is first
-     * connected to, and again when it did not accept the last answer. It is called on the thread
-     * whose call connects, from several threads at once for several servers, so it should be quick;
-     * and it must not use this Manager. What it throws says that there is no password now, and it is
-     * asked again a second later at the earliest. An empty one: nobody is asked.
+    /** Sets a function that provides the password for each server whose URL names none. It is called when
+     * the library connects to a server for the first time, and again when the server did not accept the
+     * last answer. It is called on the thread whose call connects, and by several threads at once for
+     * several servers, so it should be quick. It must not use this Manager. An exception that it throws
+     * says that there is no password now. The function is then called again after one second at the
+     * earliest. An empty function: nobody is asked.
      *
-     * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user is of
-     * no use; none is the default user. */
+     * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user cannot
+     * be used. Without a user, the default user is meant. */
     Manager &set_password_callback(const std::string &user, PasswordCallback callback) {
         detail::without_nul(user, "the user");
         return settle(engine_ ? engine_->set_password_callback(detail::or_null(user),
@@ -797,18 +811,19 @@ public:
         return set_password_callback(std::string(), std::move(callback));
     }
 
-    /** Whom rediss:// servers have to be signed by: the authorities in this PEM file alone, which is
-     * read now; no name: those whom the system trusts, the default. This and the other settings for
-     * TLS are for connections made later. They throw Error if a file is of no use, or if the library
-     * was built without TLS. */
+    /** Sets the authorities that must have signed the certificates of rediss:// servers: only those in
+     * this PEM file, which is read now. An empty name, the default, means the authorities that the
+     * system trusts. This and the other TLS settings apply to connections made later. They throw Error
+     * if a file cannot be used, or if the library was built without TLS. */
     Manager &set_tls_ca(const std::string &ca_file) {
         detail::without_nul(ca_file, "the name of a file");
         return settle(RedLock_SetTlsCa(native(), detail::or_null(ca_file)));
     }
 
-    /** What to show to rediss:// servers that want to know who we are: a PEM file with our
-     * certificate, followed by those that lead up to one that they trust, and one with its key, not
-     * encrypted. Both are read now. No names: nothing, the default. */
+    /** Sets the client certificate for rediss:// servers that ask for one. The first PEM file contains
+     * the client certificate, followed by the certificates that lead up to one that the servers trust.
+     * The second PEM file contains its key, not encrypted. Both are read now. Empty names, the default:
+     * no certificate. */
     Manager &set_tls_certificate(const std::string &certificate_file, const std::string &key_file) {
         detail::without_nul(certificate_file, "the name of a file");
         detail::without_nul(key_file, "the name of a file");
@@ -816,40 +831,40 @@ public:
                                                 detail::or_null(key_file)));
     }
 
-    /** The name that the certificates of rediss:// servers have to be for, where that is not the host
-     * in their URLs; empty: it is, the default. */
+    /** Sets the name that the certificates of rediss:// servers must be for, where this name is not the
+     * host in their URLs. Empty, the default: the name is the host. */
     Manager &set_tls_server_name(const std::string &name) {
         detail::without_nul(name, "the name of the servers");
         return settle(RedLock_SetTlsServerName(native(), detail::or_null(name)));
     }
 
-    /** Whether rediss:// servers are believed to be who they say they are, without any proof. Then
-     * whoever is on the way to them can read all, and answer in their place: for trying things out
-     * only. */
+    /** Whether rediss:// servers are accepted without verification. Then each server is believed to be
+     * the server that it claims to be, without any proof. Anybody on the network path to the servers can
+     * then read everything and answer in their place. Use this only for experiments. */
     Manager &set_tls_insecure_skip_verify(bool skip) {
         return settle(RedLock_SetTlsInsecureSkipVerify(native(), skip));
     }
 
-    /** Whether the manager has a thread of its own, which keeps locks while no other thread is in a call
-     * (Lease::keep_alive). Without it, the default, no thread is ever started. With false this waits until
-     * the thread has ended. */
+    /** Whether the manager has a thread of its own, which keeps locks alive while no other thread is in a
+     * call (Lease::keep_alive). Without it, the default, no thread is ever started. With false, this
+     * call waits until the thread has ended. */
     Manager &set_background_thread(bool background) {
         return settle(RedLock_SetBackgroundThread(native(), background));
     }
 
-    /** Connects now rather than at the first lock. Optional. Waits at most `timeout`, or, at zero,
-     * as long as connecting may take. Returns when a quorum is up; message() then names the
-     * servers that are not. Throws Error, Status::Unreachable when there is no quorum. */
+    /** Connects now instead of at the first lock. Optional. Waits at most `timeout`, or, if `timeout` is
+     * zero, as long as connecting may take. Returns when a quorum is connected; message() then names the
+     * servers that are not connected. Throws Error, with Status::Unreachable if there is no quorum. */
     void connect(std::chrono::milliseconds timeout = std::chrono::milliseconds::zero()) {
         settle(RedLock_Connect(native(), timeout.count()));
     }
 
-    /** Takes a lock, trying as often as set_retry says. `resource` is the name of the key on the
-     * servers, 1 to 65536 bytes; `ttl` is how long the lock lasts unless it is extended or
-     * released, at least 4 ms with the default drift.
+    /** Takes a lock, and tries as often as set_retry says. `resource` is the name of the key on the
+     * servers, 1 to 65536 bytes. `ttl` is how long the lock lasts unless it is extended or released, at
+     * least 4 ms with the default drift.
      *
-     * Returns a lease that holds it. Throws Error if it was not had, Status::Taken included;
-     * nothing stays locked then. */
+     * Returns a lease that holds the lock. Throws Error if the lock was not taken, also for
+     * Status::Taken. Nothing stays locked then. */
     REDLOCK_HPP_NODISCARD Lease lock(const std::string &resource, std::chrono::milliseconds ttl) {
         const char *text = detail::without_nul(resource, "the resource").c_str();
         Lease lease(engine_);
@@ -862,11 +877,11 @@ public:
         return lease;
     }
 
-    /** Takes a lock, trying for a time rather than a number of times. `wait` zero: one attempt.
-     * More: until so long has passed. Less: until it is had.
+    /** Takes a lock, and tries for a time instead of a number of times. `wait` zero: one attempt. More:
+     * try until this time has passed. Less: try until the lock is taken.
      *
-     * Returns a lease, which is true if it holds the lock; else its status() and message() tell
-     * why not. Throws Error for a fault of the call. */
+     * Returns a lease, which is true if it holds the lock. Otherwise its status() and message() give the
+     * reason. Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD Lease
     try_lock(const std::string &resource, std::chrono::milliseconds ttl,
              std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
@@ -882,8 +897,9 @@ public:
     }
 
 #ifdef __cpp_lib_jthread
-    /** The same until a stop is requested: then status() is Status::Cancelled, and nothing stays locked. Who
-     * requests it waits until this call has ended, which is soon. */
+    /** As try_lock above, but a requested stop ends the wait. status() is then Status::Cancelled, and
+     * nothing stays locked. The thread that requests the stop waits until this call has ended, which is
+     * soon. */
     REDLOCK_HPP_NODISCARD Lease try_lock(const std::string &resource, std::chrono::milliseconds ttl,
                                          std::chrono::milliseconds wait,
                                          const std::stop_token &token) {
@@ -901,8 +917,8 @@ public:
     }
 #endif
 
-    /** As lock, but shared: others may have it at the same time that want it so, too, and nobody can have it alone. See
-     * REDLOCK_SHARED. */
+    /** As lock, but shared: other callers that want it shared can hold the lock at the same time, and no
+     * caller can hold it exclusively. See REDLOCK_SHARED. */
     REDLOCK_HPP_NODISCARD Lease lock_shared(const std::string &resource,
                                             std::chrono::milliseconds ttl) {
         detail::without_nul(resource, "the resource");
@@ -915,9 +931,10 @@ public:
         return lease;
     }
 
-    /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"}, ttl). It has one
-     * token, is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128 names in any order, each different,
-     * 65536 bytes in all. Returns and throws like lock. */
+    /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"},
+     * ttl). The lock has one token. It is extended and lost as a whole, and excludes every caller that
+     * wants one of the resources. 1 to 128 different names in any order, 65536 bytes in total. Returns
+     * and throws like lock. */
     REDLOCK_HPP_NODISCARD Lease lock_all(const std::vector<std::string> &resources,
                                          std::chrono::milliseconds ttl) {
         const detail::Names names(resources);
@@ -946,7 +963,8 @@ public:
         return lease;
     }
 
-    /** The same for a time, as try_lock does. The words tell which resource was in the way, by its number. */
+    /** As lock_all, but tries for a time, as try_lock does. The message tells by its number which
+     * resource was in the way. */
     REDLOCK_HPP_NODISCARD Lease
     try_lock_all(const std::vector<std::string> &resources, std::chrono::milliseconds ttl,
                  std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
@@ -962,9 +980,10 @@ public:
         return lease;
     }
 
-    /** Takes over a lock that was given away with Lease::detach, in this process or another: the servers are asked
-     * whether it is there. Adopt a ticket once: see RedLock_Adopt. Returns a lease that holds it. Throws Error: Status::Lost if
-     * it has ended; Status::Unreachable if too few servers answered, and it may be tried again. */
+    /** Takes over a lock that was given away with Lease::detach, in this process or another. The servers
+     * are asked whether the lock is there. Adopt a ticket only once: see RedLock_Adopt. Returns a lease
+     * that holds the lock. Throws Error. Status::Lost: the lock has ended. Status::Unreachable: too few
+     * servers answered, and the caller may try again. */
     REDLOCK_HPP_NODISCARD Lease adopt(const std::string &ticket) {
         const char *text = detail::without_nul(ticket, "the ticket").c_str();
         Lease lease(engine_);
@@ -976,8 +995,8 @@ public:
         return lease;
     }
 
-    /** Whether anybody holds a resource, on a quorum. The answer may be out of date when it
-     * arrives: to take a lock, take it. Throws Error, Status::Unreachable included. */
+    /** Whether any client holds a resource, on a quorum. The answer may be out of date when it arrives:
+     * to get a lock, take it without asking first. Throws Error, also for Status::Unreachable. */
     REDLOCK_HPP_NODISCARD bool is_locked(const std::string &resource) {
         const char *text = detail::without_nul(resource, "the resource").c_str();
         bool locked = false;
@@ -985,8 +1004,8 @@ public:
         return locked;
     }
 
-    /** The same, with how long it is held still; see RedLock_Inspect and RedLockInfo. It finds the locks of any
-     * client, and changes nothing. Throws Error, Status::Unreachable included. */
+    /** As is_locked, and how long the resource is still held; see RedLock_Inspect and RedLockInfo. It
+     * finds the locks of any client, and changes nothing. Throws Error, also for Status::Unreachable. */
     REDLOCK_HPP_NODISCARD RedLockInfo inspect(const std::string &resource) {
         detail::without_nul(resource, "the resource");
         RedLockInfo info = REDLOCK_INFO_INIT;
@@ -998,8 +1017,9 @@ public:
         return info;
     }
 
-    /** What is known of each server, in the order in which they were added: whether it is connected and votes, and if not
-     * why not, and what it said of itself. Nobody is asked, and nothing is waited for. See RedLock_Servers. */
+    /** What is known of each server, in the order in which the servers were added: whether it is
+     * connected and votes, if not, why not, and what it said about itself. No server is asked, and the
+     * call does not wait. See RedLock_Servers. */
     std::vector<RedLockServerInfo> servers() {
         std::size_t count = 0;
         settle(RedLock_Servers(native(), nullptr, &count));
@@ -1007,19 +1027,21 @@ public:
         std::vector<RedLockServerInfo> infos(count + 1, first);
         std::size_t room = infos.size();
         settle(RedLock_Servers(native(), infos.data(), &room));
-        // Another thread may add some meanwhile.
+        // Another thread may add servers meanwhile.
         infos.resize((std::min)(room, infos.size()));
         return infos;
     }
 
-    /** What was counted since the Manager was made: see RedLockStats. Nobody is asked, and nothing is waited for. */
+    /** The counters since the Manager was made: see RedLockStats. No server is asked, and the call does
+     * not wait. */
     RedLockStats stats() {
         RedLockStats stats = REDLOCK_STATS_INIT;
         settle(RedLock_GetStats(native(), &stats));
         return stats;
     }
 
-    /** The same, and what is known of each server, as Prometheus reads it; content type "text/plain; version=0.0.4". */
+    /** The counters and the state of each server as text for Prometheus; content type "text/plain;
+     * version=0.0.4". */
     std::string stats_text() {
         std::string text;
         for (;;) {
@@ -1033,17 +1055,19 @@ public:
         }
     }
 
-    /** Whether the logger is told what becomes of locks, at level 3: one line for each event, as key=value. No name of a
-     * resource is in it unless that is asked for. Default: it is not. See RedLock_SetTracing. */
+    /** Whether the logger receives the events of locks, at level 3: one line of key=value pairs for each
+     * event. No line contains a resource name unless `trace` asks for it. Default: no events. See
+     * RedLock_SetTracing. */
     Manager &set_tracing(Trace trace) {
         return settle(RedLock_SetTracing(native(), static_cast<std::int32_t>(trace)));
     }
 
-    /** The words for the last call on this Manager that returned no lease; empty if there is
-     * nothing to say. */
+    /** The message of the last call on this Manager that returned no lease; empty if there is nothing to
+     * report. */
     std::string message() const { return RedLock_ErrorMessage(native()); }
 
-    /** For functions of redlock.h that have no counterpart here. It stays this object's. */
+    /** For functions of redlock.h that have no counterpart here. The handle still belongs to this object.
+     */
     RedLock *native_handle() noexcept { return native(); }
 
 private:
@@ -1064,22 +1088,23 @@ private:
     detail::EnginePtr engine_;
 };
 
-/** Asks for a Mutex that is kept while it is locked. */
+/** Requests a Mutex that is kept alive while it is locked. */
 struct KeepAlive {};
 #if __cplusplus >= 201703L
 inline constexpr KeepAlive keep_alive{};
 #endif
 
-/** One resource, or several, as a mutex that all programs with the same servers share. Neither copied nor moved,
- * like std::mutex; not recursive: that is RecursiveMutex. It may outlive its Manager.
+/** One resource, or several, as a mutex that all programs with the same servers share. Like std::mutex,
+ * it can be neither copied nor moved, and is not recursive; RecursiveMutex is. It may outlive its
+ * Manager.
  *
- * Threads may share one Mutex: it has one owner at a time, and the others wait for it here before
- * they ask the servers. Unlike std::mutex it may be unlocked by another thread than the one that
- * locked it.
+ * Threads may share one Mutex. It has one owner at a time, and the other threads wait for it in this
+ * object before they ask the servers. Unlike std::mutex, it may be unlocked by a thread other than the
+ * one that locked it.
  *
- * The lock lasts for the TTL given, and ends then even if its owner is still at work: extend() in
- * time, and look at last_unlock_status() where it matters whether the lock held to the end. After
- * fork, make a new Mutex in the child. */
+ * The lock lasts for the given TTL, and then expires even if its owner is still at work. Call extend()
+ * in time, and check last_unlock_status() where it matters whether the lock held to the end. After fork,
+ * make a new Mutex in the child. */
 class Mutex {
 public:
     /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
@@ -1097,7 +1122,8 @@ public:
           std::chrono::milliseconds ttl)
         : Mutex(manager, std::vector<std::string>(resources), ttl) {}
 
-    /** One that is kept while it is locked, as by Lease::keep_alive: Mutex(manager, "job", 10s, keep_alive). */
+    /** A Mutex that is kept alive while it is locked, as by Lease::keep_alive: Mutex(manager, "job", 10s,
+     * keep_alive). */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::move(resource), ttl) {
         keeps_ = true;
@@ -1117,11 +1143,11 @@ public:
     Mutex(const Mutex &) = delete;
     Mutex &operator=(const Mutex &) = delete;
 
-    /** Releases what is still held. */
+    /** Releases the lock if it is still held. */
     ~Mutex() {}
 
-    /** Waits until it is had, also while too few servers answer. Throws Error for a fault of the
-     * call only. */
+    /** Waits until the lock is taken, also while too few servers answer. Throws Error only for a fault of
+     * the call. */
     void lock() {
         std::unique_lock<std::mutex> here(state_);
         vacated_.wait(here, [this] { return !owned_; });
@@ -1132,29 +1158,29 @@ public:
         }
     }
 
-    /** Makes one attempt. Returns false if it was not had: status() and message() tell why.
-     * Throws Error for a fault of the call. */
+    /** Makes one attempt. Returns false if the lock was not taken: status() and message() give the
+     * reason. Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool try_lock() { return try_lock_within(detail::Milliseconds::zero()); }
 
-    /** Tries until so long has passed; a time that is not positive is one attempt. Returns and
-     * throws like try_lock. */
+    /** Tries until this time has passed; a time that is not positive is one attempt. Returns and throws
+     * like try_lock. */
     template <class Rep, class Period>
     REDLOCK_HPP_NODISCARD bool try_lock_for(const std::chrono::duration<Rep, Period> &wait) {
         return try_lock_within(detail::to_wait(wait));
     }
 
-    /** Tries until that time of `Clock`, as it looks now: a step of the clock made later is not
+    /** Tries until that time of `Clock`, by its current reading: a later step of the clock is not
      * noticed. Returns and throws like try_lock. */
     template <class Clock, class Duration>
     REDLOCK_HPP_NODISCARD bool
     try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
-        // As floating point: the difference of two whole numbers may overflow.
+        // As floating point, because the difference of two integers may overflow.
         using Precise = std::chrono::duration<double, std::milli>;
         const Precise now(Clock::now().time_since_epoch());
         return try_lock_for(Precise(time.time_since_epoch()) - now);
     }
 
-    /** Releases. Never throws, for guards call it in their destructors; how it went is in
+    /** Releases the lock. Never throws, because guards call it in their destructors; the result is in
      * last_unlock_status(). */
     void unlock() noexcept {
         bool owned = false;
@@ -1168,14 +1194,15 @@ public:
         }
     }
 
-    /** How the last unlock() went: Status::Ok; Status::Lost when the lock had ended before, so that
-     * somebody else may have held it meanwhile, or was not held; Status::Unreachable when too few
-     * servers could be told: it ends with its TTL; a negative status for a fault of the call.
+    /** The result of the last unlock(). Status::Ok: released. Status::Lost: the lock was not held, or had
+     * ended before, so somebody else may have held it meanwhile. Status::Unreachable: the release did
+     * not reach enough servers; the lock expires after its TTL. A negative status: a fault of the call.
      * Status::Ok before the first unlock(). */
     Status last_unlock_status() const noexcept { return last_unlock_status_; }
 
-    /** Why the last attempt to lock failed, whichever thread made it. After a success Status::Ok, and
-     * the words name the servers that could not take part; empty if all could. */
+    /** Why the last attempt to lock failed, whichever thread made it. After a success the status is
+     * Status::Ok, and the message names the servers that could not take part; it is empty if all could.
+     */
     Status status() const {
         std::lock_guard<std::mutex> here(state_);
         return status_;
@@ -1185,8 +1212,8 @@ public:
         return message_;
     }
 
-    /** For the owner: as the members of Lease with these names. extend() without a time gives it
-     * the TTL of this Mutex once more. */
+    /** For the owner: as the members of Lease with these names. extend() without an argument gives the
+     * lock the TTL of this Mutex again. */
     bool held() const noexcept { return lease_.held(); }
     std::chrono::milliseconds remaining() const noexcept { return lease_.remaining(); }
     bool lost() const noexcept { return lease_.lost(); }
@@ -1201,7 +1228,7 @@ public:
         return lease_.confirm(least);
     }
 
-    /** What it locks; the first of several. */
+    /** The resource of the lock; the first of several. */
     const std::string &resource() const noexcept { return resources_.front(); }
     const std::vector<std::string> &resources() const noexcept { return resources_; }
     std::chrono::milliseconds ttl() const noexcept { return ttl_; }
@@ -1230,8 +1257,8 @@ private:
         return true;
     }
 
-    // Asks the servers, as the owner; unless they grant, gives the ownership up again. That goes for a
-    // lock, too, if there is no memory for the words that came with it.
+    // Asks the servers, as the owner. If they do not grant the lock, this gives the ownership up again. A
+    // granted lock, too, is given up if there is no memory for its message.
     bool take(std::chrono::milliseconds wait) {
         Vacate unless_granted(this);
         const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
@@ -1287,19 +1314,21 @@ private:
     bool keeps_ = false;
     std::atomic<Status> last_unlock_status_{Status::Ok};
 
-    mutable std::mutex state_; // guards what follows; never held while the servers are asked
+    mutable std::mutex state_; // guards the members below; never held while the servers are asked
     std::condition_variable vacated_;
     bool owned_ = false;
     Status status_ = Status::Ok;
     std::string message_;
 };
 
-/** As Mutex, and its owner may lock it again: it takes as many unlock() as lock(), and only the last one asks servers.
- * The owner is the thread that locked it, as with std::recursive_mutex: no other can unlock it. It may outlive its Manager.
+/** As Mutex, but its owner may lock it again. It needs as many unlock() calls as lock() calls, and only
+ * the last unlock() asks servers. The owner is the thread that locked it, as with std::recursive_mutex:
+ * no other thread can unlock it. It may outlive its Manager.
  *
- * An inner lock() of a lock that is valid for less than the TTL extends it, one round trip; one that is kept is not
- * extended, since it is anyway. A lock that is lost is not taken anew at an inner level: lock() throws Error with
- * Status::Lost, try_lock() returns false, and each unlock() leaves Status::Lost in last_unlock_status(). */
+ * If the lock is valid for less than the TTL, an inner lock() extends it, which takes one round trip. A
+ * lock that is kept alive is not extended by an inner lock(), because it is extended anyway. A lost lock
+ * is not taken again at an inner level: lock() throws Error with Status::Lost, try_lock() returns false,
+ * and each unlock() leaves Status::Lost in last_unlock_status(). */
 class RecursiveMutex {
 public:
     /** As the constructors of Mutex. */
@@ -1311,11 +1340,11 @@ public:
     RecursiveMutex(const RecursiveMutex &) = delete;
     RecursiveMutex &operator=(const RecursiveMutex &) = delete;
 
-    /** Releases what is still held, at all levels. */
+    /** Releases the lock if it is still held, at all levels. */
     ~RecursiveMutex() {}
 
-    /** Waits until it is had, also while too few servers answer. Throws Error for a fault of the call, and, at an
-     * inner level, if the lock is lost. */
+    /** Waits until the lock is taken, also while too few servers answer. Throws Error for a fault of the
+     * call, and, at an inner level, if the lock is lost. */
     void lock() {
         if (!is_mine()) {
             mutex_.lock();
@@ -1325,11 +1354,11 @@ public:
         }
     }
 
-    /** Makes one attempt. Returns false if it was not had: status() and message() tell why. Throws Error for a fault
-     * of the call. */
+    /** Makes one attempt. Returns false if the lock was not taken: status() and message() give the
+     * reason. Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool try_lock() { return try_lock_within(detail::Milliseconds::zero()); }
 
-    /** As those of Mutex. */
+    /** As the members of Mutex. */
     template <class Rep, class Period>
     REDLOCK_HPP_NODISCARD bool try_lock_for(const std::chrono::duration<Rep, Period> &wait) {
         return try_lock_within(detail::to_wait(wait));
@@ -1342,8 +1371,9 @@ public:
         return try_lock_for(Precise(time.time_since_epoch()) - now);
     }
 
-    /** Leaves the innermost level; the last one releases. Never throws; how it went is in last_unlock_status(), which
-     * is Status::InvalidArgument, and nothing is done, on a thread that is not the owner. */
+    /** Leaves the innermost level; the last unlock() releases the lock. Never throws; the result is in
+     * last_unlock_status(). On a thread that is not the owner, the result is Status::InvalidArgument,
+     * and nothing is done. */
     void unlock() noexcept {
         if (!is_mine()) {
             mutex_.last_unlock_status_ = Status::InvalidArgument;
@@ -1355,7 +1385,7 @@ public:
         }
     }
 
-    /** As those of Mutex; levels() is for the owner, too. */
+    /** As the members of Mutex; levels() is for the owner, too. */
     Status last_unlock_status() const noexcept { return mutex_.last_unlock_status(); }
     Status status() const { return mutex_.status(); }
     std::string message() const { return mutex_.message(); }
@@ -1395,7 +1425,8 @@ private:
         return true;
     }
 
-    // One level more for the owner. Servers that do not answer are asked again until then, or until it is lost.
+    // Adds one level for the owner. If servers do not answer, this asks them again until the wait ends or
+    // the lock is lost.
     bool enter_within(std::chrono::milliseconds wait) {
         const detail::Milliseconds pause(20);
         const auto end = std::chrono::steady_clock::now() + wait;
@@ -1425,15 +1456,15 @@ private:
 
     Mutex mutex_;
     std::atomic<std::thread::id> owner_{std::thread::id()};
-    std::size_t depth_ = 0; // the owner's
+    std::size_t depth_ = 0; // used by the owner only
 };
 
-/** One resource as a mutex that several may have at the same time if they want it shared: it fits std::shared_lock, and, as a
- * Mutex, std::unique_lock and the other guards. All programs with the same servers share it. Not recursive:
- * a thread that holds it shared must not lock it.
+/** One resource as a mutex that several callers can hold at the same time if they lock it shared. It
+ * works with std::shared_lock, and, as a Mutex, with std::unique_lock and the other guards. All programs
+ * with the same servers share it. Not recursive: a thread that holds it shared must not lock it.
  *
- * While somebody waits to have it alone, nobody is let in that comes later to have it shared, in this program or another.
- * Each lock_shared() lasts for the TTL given, like a lock(). */
+ * While a caller waits for the exclusive lock, later callers that want it shared do not get it, in this
+ * program or another. Each lock_shared() lasts for the given TTL, like a lock(). */
 class SharedMutex : public Mutex {
 public:
     /** As for Mutex. */
@@ -1442,21 +1473,21 @@ public:
     SharedMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::move(resource), ttl, KeepAlive{}) {}
 
-    /** Waits until it is had shared, also while too few servers answer. Throws Error for a fault of the call
-     * only. */
+    /** Waits until the shared lock is taken, also while too few servers answer. Throws Error only for a
+     * fault of the call. */
     void lock_shared() {
         if (!take_shared(std::chrono::milliseconds(-1))) {
             throw Error(status(), message());
         }
     }
 
-    /** Makes one attempt. Returns false if it was not had: status() and message() tell why. Throws
-     * Error for a fault of the call. */
+    /** Makes one attempt. Returns false if the lock was not taken: status() and message() give the
+     * reason. Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool try_lock_shared() {
         return take_shared(std::chrono::milliseconds::zero());
     }
 
-    /** Tries until so long has passed, or until that time; as try_lock_for and try_lock_until. */
+    /** Tries until this time has passed, or until that time; as try_lock_for and try_lock_until. */
     template <class Rep, class Period>
     REDLOCK_HPP_NODISCARD bool
     try_lock_shared_for(const std::chrono::duration<Rep, Period> &wait) {
@@ -1470,8 +1501,8 @@ public:
         return try_lock_shared_for(Precise(time.time_since_epoch()) - now);
     }
 
-    /** Releases what this thread has had shared for the shortest time, or, if it has nothing, what another
-     * has. Never throws; how it went is in last_unlock_status(). */
+    /** Releases the shared lock that this thread took last. If this thread holds none, releases a shared
+     * lock of another thread. Never throws; the result is in last_unlock_status(). */
     void unlock_shared() noexcept {
         Reader reader;
         {
@@ -1487,9 +1518,10 @@ public:
         last_unlock_status_ = reader.lease.release();
     }
 
-    /** For who has locked it: from now on it is had shared, and unlock_shared() releases it. Nobody can have had it
-     * alone in between. Returns false if that failed, as Lease::downgrade: then it is held as before, unless status() is
-     * Status::Lost. Throws Error for a fault of the call. */
+    /** For the owner of the exclusive lock: makes it shared, and unlock_shared() then releases it. No
+     * other client can have held the lock exclusively in between. Returns false if this failed, as
+     * Lease::downgrade does. The lock is then held as before, unless status() is Status::Lost. Throws
+     * Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool downgrade() {
         Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
         std::unique_lock<std::mutex> here(state_);
@@ -1509,13 +1541,14 @@ public:
         return done;
     }
 
-    /** How many have it shared through this object. */
+    /** How many shared locks are held through this object. */
     std::size_t readers() const {
         std::lock_guard<std::mutex> here(state_);
         return readers_.size();
     }
 
-    /** For who has it shared: the members of Lease with these names, of what unlock_shared() would release. */
+    /** For a holder of the shared lock: the members of Lease with these names, for the lock that
+     * unlock_shared() would release. */
     bool held_shared() const noexcept {
         std::lock_guard<std::mutex> here(state_);
         const auto place = own_reader();
@@ -1568,26 +1601,28 @@ private:
     std::vector<Reader> readers_; // guarded by state_
 };
 
-/** A resource that so many may have at the same time, in all programs with the same servers: acquire and release as of
- * std::counting_semaphore, or permits as leases. Neither copied nor moved. It may outlive its Manager.
+/** A resource that this number of callers can hold at the same time, in all programs with the same
+ * servers. Use acquire and release as with std::counting_semaphore, or take permits as leases. Neither
+ * copied nor moved. It may outlive its Manager.
  *
- * All who use the resource have to name the same number of permits: else there are as many as the greatest of these.
- * Who locks the resource uses one of them. Threads may share a Semaphore, and release() may be called by another
- * thread than the one that acquired; callers wait in the order in which they came.
+ * All users of the resource must give the same number of permits. If the numbers differ, the greatest
+ * applies. A caller that locks the resource uses one permit. Threads may share a Semaphore, and a thread
+ * other than the one that acquired may call release(). Callers wait in the order in which they came.
  *
- * Each permit lasts for the TTL given, and ends then even if its owner is still at work: ask for keep_alive, or for a
- * lease. After fork, make a new Semaphore in the child. */
+ * Each permit lasts for the given TTL, and then expires even if its owner is still at work: use
+ * keep_alive, or a lease. After fork, make a new Semaphore in the child. */
 class Semaphore {
 public:
-    /** `resource` and `ttl` as for Manager::lock; `permits` from 1 to 256. They are checked by the first call that
-     * acquires. No I/O. */
+    /** `resource` and `ttl` as for Manager::lock; `permits` from 1 to 256. They are checked by the first
+     * call that acquires. No I/O. */
     Semaphore(Manager &manager, std::string resource, std::int32_t permits,
               std::chrono::milliseconds ttl)
         : engine_(manager.engine_), resource_(std::move(resource)), permits_(permits), ttl_(ttl) {
         detail::without_nul(resource_, "the resource");
     }
 
-    /** One whose permits are kept until they are released: Semaphore(manager, "api", 8, 10s, keep_alive). */
+    /** A Semaphore whose permits are kept alive until they are released: Semaphore(manager, "api", 8,
+     * 10s, keep_alive). */
     Semaphore(Manager &manager, std::string resource, std::int32_t permits,
               std::chrono::milliseconds ttl, KeepAlive)
         : Semaphore(manager, std::move(resource), permits, ttl) {
@@ -1597,43 +1632,44 @@ public:
     Semaphore(const Semaphore &) = delete;
     Semaphore &operator=(const Semaphore &) = delete;
 
-    /** Releases what was acquired, but for leases: these are their owners'. */
+    /** Releases the acquired permits, except for leases, which belong to their owners. */
     ~Semaphore() {}
 
-    /** The most permits that there may be. */
+    /** The maximum number of permits. */
     static constexpr std::ptrdiff_t(max)() noexcept { return 256; }
 
-    /** Waits for a permit, also while too few servers answer. Throws Error for a fault of the call only. */
+    /** Waits for a permit, also while too few servers answer. Throws Error only for a fault of the call.
+     */
     void acquire() { keep(permit(std::chrono::milliseconds(-1))); }
 
-    /** Makes one attempt. Returns false if none was had: status() and message() tell why. Throws Error for a
-     * fault of the call. */
+    /** Makes one attempt. Returns false if no permit was taken: status() and message() give the reason.
+     * Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool try_acquire() {
         return try_acquire_within(detail::Milliseconds::zero());
     }
 
-    /** Tries until so long has passed; a time that is not positive is one attempt. Returns and throws like
-     * try_acquire. */
+    /** Tries until this time has passed; a time that is not positive is one attempt. Returns and throws
+     * like try_acquire. */
     template <class Rep, class Period>
     REDLOCK_HPP_NODISCARD bool
     try_acquire_for(const std::chrono::duration<Rep, Period> &wait) {
         return try_acquire_within(detail::to_wait(wait));
     }
 
-    /** Tries until that time of `Clock`, as it looks now. Returns and throws like try_acquire. */
+    /** Tries until that time of `Clock`, by its current reading. Returns and throws like try_acquire. */
     template <class Clock, class Duration>
     REDLOCK_HPP_NODISCARD bool
     try_acquire_until(const std::chrono::time_point<Clock, Duration> &time) {
-        // As floating point: the difference of two whole numbers may overflow.
+        // As floating point, because the difference of two integers may overflow.
         using Precise = std::chrono::duration<double, std::milli>;
         const Precise now(Clock::now().time_since_epoch());
         return try_acquire_for(Precise(time.time_since_epoch()) - now);
     }
 
-    /** Releases a permit that acquire or one of its like has got: the one that was acquired first. Returns
-     * Status::Ok; Status::Lost when it had ended before, so that there may have been one more than there are permits,
-     * or none was acquired; Status::Unreachable when too few servers could be told: it ends with its TTL; a negative
-     * status for a fault of the call. Never throws. */
+    /** Releases the oldest permit that acquire or a similar function took. Returns Status::Ok if it was
+     * released. Status::Lost: no permit was held, or the permit had ended before, so there may have been
+     * one holder more than there are permits. Status::Unreachable: the release did not reach enough
+     * servers; the permit expires after its TTL. A negative status: a fault of the call. Never throws. */
     Status release() noexcept {
         Lease lease;
         {
@@ -1647,9 +1683,10 @@ public:
         return lease.release();
     }
 
-    /** Waits for a permit until so long has passed: zero, the default: one attempt; less: until it is had. Returns a
-     * lease, which is true if it holds one and releases it in its destructor; else its status() and message() tell
-     * why not. Throws Error for a fault of the call. */
+    /** Waits for a permit until this time has passed. Zero, the default: one attempt. Less: until the
+     * permit is taken. Returns a lease, which is true if it holds a permit, and whose destructor
+     * releases the permit. Otherwise its status() and message() give the reason. Throws Error for a
+     * fault of the call. */
     REDLOCK_HPP_NODISCARD Lease
     permit(std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
         if (permits_ < 1) {
@@ -1679,8 +1716,8 @@ public:
         return lease;
     }
 
-    /** How many permits somebody has, of all programs. The answer may be out of date when it arrives. Throws Error,
-     * Status::Unreachable included. */
+    /** How many permits are taken, by all programs together. The answer may be out of date when it
+     * arrives. Throws Error, also for Status::Unreachable. */
     REDLOCK_HPP_NODISCARD std::int32_t taken() {
         RedLockInfo info = REDLOCK_INFO_INIT;
         info.permits = permits_;
@@ -1692,8 +1729,8 @@ public:
         return info.permits_taken;
     }
 
-    /** Why the last attempt failed, whichever thread made it. After a success Status::Ok, and the words name the
-     * servers that could not take part; empty if all could. */
+    /** Why the last attempt failed, whichever thread made it. After a success the status is Status::Ok,
+     * and the message names the servers that could not take part; it is empty if all could. */
     Status status() const {
         std::lock_guard<std::mutex> here(state_);
         return status_;
@@ -1710,7 +1747,7 @@ public:
 private:
     bool try_acquire_within(std::chrono::milliseconds wait) { return keep(permit(wait)); }
 
-    // If there is no memory to keep it, it is released again.
+    // If there is no memory to store the lease, it is released again.
     bool keep(Lease lease) {
         if (lease.status() != Status::Ok) {
             return false;
@@ -1726,7 +1763,7 @@ private:
     const std::chrono::milliseconds ttl_;
     bool keeps_ = false;
 
-    mutable std::mutex state_; // guards what follows; never held while the servers are asked
+    mutable std::mutex state_; // guards the members below; never held while the servers are asked
     std::deque<Lease> held_;
     Status status_ = Status::Ok;
     std::string message_;

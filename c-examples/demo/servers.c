@@ -1,6 +1,6 @@
 /*
- * Servers of our own: redis-server or valkey-server processes on free ports of 127.0.0.1 that
- * keep nothing on disk but their log, in a directory that is removed at the end.
+ * The demo's own servers: redis-server or valkey-server processes on free ports of 127.0.0.1. They keep nothing
+ * on disk except their log, in a directory that is removed at the end.
  */
 #define _DEFAULT_SOURCE
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ enum { STARTS = 5, START_MS = 10000 };
 
 static char directory[256];
 
-/* Should the demo be killed outright, its children go with it (where the system can do that). */
+/* If the demo is killed with SIGKILL, its children end with it (where the system can do that). */
 void die_with_parent(pid_t parent) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -85,7 +85,7 @@ static void remove_log(const struct server *server) {
     unlink(path);
 }
 
-/* Binds the server's port, any free one if it has none yet, so that nobody else takes it. */
+/* Binds the server's port, or any free port if it has none yet, so that no other program takes it. */
 static bool hold_port(struct server *server) {
     int on = 1;
     struct sockaddr_in address = loopback(server->port);
@@ -177,7 +177,7 @@ static int dial(const struct server *server) {
     return fd;
 }
 
-/* Asks whoever listens on the port for a number: 0 if nobody answers. */
+/* Asks the process that listens on the port for a number: 0 if none answers. */
 static int64_t ask_for(const struct server *server, const char *key) {
     static const char question[] = "INFO server\r\n";
     char answer[8192] = "";
@@ -217,7 +217,7 @@ static bool ended(struct server *server) {
     return true;
 }
 
-/* Another process on the port would answer as well, so it must be ours that does. */
+/* Another process on the port would answer as well, so this checks that the answer comes from this server. */
 static bool wait_until_it_answers(struct server *server) {
     for (int64_t end = clock_ms() + START_MS; clock_ms() < end;) {
         if (who_answers(server) == server->pid) {
@@ -234,7 +234,7 @@ static void end_process(struct server *server) {
     if (server->pid == 0) {
         return;
     }
-    kill(server->pid, SIGKILL); /* also ends one that is frozen */
+    kill(server->pid, SIGKILL); /* also ends a frozen server */
     while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR) {
         continue;
     }
@@ -260,7 +260,8 @@ static bool report_failed_start(const struct server *server) {
     return false;
 }
 
-/* Somebody may take a port between our letting it go and the server's start: then try another. */
+/* Another program may take a port between the moment when it is freed and the server's start: then try another
+ * port. */
 static bool start_on_free_port(struct server *server) {
     for (int tries = 1; caught_signal() == 0; tries++) {
         server->port = 0;

@@ -1,4 +1,4 @@
-/* The person who watches: lines with a time in front, and Ctrl-C. */
+/* Output for the viewer: lines that begin with a time, and Ctrl-C. */
 #define _DEFAULT_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -36,14 +36,14 @@ static void write_all(int fd, const char *text, size_t length) {
             continue;
         }
         if (written < 0) {
-            return; /* nobody reads any more: SIGPIPE was caught and ends the demo */
+            return; /* the reader is gone: SIGPIPE was caught and ends the demo */
         }
         text += written;
         length -= (size_t)written;
     }
 }
 
-/* How much of the text belongs together: a clause, with the comma or colon and the space after it. */
+/* The length of the next part to keep together: a clause, with the comma or colon and the space after it. */
 static size_t clause(const char *text) {
     size_t length = 0;
     while (text[length] != '\0') {
@@ -55,13 +55,13 @@ static size_t clause(const char *text) {
     return length;
 }
 
-/* Breaks a long text between clauses and indents what follows, so that the columns stay readable. */
+/* Breaks a long text between clauses and indents the rest, so that the columns stay readable. */
 static size_t wrap(char *out, size_t room, size_t column, const char *text) {
     size_t used = 0;
     size_t length;
     while ((length = clause(text)) > 0 && used + INDENT + length < room) {
         if (used > 0 && column + length > LINE_WIDTH) {
-            out[used - 1] = '\n'; /* for the space there */
+            out[used - 1] = '\n'; /* instead of the space */
             memset(out + used, ' ', INDENT);
             used += INDENT;
             column = INDENT;
@@ -83,7 +83,7 @@ void say(const char *who, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
 
-    /* One write a line: the lines of several processes must not mix. */
+    /* One write for each line, so that the lines of several processes do not mix. */
     int64_t ms = clock_ms();
     int head = snprintf(line, sizeof line, "%3d.%02d s  %-3s", (int)(ms / 1000),
                         (int)(ms % 1000 / 10), who);
@@ -105,7 +105,7 @@ static void note_signal(int number) {
     signal_number = number;
 }
 
-/* SIGPIPE is one of them, for a reader that goes away: `make demo | head`. */
+/* SIGPIPE is included, because a reader may go away: `make demo | head`. */
 void catch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     struct sigaction action;
@@ -121,7 +121,7 @@ int caught_signal(void) {
     return signal_number;
 }
 
-/* In small steps: a signal may come between the look at it and the sleep. */
+/* In small steps, because a signal may come between the check for it and the sleep. */
 bool sleep_ms(int64_t ms) {
     int64_t end = now_ms() + ms;
     while (caught_signal() == 0) {

@@ -1,4 +1,4 @@
-/* One worker: a process that takes the lock, does its work and gives the lock back. */
+/* One worker: a process that takes the lock, does its work and releases the lock. */
 #define _DEFAULT_SOURCE
 #include <redlock.h>
 #include <signal.h>
@@ -7,8 +7,8 @@
 #include "demo.h"
 
 enum {
-    WORK_MS = 750,     /* what a turn takes */
-    REST_MS = 90,      /* between two turns, so that the other one gets its own */
+    WORK_MS = 750,     /* how long a turn takes */
+    REST_MS = 90,      /* between two turns, so that the other worker gets its own */
     RETRY_MS = 40,     /* mean pause between two tries for a lock that is taken */
     PATIENCE_MS = 5000 /* a worker that waits longer is starving */
 };
@@ -28,7 +28,7 @@ static RedLock *connect_to(const struct server servers[SERVERS]) {
     return rl;
 }
 
-/* Once for each thing that happened to a server: the library's own words are long. */
+/* Once for each event of a server, because the library's messages are long. */
 static void explain_waiting(int me, struct board *board, RedLockLease *lease) {
     int scene = atomic_load(&board->scene);
     int explained = atomic_exchange(&board->explained, scene);
@@ -37,7 +37,7 @@ static void explain_waiting(int me, struct board *board, RedLockLease *lease) {
     }
 }
 
-/* The first look says at once that the lock is taken, and why; only then is it waited for. */
+/* The first try reports at once that the lock is taken, and why; only then does the worker wait for it. */
 static bool take(int me, struct board *board, RedLock *rl, RedLockLease *lease) {
     RedLockStatus status = RedLock_TryLock(rl, "the-resource", TTL_MS, 0, lease);
     if (RedLockStatus_IsRetriable(status)) {
@@ -68,7 +68,7 @@ static void referee_out(struct board *board) {
     atomic_fetch_sub(&board->holders, 1);
 }
 
-/* What the lock protects. Two workers here at once would lose a count. */
+/* The work that the lock protects. Two workers here at once would lose a count. */
 static void do_the_work(int me, struct board *board) {
     struct tally *mine = &board->tally[me];
     long counter = board->counter;
@@ -93,7 +93,7 @@ static void give_back(int me, struct board *board, RedLock *rl, RedLockLease *le
 }
 
 int work(int me, const struct server servers[SERVERS], struct board *board) {
-    /* Ctrl-C reaches all processes of the demo; the first of them sees to the others. */
+    /* Ctrl-C reaches all processes of the demo; the first process handles it for the others. */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

@@ -1,6 +1,6 @@
 /*
- * Servers whose clocks can be set. A demo cannot set the clock of the machine; so preload/set_clock.c, which
- * lies beside the program, stands between a server and the clock, and adds what is written in a file.
+ * Servers whose clocks can be set. A demo cannot set the clock of the machine. So preload/set_clock.c, built
+ * beside the program, sits between a server and the clock, and adds the number in a file.
  */
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void path_for(const struct server *server, char path[PATH_SIZE + 32]) {
     snprintf(path, PATH_SIZE + 32, "%s/clock-%d", folder, server->port);
 }
 
-/* The process of the server reads the number at any moment. */
+/* The server process reads the number at any moment. */
 static bool write_clock(const struct server *server, int64_t added_ms) {
     char path[PATH_SIZE + 32];
     path_for(server, path);

@@ -1,9 +1,9 @@
 /*
- * `make demo-fencing`: what can go wrong with locks that end by themselves, shown with and without what stops
- * it. It starts its own servers and databases and leaves nothing behind. It fails if what it tells of did not
- * happen.
+ * `make demo-fencing`: what can go wrong with locks that expire by themselves, shown with and without the
+ * protection against it. It starts its own servers and databases and leaves nothing behind. It fails if the
+ * events that it describes did not happen.
  *
- * How a program uses a fencing token is in worker.c, and the statements are in fencing.h; this file tells the
+ * worker.c shows how a program uses a fencing token, and fencing.h contains the statements; this file runs the
  * story around them.
  */
 #define _DEFAULT_SOURCE
@@ -22,31 +22,31 @@
 #include "fencing.h"
 
 enum {
-    FROZEN_TTL_MS = 2000,  /* the lock whose holder sleeps longer than it */
-    HELD_TTL_MS = 20000,   /* the locks that are not to end within their scene */
-    SCENE_MS = 60000,      /* what takes longer does not happen any more */
+    FROZEN_TTL_MS = 2000,  /* the lock whose holder sleeps for longer */
+    HELD_TTL_MS = 20000,   /* the locks that must not expire within their scene */
+    SCENE_MS = 60000,      /* an event that takes longer does not happen any more */
     BALANCE = 100,
     WORKERS = 2,
 };
 
-/* A part of what the library says of a server whose clock has leapt. */
+/* A part of the library's message about a server whose clock was set forward. */
 #define CLOCK_WORDS "its clock was set forward"
 
-/* Three for each scene in which servers come to harm. Those of the scenes with the guard are used before, in
- * scene 1: servers that are new have nothing to forget. */
+/* Three servers for each scene in which servers come to harm. Those of the scenes with the guard are used
+ * before, in scene 1, because new servers have nothing to forget. */
 static struct server all_servers[4 * SERVERS];
 static struct server *const guarded = all_servers;
 static struct server *const unguarded = all_servers + SERVERS;
 static struct server *const guarded_clocks = all_servers + 2 * SERVERS;
 static struct server *const unguarded_clocks = all_servers + 3 * SERVERS;
-static int server_count = 2 * SERVERS; /* more where clocks can be set */
+static int server_count = 2 * SERVERS; /* more if clocks can be set */
 
 static bool has_clocks(void) {
     return server_count > 2 * SERVERS;
 }
 
-static struct place *places;      /* of WORKERS */
-static pid_t workers[WORKERS];    /* 0: it does not run */
+static struct place *places;      /* WORKERS of them */
+static pid_t workers[WORKERS];    /* 0: the worker does not run */
 static char directory[256];
 
 /* --- Workers --- */
@@ -57,7 +57,7 @@ static bool start_worker(int i, int (*task)(const struct orders *, struct place 
     workers[i] = fork();
     if (workers[i] == 0) {
         die_with_parent(parent);
-        /* Ctrl-C reaches all processes of the demo; the first of them sees to the others. */
+        /* Ctrl-C reaches all processes of the demo; the first process handles it for the others. */
         signal(SIGINT, SIG_IGN);
         signal(SIGQUIT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
@@ -168,8 +168,10 @@ static bool forget_all(struct server *server) {
 }
 
 /*
- * A has its lock from the servers 0 and 1: the last one does not answer. Then that one answers again, server 1
- * loses what it knew, and B asks; where a clock is set B was connected before, for who comes later knows no clock. Returns false if it could not be played; else tells who had the lock.
+ * A takes its lock on the servers 0 and 1, because the last server does not answer. Then the last server
+ * answers again, server 1 loses its memory, and B tries to take the lock. In the scenes that set a clock, B was
+ * connected before, because a client that connects later does not know the earlier clock. Returns false if the
+ * scene could not be played. Otherwise `had` tells which workers had the lock.
  */
 static bool play_amnesia(struct server *servers, int guard, bool (*harm)(struct server *), bool had[WORKERS]) {
     struct orders a = {.name = "A", .resource = "job", .servers = servers, .guard = guard, .ttl_ms = HELD_TTL_MS};
@@ -196,7 +198,7 @@ static bool play_amnesia(struct server *servers, int guard, bool (*harm)(struct 
     if (!wait_until(&places[1].is_tried)) {
         return false;
     }
-    /* B is asked first: what A has then, it has had since before B came. */
+    /* B is asked first: a lock that A still holds after that, A has held since before B came. */
     for (int i = WORKERS - 1; i >= 0; i--) {
         atomic_store(&places[i].may_end, true);
         if (!wait_for(i, false)) {
@@ -216,7 +218,7 @@ static bool amnesia_without_guard(struct server *servers, bool (*harm)(struct se
     return verdict("there were no two holders without the guard", had[0] && had[1]);
 }
 
-/* `reason` is why the server at fault has no vote, in the words of the library. */
+/* `reason` is the library's message why the server at fault has no vote. */
 static bool amnesia_with_guard(struct server *servers, bool (*harm)(struct server *), const char *reason) {
     bool had[WORKERS] = {false, false};
     if (!play_amnesia(servers, REDLOCK_GUARD_ON, harm, had)) {
@@ -240,7 +242,7 @@ static bool make_places(void) {
     return true;
 }
 
-/* Others may pass through it: PostgreSQL does not run as root. */
+/* Other users may pass through it, because PostgreSQL does not run as root. */
 static bool make_directory(void) {
     const char *base = getenv("TMPDIR");
     if (base == NULL || *base == '\0') {
@@ -362,7 +364,7 @@ int main(int argc, char *argv[]) {
     clean_up();
 
     int number = caught_signal();
-    if (number != 0) { /* end as the signal would have ended us: the caller is to see it */
+    if (number != 0) { /* end as the signal would end this process, so that the caller sees it */
         complain("interrupted; everything is ended and nothing is left behind");
         signal(number, SIG_DFL);
         raise(number);

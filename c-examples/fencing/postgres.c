@@ -1,6 +1,6 @@
 /*
- * The account in a PostgreSQL of our own, where one is installed: in a directory that is removed at the end,
- * on a unix socket in there and on no port. The statements go through psql.
+ * The account in a PostgreSQL of the demo's own, if PostgreSQL is installed: in a directory that is removed at
+ * the end, on a unix socket in that directory and on no port. The statements go through psql.
  */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE
@@ -27,7 +27,7 @@
 
 enum { PATH_SIZE = 512, START_MS = 60000, END_MS = 10000 };
 
-/* Where systems put what is not for users to call. */
+/* Where systems put programs that users do not call. */
 static const char *const places[] = {
     "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*", "/usr/lib/postgresql*/bin",
     "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
@@ -35,7 +35,7 @@ static const char *const places[] = {
 };
 
 static char binaries[PATH_SIZE];
-static char home[PATH_SIZE];   /* holds all that is here: the data, the socket, the log */
+static char home[PATH_SIZE];   /* contains everything: the data, the socket, the log */
 static pid_t making;           /* initdb, 0 if it does not run */
 static pid_t server;           /* 0 if it does not run */
 
@@ -70,7 +70,7 @@ bool postgres_is_installed(void) {
     return binaries[0] != '\0';
 }
 
-/* PostgreSQL refuses to be run by root. */
+/* PostgreSQL refuses to run as root. */
 static struct passwd *somebody(void) {
     return geteuid() == 0 ? getpwnam("nobody") : NULL;
 }
@@ -83,10 +83,10 @@ static bool become_somebody(void) {
     return user != NULL && setgroups(0, NULL) == 0 && setgid(user->pw_gid) == 0 && setuid(user->pw_uid) == 0;
 }
 
-/* In the child: never returns. It ends with the demo, even if that is killed outright. */
+/* In the child: never returns. The process ends with the demo, even if the demo is killed with SIGKILL. */
 static void become(const char *program, char *arguments[], pid_t parent, int end_signal) {
     char path[PATH_SIZE + 32];
-    setpgid(0, 0); /* Ctrl-C is for the demo, which then ends this */
+    setpgid(0, 0); /* Ctrl-C is for the demo, which then ends this process */
     path_of(home, "log", path);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     int nothing = open("/dev/null", O_RDONLY);
@@ -95,7 +95,7 @@ static void become(const char *program, char *arguments[], pid_t parent, int end
         _exit(126);
     }
 #ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, end_signal); /* after the change of the user, which undoes it */
+    prctl(PR_SET_PDEATHSIG, end_signal); /* after the change of the user, which resets it */
 #else
     (void)end_signal;
 #endif
@@ -138,7 +138,7 @@ void postgres_begin(const char *directory) {
     char *arguments[] = {NULL, "-D", data, "-U", "demo", "-A", "trust", "-E", "UTF8", "--no-locale",
                          "--no-sync", NULL};
 #ifdef __linux__
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* to wait for what initdb has started as well, see postgres_end */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* to wait also for the processes that initdb has started, see postgres_end */
 #endif
     making = start("initdb", arguments, SIGKILL);
 }
@@ -156,7 +156,7 @@ static void show_log(void) {
     }
 }
 
-/* Whether a child has ended by itself, or been waited for in vain. */
+/* Whether a child ended by itself with success, within the limit. */
 static bool ended_well(pid_t child) {
     int status = 0;
     for (int64_t end = clock_ms() + START_MS; waitpid(child, &status, WNOHANG) == 0;) {
@@ -169,7 +169,7 @@ static bool ended_well(pid_t child) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* In the child: never returns. What PGHOST and its like say is not for this server. */
+/* In the child: never returns. PGHOST and similar variables are not for this server. */
 static void become_psql(const struct values *values, int in, int out, bool is_quiet) {
     char path[PATH_SIZE + 32];
     char id[32], balance[64], token[64];
@@ -190,13 +190,13 @@ static void become_psql(const struct values *values, int in, int out, bool is_qu
     _exit(127);
 }
 
-/* Has psql carry out a statement, in which :id, :balance and :token stand for values. */
+/* Lets psql run a statement, in which :id, :balance and :token stand for values. */
 static bool psql(const char *sql, const struct values *values, bool is_quiet, char *said, size_t size) {
     pid_t parent = getpid();
     int in[2], out[2];
     size_t length = 0;
     ssize_t got = 0;
-    /* It is in the pipe before there is a psql: one that ends early breaks no pipe. */
+    /* The statement is in the pipe before psql starts, so that a psql that ends early breaks no pipe. */
     if (pipe(in) != 0 || pipe(out) != 0 || write(in[1], sql, strlen(sql)) < 0) {
         complain("pipe: %s", strerror(errno));
         return false;
@@ -276,7 +276,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return remove(path);
 }
 
-/* At once (SIGQUIT): nobody needs what is in there. Its own processes end before it does. */
+/* At once (SIGQUIT), because the data is not needed. The server's own processes end before it does. */
 static void end_server(void) {
     kill(server, SIGQUIT);
     for (int64_t end = clock_ms() + END_MS; waitpid(server, NULL, WNOHANG) == 0;) {
@@ -289,7 +289,7 @@ static void end_server(void) {
     server = 0;
 }
 
-/* What initdb has started may still write for a moment. */
+/* Processes that initdb has started may still write for a moment. */
 static void remove_home(void) {
     for (int64_t end = clock_ms() + END_MS; nftw(home, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0;) {
         struct timespec step = {0, 5000000};
@@ -305,7 +305,7 @@ static void remove_home(void) {
 void postgres_end(void) {
     if (making != 0) {
         kill(-making, SIGKILL);
-        kill(making, SIGKILL); /* it may not yet have a group of its own */
+        kill(making, SIGKILL); /* it may not yet have its own group */
         while (waitpid(making, NULL, 0) < 0 && errno == EINTR) {
             continue;
         }

@@ -23,7 +23,7 @@ static void set(sqlite3_stmt *statement, const char *name, int64_t value) {
     }
 }
 
-/* Tells the number of rows that were changed, or else the number that was read. */
+/* Gives the number of changed rows, or the number that was read. */
 static bool execute(const char *sql, const struct values *values, int64_t *number) {
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
@@ -65,6 +65,6 @@ bool sqlite_open(const char *directory) {
 void sqlite_close(void) {
     char journal[320];
     snprintf(journal, sizeof journal, "%s-journal", path);
-    unlink(journal); /* of one that was ended in the middle */
+    unlink(journal); /* left by a run that was ended early */
     unlink(path);
 }

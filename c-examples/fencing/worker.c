@@ -11,7 +11,7 @@
 
 enum {
     RETRY_MS = 40,
-    PATIENCE_MS = 60000, /* whoever waits longer waits for nothing */
+    PATIENCE_MS = 60000, /* a longer wait would be in vain */
     SLOWEST_MS = 20000,  /* a server that answers later than this is down: the machine may be busy */
 };
 
@@ -53,9 +53,9 @@ static enum outcome outcome_of(int changed_rows) {
 }
 
 /*
- * What is done under the lock. A program can be stopped at any moment: by the garbage collector of its
- * language, by a machine that swaps, by a virtual machine that is moved. The worst one is after the last look
- * at the lease and before the write, so it is there that this one stops itself.
+ * The work under the lock. A program can be stopped at any moment: by the garbage collector of its language, by
+ * a machine that swaps, by a virtual machine that is moved. The worst moment is after the last check of the
+ * lease and before the write, so this worker stops itself there.
  */
 static enum outcome work(const struct orders *orders, const RedLockLease *lease, bool freezes) {
     const struct store *store = orders->store;
@@ -72,7 +72,7 @@ static enum outcome work(const struct orders *orders, const RedLockLease *lease,
         return BROKEN;
     }
     if (!RedLockLease_IsHeld(lease)) {
-        return TOO_LATE; /* it took this machine too long to come here */
+        return TOO_LATE; /* this machine was too slow up to here */
     }
     say(orders->name, "holds the lock%s, and reads %" PRId64, with_token, values.balance);
     if (freezes) {
@@ -89,7 +89,7 @@ static enum outcome work(const struct orders *orders, const RedLockLease *lease,
     return written;
 }
 
-/* Adds the amount to the balance. What the database has refused is done anew under a new lock. */
+/* Adds the amount to the balance. A write that the database refused is done again under a new lock. */
 int deposit(const struct orders *orders, struct place *place) {
     RedLock *rl = manager_for(orders);
     RedLockLease *lease = RedLockLease_New();
@@ -100,7 +100,7 @@ int deposit(const struct orders *orders, struct place *place) {
     }
     while (take(orders, rl, lease)) {
         outcome = work(orders, lease, freezes);
-        RedLock_Unlock(rl, lease); /* REDLOCK_LOST where it had ended */
+        RedLock_Unlock(rl, lease); /* REDLOCK_LOST if the lock had ended */
         if (outcome == WRITTEN || outcome == BROKEN) {
             break;
         }
@@ -116,7 +116,8 @@ int deposit(const struct orders *orders, struct place *place) {
     return outcome == WRITTEN ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Tries once to take the lock, at once or when the story says so, and holds it until the story has seen enough. */
+/* Tries once to take the lock, at once or when the story says so, and holds it until the story needs no more.
+ */
 int hold(const struct orders *orders, struct place *place) {
     RedLock *rl = manager_for(orders);
     RedLockLease *lease = RedLockLease_New();
@@ -124,7 +125,7 @@ int hold(const struct orders *orders, struct place *place) {
         return EXIT_FAILURE;
     }
     if (orders->waits) {
-        /* Without words all servers are connected, not only enough of them. */
+        /* An empty message means that all servers are connected, and not only a quorum. */
         while (RedLock_Connect(rl, 0) != REDLOCK_OK || *RedLock_ErrorMessage(rl) != '\0') {
             if (!sleep_ms(10)) {
                 break;

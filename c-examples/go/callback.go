@@ -6,7 +6,7 @@ package redlock
 #include <stdint.h>
 #include <redlock.h>
 
-// What Go exports has no const in its parameters, and a handle is a number.
+// Functions that Go exports have no const in their parameters, and a handle is a number.
 bool redlockGoPassword(char *server, char *password, size_t size, uintptr_t function);
 void redlockGoLog(int32_t level, char *message, uintptr_t function);
 

@@ -2,8 +2,8 @@
 
 package redlock
 
-// Not pkg-config, unless asked for: the compiler finds /usr/local by itself on every system, and
-// pkg-config does not, where it is there at all.
+// pkg-config is not used unless requested: the compiler finds /usr/local by itself on every system. pkg-config does
+// not, and may not be installed.
 
 // #cgo LDFLAGS: -lredlock
 import "C"

@@ -19,7 +19,7 @@ func TestMillisecondsAreRoundedAwayFromZero(t *testing.T) {
 	}
 }
 
-// nowhere has a server that nobody can be.
+// nowhere has a server that cannot exist.
 func nowhere(t *testing.T) *Manager {
 	t.Helper()
 	m, err := New("127.0.0.1:1")
@@ -39,7 +39,7 @@ func TestManagerThatWasNotUsedIsFreed(t *testing.T) {
 	}
 }
 
-// Some systems have no descriptor to wait for. Then a thread waits in C.
+// Some systems have no descriptor to wait for. There a thread waits in C.
 func TestWithoutADescriptorAThreadDrives(t *testing.T) {
 	m := nowhere(t)
 	m.shared.started = true
@@ -70,7 +70,7 @@ func TestTheEndOfALockIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.finish()
-	h.expiry = time.NewTimer(time.Hour) // it holds nothing, so its time would be over at once
+	h.expiry = time.NewTimer(time.Hour) // the hold has no lock, so it would expire at once
 	l := &Lease{hold: h}
 	ctx := l.Context(context.Background())
 	h.end(ErrReleased, false)
@@ -86,7 +86,7 @@ func TestTheEndOfALockIsToldOnce(t *testing.T) {
 	}
 }
 
-// An event may come for what is finished: its number is nobody's.
+// An event may come for a hold that has finished: its number is then unknown.
 func TestEventsOfNobodyAreDropped(t *testing.T) {
 	m := nowhere(t)
 	defer m.Close()

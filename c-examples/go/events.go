@@ -6,7 +6,7 @@ package redlock
 #include <stdint.h>
 #include <redlock.h>
 
-// No pointer is in it, so Go may have it in its own memory.
+// It contains no pointer, so it may be in Go memory.
 typedef struct {
 	uintptr_t id;
 	int32_t kind;
@@ -24,7 +24,7 @@ static int redlock_go_events(RedLock *rl, int64_t wait_ms, redlock_go_event *eve
 	return count;
 }
 
-// A copy that Go may close: it closes what it waits for.
+// A copy that Go may close, because Go closes the descriptor that it waits for.
 static int redlock_go_descriptor(RedLock *rl) {
 	int own = RedLock_Descriptor(rl);
 	int copy = own < 0 ? -1 : fcntl(own, F_DUPFD_CLOEXEC, 3);
@@ -48,24 +48,24 @@ import (
 )
 
 const (
-	// How many events are taken by one call into C.
+	// The number of events that one call into C takes at most.
 	batch = 64
 
-	// How long a call for events may take before another goroutine asks for them as well.
+	// How long a call for events may take before another goroutine asks for events as well.
 	patience = 100 * time.Millisecond
 
-	// How many may do so, each for one before it that does not come back.
+	// How many goroutines may stand in at once. Each stands in for an earlier one that does not return from C.
 	standInsMax = 2
 
-	// How long a goroutine that waits in C does so at a time.
+	// How long a goroutine waits in C at a time.
 	stretch = time.Second
 )
 
-// driver asks C for events, which also does all that is due: nothing is sent or received but by it.
+// driver asks C for events. This also does all work that is due: nothing is sent or received except by a driver.
 type driver struct {
 	shared *shared
 	events [batch]C.redlock_go_event
-	calls  atomic.Int64 // odd while it is in C
+	calls  atomic.Int64 // odd while the driver is in C
 	late   *time.Timer
 }
 
@@ -76,8 +76,8 @@ func (s *shared) newDriver() *driver {
 	return d
 }
 
-// open makes a file of the manager's descriptor, which the runtime can wait for without a thread. nil: this
-// system has no such descriptor.
+// open makes a file from the manager's descriptor, on which the runtime can wait without a thread. nil: this system
+// has no such descriptor.
 func (s *shared) open() *os.File {
 	descriptor := C.redlock_go_descriptor(s.handle)
 	if descriptor < 0 {
@@ -91,7 +91,7 @@ func (s *shared) open() *os.File {
 	return file
 }
 
-// drive is the goroutine that drives, until nobody needs the manager any more. Then it frees it.
+// drive is the driving goroutine. It runs until the manager is no longer needed, and then frees the manager.
 func (s *shared) drive() {
 	d := s.newDriver()
 	if s.file == nil {
@@ -99,24 +99,24 @@ func (s *shared) drive() {
 			d.take(stretch)
 		}
 	} else {
-		// It is an os.File, of which this cannot fail.
+		// The file is an os.File, for which this cannot fail.
 		connection, _ := s.file.SyscallConn()
 		for !s.stopped.Load() {
-			_ = connection.Read(d.look) // an error is that of stop
+			_ = connection.Read(d.look) // stop causes an error, which is ignored
 		}
 		s.file.Close()
 	}
 	d.late.Stop()
-	s.mu.Lock() // who stands in has counted itself by now, or does not begin
+	s.mu.Lock() // a stand-in has counted itself by now, or does not begin
 	s.mu.Unlock()
 	s.standIns.Wait()
 	s.free()
 	close(s.freed)
 }
 
-// look takes all events. It returns false to be called again when the descriptor has become readable. The
-// runtime is told of the moment in which that happens, and not that it is so: therefore it waits for nothing
-// unless the descriptor has been seen not to be.
+// look takes all events. It returns false to be called again when the descriptor becomes readable. The runtime
+// reports only the moment in which the descriptor becomes readable, not its state. So look returns false only if it
+// has seen that the descriptor is not readable.
 func (d *driver) look(descriptor uintptr) bool {
 	for idle := 0; !d.shared.stopped.Load(); idle++ {
 		if d.take(0) {
@@ -124,14 +124,14 @@ func (d *driver) look(descriptor uintptr) bool {
 		} else if C.redlock_go_is_readable(C.int(descriptor)) == 0 {
 			return false
 		} else if idle > 1 {
-			time.Sleep(time.Millisecond) // a thread that is in C does what is due
+			time.Sleep(time.Millisecond) // a thread that is in C does the work that is due
 		}
 	}
 	return true
 }
 
-// take asks for events and hands them out. It returns whether there were any. Where C is held up, by the
-// resolver or by a PasswordFunc, others need not wait for that: another goroutine stands in.
+// take asks for events and hands them out. It returns whether there were any. If the resolver or a PasswordFunc
+// delays C, other calls need not wait for that: another goroutine stands in.
 func (d *driver) take(wait time.Duration) bool {
 	d.calls.Add(1)
 	d.late.Reset(wait + patience)
@@ -142,7 +142,7 @@ func (d *driver) take(wait time.Duration) bool {
 	return n > 0
 }
 
-// standIn drives for as long as d does not come back from C.
+// standIn drives until d returns from C.
 func (d *driver) standIn() {
 	s := d.shared
 	s.mu.Lock()
@@ -173,7 +173,7 @@ func (s *shared) handOut(events []C.redlock_go_event) {
 		h := s.holds[uintptr(event.id)]
 		s.mu.Unlock()
 		switch {
-		case h == nil: // it has been finished
+		case h == nil: // the hold has finished
 		case event.kind == C.REDLOCK_EVENT_DONE:
 			h.done <- C.RedLockStatus(event.status)
 		case event.kind == C.REDLOCK_EVENT_LOST:

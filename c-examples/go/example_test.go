@@ -23,7 +23,7 @@ func Example() {
 	defer cancel()
 	lease, err := manager.Lock(ctx, "invoice:42", 10*time.Second)
 	if err != nil {
-		fmt.Println(err) // which server answered what
+		fmt.Println(err) // which server gave which answer
 		return
 	}
 	defer lease.Unlock()
@@ -51,7 +51,7 @@ func ExampleManager_TryLock() {
 	var manager *redlock.Manager
 	lease, err := manager.TryLock(context.Background(), "nightly report", time.Minute)
 	if errors.Is(err, redlock.ErrTaken) {
-		return // another machine writes it
+		return // another machine writes the report
 	}
 	if err == nil {
 		defer lease.Unlock()
@@ -79,7 +79,7 @@ func ExampleLease_KeepAlive() {
 	}
 	defer lease.Unlock()
 	if err := lease.KeepAlive(); err != nil {
-		return // it has been lost already
+		return // the lock is already lost
 	}
 	ctx := lease.Context(context.Background()) // ends when the lock cannot be kept
 	for page := 1; page <= 100; page++ {

@@ -35,9 +35,9 @@ func redlockGoLog(level C.int32_t, message *C.char, function C.uintptr_t) {
 	outside(func() { tell(int(level), words) })
 }
 
-// outside runs a function of the user's on a goroutine of its own, and says whether it returned.
-// Neither a panic nor runtime.Goexit may go through the frames of the C library: what it holds
-// would stay locked.
+// outside runs a function of the user on a goroutine of its own, and returns whether the function returned. Neither
+// a panic nor runtime.Goexit may pass through the frames of the C library, because the mutexes that it holds would
+// stay locked.
 func outside(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {

@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// hold is what a Lease is made of. The goroutine that drives knows it, and not the Lease, which the
-// collector may have.
+// hold is the inner part of a Lease. The driving goroutine refers to the hold and not to the Lease, so that the
+// garbage collector can collect the Lease.
 type hold struct {
 	shared *shared
-	id     uintptr              // what C knows it by: no pointer of Go's
-	turn   chan struct{}        // full during a call: there is one at a time
-	done   chan C.RedLockStatus // what a submitted call has come to
-	counts bool                 // the handle of the manager is kept for it
+	id     uintptr              // identifies the hold in C: not a Go pointer
+	turn   chan struct{}        // full during a call: there is one call at a time
+	done   chan C.RedLockStatus // the result of a submitted call
+	counts bool                 // this hold counts as a use of the manager's handle
 
-	mu      sync.Mutex // guards what follows, for moments
+	mu      sync.Mutex // guards the fields below, for short moments
 	handle  *C.RedLockLease
 	words   string
 	over    error         // why the lock has ended, as far as is known
-	lost    chan struct{} // closed when that is no release
-	cancels []func(error) // of the contexts that end with it
-	expiry  *time.Timer   // looks whether its time is over, for those who want to be told
+	lost    chan struct{} // closed when the lock ends, except by a release
+	cancels []func(error) // cancel the contexts that end with the lock
+	expiry  *time.Timer   // checks for expiry, for Lost and Context
 }
 
-// errClosing is why a call is cancelled when the Manager is closed.
+// errClosing is the reason why a call is cancelled when the Manager is closed.
 var errClosing = errors.New("the manager is being closed")
 
-// nothing is what the zero Lease has.
+// nothing is the hold of the zero Lease.
 var nothing = endedHold()
 
 func endedHold() *hold {
@@ -46,7 +46,7 @@ func endedHold() *hold {
 	return h
 }
 
-// newHold makes one that holds nothing yet.
+// newHold makes a hold that holds nothing yet.
 func (s *shared) newHold() (*hold, error) {
 	h := &hold{
 		shared: s,
@@ -66,17 +66,17 @@ func (s *shared) newHold() (*hold, error) {
 	return h, nil
 }
 
-// submit makes a call into C that takes moments. Goroutines that wait for each other in C would each
-// have a thread.
+// submit makes a short call into C. Only one goroutine is in C at a time, because each goroutine that waits in C
+// would need a thread.
 func (h *hold) submit(call func() C.RedLockStatus) C.RedLockStatus {
 	h.shared.submitting.Lock()
 	defer h.shared.submitting.Unlock()
 	return call()
 }
 
-// await waits for what a submitted call has come to. When ctx ends, or closing is closed, the call is
-// cancelled, and that is the error: what has come of it is known all the same. At a deadline that C knows,
-// too, it ends by itself, and has words.
+// await waits for the result of a submitted call. When ctx ends, or closing is closed, the call is cancelled, and
+// await returns the reason as its error. The result of the call is known even then. If C also knows the deadline,
+// the call ends by itself at the deadline, with a message.
 func (h *hold) await(ctx context.Context, closing <-chan struct{}, deadline bool) (C.RedLockStatus, error) {
 	var over error
 	select {
@@ -101,11 +101,12 @@ func (h *hold) await(ctx context.Context, closing <-chan struct{}, deadline bool
 	return <-h.done, over
 }
 
-// outcome is the error of a call for the holder that is over; over is why it was cancelled, if it was.
+// outcome is the error of a call that has ended, for its caller; over is the reason why it was cancelled, if it
+// was.
 func (h *hold) outcome(status C.RedLockStatus, over error) error {
 	failure := h.note(status)
 	if failure == nil {
-		return nil // and not a *Error that is nil
+		return nil // not a *Error that is nil
 	}
 	switch failure.Status {
 	case ErrCancelled:
@@ -116,7 +117,7 @@ func (h *hold) outcome(status C.RedLockStatus, over error) error {
 	return failure
 }
 
-// note reads the words of a call that is over.
+// note reads the message of a call that has ended.
 func (h *hold) note(status C.RedLockStatus) *Error {
 	words := C.GoString(C.RedLockLease_ErrorMessage(h.handle))
 	h.mu.Lock()
@@ -128,7 +129,7 @@ func (h *hold) note(status C.RedLockStatus) *Error {
 	return &Error{Status: Status(status), Message: words}
 }
 
-// end tells everybody that there is no lock any more, once.
+// end tells all listeners, once, that there is no lock any more.
 func (h *hold) end(why error, isLost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,14 +149,14 @@ func (h *hold) end(why error, isLost bool) {
 	}
 }
 
-// watch has end be called when the lock's time is over. h.mu is locked.
+// watch makes the hold end when the lock expires. h.mu must be locked.
 func (h *hold) watch() {
 	if h.expiry == nil && h.over == nil {
 		h.expiry = time.AfterFunc(h.remaining(), h.expire)
 	}
 }
 
-// expire looks again later if the lock was extended meanwhile.
+// expire is called again later if the lock was extended meanwhile.
 func (h *hold) expire() {
 	h.mu.Lock()
 	left := h.remaining()
@@ -168,12 +169,12 @@ func (h *hold) expire() {
 	}
 }
 
-// remaining is for who has locked h.mu.
+// remaining requires that h.mu is locked.
 func (h *hold) remaining() time.Duration {
 	return time.Duration(C.RedLockLease_RemainingMs(h.handle)) * time.Millisecond
 }
 
-// resources is what is locked, as C has it.
+// resources is what is locked, as C knows it.
 func (h *hold) resources() []string {
 	count := int(C.RedLockLease_ResourceCount(h.handle))
 	if count == 1 {
@@ -191,14 +192,14 @@ func (h *hold) submitUnlock() C.RedLockStatus {
 	return C.redlock_go_unlock(h.shared.handle, h.handle, C.uintptr_t(h.id))
 }
 
-// undo releases what came too late for its caller.
+// undo releases a lock that came too late for its caller.
 func (h *hold) undo() {
 	if h.submit(h.submitUnlock) != C.REDLOCK_OK {
 		h.finish()
 		return
 	}
 	h.shared.keep()
-	h.shared.ended.Add(1) // that of the caller is there still
+	h.shared.ended.Add(1) // the caller's own count is still there
 	go func() {
 		<-h.done
 		h.finish()
@@ -206,8 +207,7 @@ func (h *hold) undo() {
 	}()
 }
 
-// finish gives back what it has, and does no I/O. It tells whether that was the last that was needed of
-// the manager.
+// finish frees the handle, and does no I/O. It tells whether this was the last use of the manager.
 func (h *hold) finish() bool {
 	h.mu.Lock()
 	handle := h.handle

@@ -30,39 +30,39 @@ import (
 	"time"
 )
 
-// Lease is one lock, which Manager.Lock and Manager.TryLock return. It ends by itself when its time
-// is over, so look at Remaining, or Confirm, before a step that must not happen without it; or have it
-// kept with KeepAlive, and stop when its Context ends. Goroutines may share it.
+// Lease is one lock, which Manager.Lock and Manager.TryLock return. It expires by itself, so check Remaining, or
+// call Confirm, before a step that must not happen without the lock. Or keep it alive with KeepAlive, and stop when
+// its Context ends. Goroutines may share it.
 //
-// A Lease that is forgotten while it holds stays locked on the servers until it expires: freeing
-// its memory, which the collector does, releases nothing, and it is kept no more.
+// If the program drops its last reference to a Lease that holds a lock, the lock stays on the servers until it
+// expires. The garbage collector frees its memory, but releases nothing, and the lock is no longer kept alive.
 type Lease struct {
 	manager   *Manager
 	resources []string
 	hold      *hold
 }
 
-// order makes what was written before an Unlock visible after the Lock that follows it. The
-// servers order the two, but Go's memory model, and its race detector, know nothing of servers.
+// order makes everything that was written before an Unlock visible after the Lock that follows it. The servers
+// order the two, but Go's memory model, and its race detector, do not know about servers.
 var order atomic.Int64
 
-// Extend gives the lock a new TTL, counted from now; one that is shorter than what is left shortens
-// nothing. ErrLost: it had ended. ErrUnreachable: too few servers answered, and what was valid
-// stays valid until its old end.
+// Extend gives the lock a new TTL, counted from now. A TTL shorter than the remaining time does not shorten the
+// lock. ErrLost: the lock had ended. ErrUnreachable: too few servers answered, and a valid lock stays valid until
+// its old expiry.
 func (l *Lease) Extend(ttl time.Duration) error {
 	return l.ExtendContext(context.Background(), ttl)
 }
 
-// ExtendContext is Extend that ends with ctx, at the latest: what was valid then stays valid until its
-// old end, or is extended.
+// ExtendContext is Extend that ends with ctx, at the latest: a valid lock then stays valid until its old expiry, or
+// is extended.
 func (l *Lease) ExtendContext(ctx context.Context, ttl time.Duration) error {
 	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
 		return C.redlock_go_extend(rl, h.handle, ms(ttl), C.uintptr_t(h.id))
 	})
 }
 
-// ExtendBy is Extend for so much longer than the lock is valid now: by what Remaining says and more, which is more than
-// zero.
+// ExtendBy extends the lock so that it is valid for more longer than now. The new validity is Remaining plus more,
+// which must be more than zero.
 func (l *Lease) ExtendBy(more time.Duration) error {
 	return l.ExtendByContext(context.Background(), more)
 }
@@ -73,14 +73,15 @@ func (l *Lease) ExtendByContext(ctx context.Context, more time.Duration) error {
 		return invalid("there is nothing to extend the lock by")
 	}
 	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
-		// Of a lock that is over C says so, whatever it is to be given.
+		// If the lock has ended, C reports that, whatever the new TTL.
 		left := int64(C.RedLockLease_RemainingMs(h.handle))
 		return C.redlock_go_extend(rl, h.handle, h.shared.ttlFor(float64(left)+float64(ms(more))), C.uintptr_t(h.id))
 	})
 }
 
-// Confirm asks the servers whether the lock is still ours, for at least so long. ErrTooShort: it is, but
-// not for that long. ErrLost: it is not. ErrUnreachable: too few servers answered. It changes nothing.
+// Confirm asks the servers whether this Lease still holds its lock, for at least that long. ErrTooShort: the lock
+// is held, but not for that long. ErrLost: the lock is not held. ErrUnreachable: too few servers answered. It
+// changes nothing.
 func (l *Lease) Confirm(least time.Duration) error {
 	return l.ConfirmContext(context.Background(), least)
 }
@@ -92,9 +93,10 @@ func (l *Lease) ConfirmContext(ctx context.Context, least time.Duration) error {
 	})
 }
 
-// Downgrade makes a shared lock of one that was had with Lock: its holder goes on as a reader, others are let in with RLock,
-// and nobody can have had it alone in between. There is no way back. ErrLost: it had ended. ErrUnreachable: too few servers
-// answered; it is held until its old end, as a shared lock if Shared says so, and calling again is allowed.
+// Downgrade makes an exclusive lock, taken with Lock, shared. Its holder continues as a reader, and others can take
+// the lock with RLock. No other client can have held the lock exclusively in between. The reverse is not possible.
+// ErrLost: the lock had ended. ErrUnreachable: too few servers answered. The lock is then held until its old
+// expiry, as a shared lock if Shared says so, and the caller may call Downgrade again.
 func (l *Lease) Downgrade() error {
 	return l.DowngradeContext(context.Background())
 }
@@ -106,7 +108,7 @@ func (l *Lease) DowngradeContext(ctx context.Context) error {
 	})
 }
 
-// Shared tells whether others may have the lock at the same time. No I/O.
+// Shared tells whether others can hold the lock at the same time. No I/O.
 func (l *Lease) Shared() bool {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -115,9 +117,9 @@ func (l *Lease) Shared() bool {
 	return C.RedLockLease_Mode(h.handle) == C.REDLOCK_SHARED
 }
 
-// KeepAlive has the lock extended in the background until it is unlocked, with the TTL that it was given
-// last, whenever a third of that has passed. Where it cannot be kept, Lost and Context tell, while at least
-// a tenth of the TTL is left, unless somebody has taken the lock away. ErrLost: it is not held. No I/O.
+// KeepAlive keeps the lock alive until it is unlocked: the lock is extended in the background, with its last TTL,
+// whenever a third of that TTL has passed. If the lock cannot be kept alive, Lost and Context report this while at
+// least a tenth of the TTL is left, unless somebody has taken the lock away. ErrLost: the lock is not held. No I/O.
 func (l *Lease) KeepAlive() error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -132,8 +134,8 @@ func (l *Lease) KeepAlive() error {
 	return h.outcome(status, nil)
 }
 
-// Lost is closed when the lock is lost: when its time is over, when a call on it finds that out, or when it
-// cannot be kept any more, although a rest of it is left then. See Err. It is not closed by Unlock.
+// Lost is closed when the lock is lost: when it expires, when a call on it finds out that it is lost, or when it
+// can no longer be kept alive. In the last case, some of its validity is left. See Err. Unlock does not close it.
 func (l *Lease) Lost() <-chan struct{} {
 	h := l.inner()
 	h.mu.Lock()
@@ -142,8 +144,8 @@ func (l *Lease) Lost() <-chan struct{} {
 	return h.lost
 }
 
-// Context is a context for what the lock guards: it ends with parent, when the lock is lost, and when it is
-// unlocked. Err tells why, and so does context.Cause from Go 1.20 on.
+// Context is a context for the work that the lock protects. It ends with parent, when the lock is lost, and when
+// the lock is unlocked. Err gives the reason, and so does context.Cause from Go 1.20 on.
 func (l *Lease) Context(parent context.Context) context.Context {
 	ctx, cancel := withCause(parent)
 	h := l.inner()
@@ -158,8 +160,9 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Err is why there is no lock any more, as far as is known without asking: nil while there is one,
-// ErrReleased after Unlock, ErrDetached after Detach, else an Error with ErrLost, or with ErrUnreachable if it could not be kept.
+// Err is the reason why there is no lock any more, as far as is known without asking servers. It is nil while there
+// is a lock, ErrReleased after Unlock, and ErrDetached after Detach. Otherwise it is an Error with ErrLost, or with
+// ErrUnreachable if the lock could not be kept alive.
 func (l *Lease) Err() error {
 	h := l.inner()
 	h.mu.Lock()
@@ -167,14 +170,13 @@ func (l *Lease) Err() error {
 	return h.over
 }
 
-// Unlock releases the lock. ErrLost: it had already ended, or was released before; nothing of
-// anybody else's was touched. ErrUnreachable: some servers could not be told; the lock expires
-// there, and calling again is allowed.
+// Unlock releases the lock. ErrLost: the lock had already ended, or was released before; no lock of another holder
+// was changed. ErrUnreachable: the release did not reach some servers; the lock expires there, and the caller may
+// call Unlock again.
 //
-// It takes no context: a lock has to be released most of all when the work was cancelled. It takes
-// one round trip, and no longer than the reply timeout where servers do not answer. To call it
-// again after it succeeded does no harm, so it can be deferred as well. After Retain it leaves one level, and
-// asks nobody.
+// It takes no context, because a lock must be released especially when the work was cancelled. It takes one round
+// trip, and no longer than the reply timeout if servers do not answer. A second call after a success is harmless,
+// so Unlock can also be deferred. After Retain it leaves one level, and asks no server.
 func (l *Lease) Unlock() error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -200,11 +202,12 @@ func (l *Lease) Unlock() error {
 	return err
 }
 
-// Retain adds a level to the lock: one more Unlock is needed until it is released. It is for a function that is handed
-// a Lease and uses it beyond its caller, as a goroutine does, or that calls one which unlocks. A lock is never taken
-// again by itself: Go has no owner that could be known. An inner level lasts no longer than the lock, so Extend it
-// where Remaining is less than the level needs. Each Unlock tells if the lock was lost: ErrLost. Detach refuses a lock
-// that has several levels. ErrLost: it is not held, and has no level more. No I/O.
+// Retain adds a level to the lock: one more Unlock is then needed to release it. It is for a function that gets a
+// Lease and uses it longer than its caller, as a goroutine does, or that calls a function which unlocks. Locking
+// the same resource again is never such a level, because Go has no owner of a lock that could be identified. An
+// inner level lasts no longer than the lock, so call Extend if Remaining is less than the level needs. Each Unlock
+// reports a lost lock: ErrLost. Detach refuses a lock that has several levels. ErrLost: the lock is not held, and
+// no level was added. No I/O.
 func (l *Lease) Retain() error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -216,7 +219,7 @@ func (l *Lease) Retain() error {
 	return h.outcome(h.submit(func() C.RedLockStatus { return C.RedLock_Retain(h.handle) }), nil)
 }
 
-// Levels is how many Unlocks release the lock: 1 without Retain, 0 if it is released. No I/O.
+// Levels is how many Unlock calls release the lock: 1 without Retain, 0 if it is released. No I/O.
 func (l *Lease) Levels() int {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -225,11 +228,12 @@ func (l *Lease) Levels() int {
 	return int(C.RedLockLease_Levels(h.handle))
 }
 
-// Detach gives the lock away, and returns a ticket, by which another process, or another Manager, takes it over with
-// Manager.Adopt. The Lease holds nothing then: its calls return ErrLost, its contexts end with ErrDetached, and it
-// is kept no more. Until it is adopted nobody extends the lock, and it ends when its time is over. No I/O.
+// Detach gives the lock away and returns a ticket. Another process, or another Manager, takes the lock over by
+// passing the ticket to Manager.Adopt. The Lease then holds nothing: its calls return ErrLost, its contexts end
+// with ErrDetached, and the lock is no longer kept alive. Until the lock is adopted, nobody extends it, and it
+// expires after its TTL. No I/O.
 //
-// The ticket is as secret as the Token, which is in it: hand it over by a pipe or by the environment, not as an
+// The ticket is as secret as the Token, which it contains. Pass it through a pipe or the environment, not as an
 // argument of a program, which everybody can see.
 func (l *Lease) Detach() (string, error) {
 	defer runtime.KeepAlive(l)
@@ -260,7 +264,7 @@ func (l *Lease) Detach() (string, error) {
 	return ticket, nil
 }
 
-// Remaining is how long the lock is valid from now on, 0 when it is not. No I/O.
+// Remaining is how long the lock is valid from now on, 0 if it is not valid. No I/O.
 func (l *Lease) Remaining() time.Duration {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -278,7 +282,7 @@ func (l *Lease) Held() bool {
 	return bool(C.RedLockLease_IsHeld(h.handle))
 }
 
-// Resource is what was locked; the first of several.
+// Resource is the locked resource; the first of several.
 func (l *Lease) Resource() string {
 	if len(l.resources) == 0 {
 		return ""
@@ -291,8 +295,8 @@ func (l *Lease) Resources() []string {
 	return append([]string(nil), l.resources...)
 }
 
-// Message is what the last call on it has to say. After a success: which servers could not take part,
-// and why; empty if all could. After a failure: the message of the error.
+// Message is the message of the last call on the Lease. After a success: which servers could not take part, and
+// why; empty if all could. After a failure: the message of the error.
 func (l *Lease) Message() string {
 	h := l.inner()
 	h.mu.Lock()
@@ -300,9 +304,8 @@ func (l *Lease) Message() string {
 	return h.words
 }
 
-// Token is what stands on the servers as the value of the key; empty if it holds no lock. Keep it to
-// yourself: who knows it can release the lock. Nothing else shows it. It waits for a call on the
-// Lease that is under way.
+// Token is the value of the key on the servers; empty if the Lease holds no lock. Keep it secret: anybody who knows
+// it can release the lock. Nothing else shows it. Token waits for a call on the Lease that is under way.
 func (l *Lease) Token() string {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -314,12 +317,12 @@ func (l *Lease) Token() string {
 	return C.GoString(C.RedLockLease_Token(h.handle))
 }
 
-// FencingToken is a number that is greater than those of all locks of the same resource before, with
-// Options.Fencing; 0 without. Hand it to what the lock guards with each write, and have it refuse a number that
-// is less than the greatest it has seen, as a database does with UPDATE ... WHERE fence <= :token: then a holder
-// that was paused beyond the end of its lock cannot undo what the next one wrote. It does not change when the
-// lock is extended, and is there still when the lock has expired or was lost, until it is unlocked. It is less than
-// 1<<53. No I/O.
+// FencingToken is a number that is greater than those of all earlier locks of the same resource, with
+// Options.Fencing; 0 without it. Pass it with each write to the system that the lock protects. That system must
+// refuse a number that is less than the greatest it has seen, as a database does with UPDATE ... WHERE fence <=
+// :token. Then a holder that was paused beyond the end of its lock cannot undo what the next holder wrote. The
+// number does not change when the lock is extended. It stays available when the lock has expired or was lost, until
+// it is unlocked. It is less than 1<<53. No I/O.
 func (l *Lease) FencingToken() int64 {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -328,7 +331,7 @@ func (l *Lease) FencingToken() int64 {
 	return int64(C.RedLockLease_FencingToken(h.handle))
 }
 
-// String is what is locked, and for how long it is valid.
+// String names the locked resources, and how long the lock is valid.
 func (l *Lease) String() string {
 	if len(l.resources) > 1 {
 		return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.resources, l.Remaining())
@@ -354,7 +357,7 @@ func (l *Lease) inner() *hold {
 	return l.hold
 }
 
-// call makes a call for the holder, when those before it are over.
+// call makes a call for the holder, when earlier calls have ended.
 func (l *Lease) call(ctx context.Context, submit func(*hold, *C.RedLock) C.RedLockStatus) error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()

@@ -18,7 +18,7 @@ static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_
 	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
 }
 
-// The names, each with its NUL, one behind the other. Of more than there may be, the library reads none.
+// names contains the resources one after the other, each with its NUL. If there are too many, the library reads none.
 static RedLockStatus redlock_go_acquire_all(RedLock *rl, _GoString_ names, size_t count, int64_t ttl_ms, int64_t wait_ms,
                                             int32_t tries, RedLockLease *lease, uintptr_t id) {
 	const char *resources[128];
@@ -51,35 +51,33 @@ import (
 	"unsafe"
 )
 
-// Where a deadline ends the wait, C makes a last attempt and says why the lock could not be had. So long
-// after the deadline that is waited for: servers may be silent.
+// When a deadline ends the wait, C makes a last attempt and reports why the lock was not available. The caller
+// waits this long after the deadline for that report, because servers may be silent.
 const lastWords = 200 * time.Millisecond
 
-// forever is how long a Lock waits that has no deadline.
+// forever is how long a Lock without a deadline waits.
 const forever = time.Duration(-1)
 
-// Lock takes the lock, or waits for it until ctx is done or Options.Tries are used up. ttl is how
-// long the lock lasts unless it is extended or released, in whole milliseconds, rounded up; at
-// least 4 ms with the default drift, and at most ten years. resource is the name of the key on the
-// servers: 1 to 65,536 bytes without a NUL.
+// Lock takes the lock, or waits for it until ctx is done or Options.Tries are used up. ttl is how long the lock
+// lasts unless it is extended or released. It is in whole milliseconds, rounded up, at least 4 ms with the default
+// drift, and at most ten years. resource is the name of the key on the servers: 1 to 65,536 bytes without a NUL.
 //
-// It returns promptly when ctx ends. The error is then ctx.Err() for errors.Is. Where that is a deadline,
-// it is also why the lock could not be had, unless the servers are silent: ErrTaken, ErrUnreachable or
-// ErrTooSlow. After an error nothing stays locked.
+// Lock returns promptly when ctx ends. errors.Is then matches the error with ctx.Err(). If a deadline ended ctx,
+// the error is also the reason why the lock was not available, unless the servers are silent: ErrTaken,
+// ErrUnreachable or ErrTooSlow. After an error nothing stays locked.
 func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
 	return m.acquire(ctx, []string{resource}, ttl, how{waits: true})
 }
 
-// TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and leaves nothing
-// locked then.
+// TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and then leaves nothing locked.
 func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
 	return m.acquire(ctx, []string{resource}, ttl, how{})
 }
 
-// RLock is Lock for a shared lock: others may have it at the same time that want it shared, too, and nobody can have it
-// with Lock, nor any other Redlock client. While somebody waits for that, nobody is let in that comes later with
-// RLock. It has no fencing token. Besides the resource, the servers use the keys with :r and :i behind its name, so lock
-// none of such names.
+// RLock is Lock for a shared lock. Other callers that want it shared can hold it at the same time. No caller can
+// hold it with Lock then, nor can any other Redlock client. While a caller waits with Lock, later calls of RLock do
+// not get the lock. A shared lock has no fencing token. Besides the resource, the servers use the keys with :r and
+// :i appended to its name, so do not lock resources with such names.
 func (m *Manager) RLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
 	return m.acquire(ctx, []string{resource}, ttl, how{shared: true, waits: true})
 }
@@ -89,9 +87,10 @@ func (m *Manager) TryRLock(ctx context.Context, resource string, ttl time.Durati
 	return m.acquire(ctx, []string{resource}, ttl, how{shared: true})
 }
 
-// LockAll locks several resources at once, all of them or none, by one Lease: it has one Token, is extended and lost
-// as a whole, and keeps out whoever wants one of them. They are 1 to 128, in any order, each different, and 65,536
-// bytes in all. Which one was in the way is told by its number. In everything else it is as Lock.
+// LockAll locks several resources at once, all of them or none, with one Lease. It has one Token, is extended and
+// lost as a whole, and excludes every caller that wants one of the resources. There may be 1 to 128 different
+// resources in any order, 65,536 bytes in total. The message tells by its number which one was in the way. In all
+// other respects it is as Lock.
 func (m *Manager) LockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
 	return m.acquire(ctx, resources, ttl, how{waits: true})
 }
@@ -101,9 +100,9 @@ func (m *Manager) TryLockAll(ctx context.Context, resources []string, ttl time.D
 	return m.acquire(ctx, resources, ttl, how{})
 }
 
-// how is how a lock is wanted.
+// how describes the requested lock.
 type how struct {
-	permits int32 // of a semaphore, if it is not 0
+	permits int32 // of a semaphore, if not 0
 	shared  bool
 	waits   bool
 }
@@ -115,7 +114,7 @@ func (h how) mode() C.int32_t {
 	return C.REDLOCK_EXCLUSIVE
 }
 
-// acquire takes a lock of these resources, or one of so many permits of the only one.
+// acquire takes a lock of these resources, or, with how.permits, one permit of the only resource.
 func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, how how) (*Lease, error) {
 	if err := check(ctx, resources, ttl); err != nil {
 		return nil, err
@@ -138,12 +137,12 @@ func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Dura
 	})
 }
 
-// Adopt takes over a lock that was given away with Lease.Detach, in this process or another: the servers are asked
-// whether it is there. ErrLost: it has ended. ErrUnreachable: too few servers answered, and it may be tried again.
-// Adopt a ticket once: who adopts it again shares the lock, as goroutines that share a Lease do, and the first to
-// unlock it releases it for both.
+// Adopt takes over a lock that was given away with Lease.Detach, in this process or another. The servers are asked
+// whether the lock is there. ErrLost: the lock has ended. ErrUnreachable: too few servers answered, and the caller
+// may try again. Adopt a ticket only once. A second adopter shares the lock, as goroutines that share a Lease do,
+// and the first to unlock it releases it for both.
 //
-// It returns promptly when ctx ends: the lock is then as it was, or released if it had been adopted by then.
+// Adopt returns promptly when ctx ends: the lock is then as it was, or is released if it was already adopted.
 func (m *Manager) Adopt(ctx context.Context, ticket string) (*Lease, error) {
 	if strings.IndexByte(ticket, 0) >= 0 {
 		return nil, invalid("the ticket holds a NUL byte")
@@ -158,7 +157,7 @@ func (m *Manager) Adopt(ctx context.Context, ticket string) (*Lease, error) {
 	})
 }
 
-// take submits a call by which a lock is had, and waits for it.
+// take submits a call that takes a lock, and waits for it.
 func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, *hold) C.RedLockStatus) (*Lease, error) {
 	s := m.shared
 	if err := s.begin(); err != nil {
@@ -200,7 +199,7 @@ func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, 
 	return nil, failure
 }
 
-// check finds what is wrong before anybody waits. What only the C library knows, it says later.
+// check finds faults before the call waits. Faults that only the C library can find are reported later.
 func check(ctx context.Context, resources []string, ttl time.Duration) error {
 	if len(resources) == 0 {
 		return invalid("there is no resource to be locked")
@@ -216,7 +215,7 @@ func check(ctx context.Context, resources []string, ttl time.Duration) error {
 		case len(resource) > 65536:
 			return invalid(what + " is longer than 65536 bytes")
 		case strings.IndexByte(resource, 0) >= 0:
-			return invalid(what + " holds a NUL byte") // IsLocked could not ask for it
+			return invalid(what + " holds a NUL byte") // IsLocked could not ask about it
 		}
 	}
 	if ttl <= 0 {
@@ -236,7 +235,7 @@ func notNegative(d time.Duration) time.Duration {
 	return d
 }
 
-// ms rounds away from zero: a little must not become 0, which means something else.
+// ms rounds away from zero: a small value must not become 0, because 0 has another meaning.
 func ms(d time.Duration) C.int64_t {
 	n := d.Milliseconds()
 	if d%time.Millisecond > 0 {

@@ -17,47 +17,46 @@ import (
 	"time"
 )
 
-// How many calls that block a thread may be under way: those of Connect, IsLocked and
-// Inspect.
+// The number of calls that may block a thread at the same time: those of Connect, IsLocked and Inspect.
 const blockingMax = 4
 
-// Manager takes locks on one set of servers. Any number of goroutines may use it at once. New makes
-// one; the zero value is a closed one.
+// Manager takes locks on one set of servers. Any number of goroutines may use it at once. New makes a Manager; the
+// zero value is a closed Manager.
 type Manager struct {
 	shared *shared
 }
 
-// shared is what a Manager, its leases and the goroutine that drives have in common. It knows neither
-// the Manager nor a Lease: these may be forgotten while that goroutine runs.
+// shared is the common part of a Manager, its leases and the driving goroutine. It refers to neither the Manager
+// nor a Lease, so that these can be collected while that goroutine runs.
 type shared struct {
 	handle    *C.RedLock
 	tries     int
 	drift     float64
-	passwords cgo.Handle // 0, or the function that is asked
+	passwords cgo.Handle // 0, or the handle of PasswordFunc
 	logger    cgo.Handle
 
-	submitting sync.Mutex    // for calls into C that take moments: a thread that waits there is one more
-	blocking   chan struct{} // a place for each call that blocks a thread
+	submitting sync.Mutex    // for short calls into C: each goroutine that waits in C needs a thread
+	blocking   chan struct{} // one slot for each call that blocks a thread
 
 	closing  chan struct{}  // closed by Close
-	ended    sync.WaitGroup // calls of those who want something
-	stopped  atomic.Bool    // nobody needs the handle any more
+	ended    sync.WaitGroup // calls under way
+	stopped  atomic.Bool    // the handle is no longer needed
 	standIns sync.WaitGroup
-	freed    chan struct{} // closed when the handle is gone
+	freed    chan struct{} // closed when the handle has been freed
 
-	mu       sync.Mutex // guards what follows, for moments
+	mu       sync.Mutex // guards the fields below, for short moments
 	closed   bool
 	started  bool
 	file     *os.File
-	standing int // how many goroutines stand in for the one that drives
-	uses     int // the handle goes with the last: the Manager, calls under way, locks that are held
+	standing int // how many goroutines stand in for the driving one
+	uses     int // the last use frees the handle: the Manager, calls under way, held locks
 	holds    map[uintptr]*hold
 	lastID   uintptr
 }
 
-// New makes a Manager for servers given as host:port or as a URL, such as
-// rediss://user:password@host:6379/0, unix:///run/redis.sock or redis-sentinel://host,host2/master.
-// It does no I/O. All programs that are to exclude each other must name the same servers.
+// New makes a Manager for servers given as host:port or as a URL, such as rediss://user:password@host:6379/0,
+// unix:///run/redis.sock or redis-sentinel://host,host2/master. It does no I/O. All programs that must exclude each
+// other must name the same servers.
 func New(servers ...string) (*Manager, error) {
 	return NewWithOptions(Options{}, servers...)
 }
@@ -95,12 +94,12 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the taking of locks: those who wait get ErrClosed, and so do later calls. It returns
-// when all of them have heard of it, and calls of Connect, IsLocked and Inspect are over, which takes
-// no longer than the timeouts. What servers may have granted to those who waited is released.
+// Close ends the taking of locks: waiting calls get ErrClosed, and so do later calls. Close returns when all of
+// them have returned, and calls of Connect, IsLocked and Inspect have ended, which takes no longer than the
+// timeouts. Anything that servers may have granted to waiting calls is released.
 //
-// Locks that are held stay held, may still be extended and unlocked, and are kept if they were: the
-// connections end with the last of them. To call Close again does no harm.
+// Held locks stay held, may still be extended and unlocked, and are still kept alive if they were. The connections
+// end with the last of these locks. A second Close is harmless.
 func (m *Manager) Close() error {
 	s := m.shared
 	if s == nil {
@@ -115,14 +114,14 @@ func (m *Manager) Close() error {
 	return nil
 }
 
-// forget is Close without waiting, for the collector.
+// forget is Close without waiting, for the garbage collector.
 func (m *Manager) forget() {
 	if m.shared.close() {
 		m.shared.drop()
 	}
 }
 
-// close tells whether it was the first to do so.
+// close tells whether this was the first call of close.
 func (s *shared) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,14 +133,13 @@ func (s *shared) close() bool {
 	return true
 }
 
-// Connect connects to the servers now rather than at the first lock, for a program that would
-// rather not start than find out later. It returns when a quorum is up: ErrUnreachable says that
-// and why there is none.
+// Connect connects to the servers now instead of at the first lock, for a program that should not start without its
+// servers. It returns when a quorum is connected. ErrUnreachable: there is no quorum; the message gives the reason.
 //
-// The words are about the servers that are not up, and why: a name may be mis-spelled. They are empty
-// if all are.
+// The returned message is about the servers that are not connected, and why: a name may be misspelled. It is empty
+// if all are connected.
 func (m *Manager) Connect(ctx context.Context) (string, error) {
-	words := make(chan string, 1) // not a variable: the call may end after this one
+	words := make(chan string, 1) // not a variable: the call may end after this function
 	err := m.ask(ctx, func(s *shared) error {
 		err := s.check(C.RedLock_Connect(s.handle, 0))
 		words <- C.GoString(C.RedLock_ErrorMessage(s.handle))
@@ -153,27 +151,28 @@ func (m *Manager) Connect(ctx context.Context) (string, error) {
 	return <-words, nil
 }
 
-// Server is what is known of a server, as Manager.Servers tells it.
+// Server is the state of one server, from Manager.Servers.
 type Server struct {
 	Name      string // host:port, or the path of its socket
 	Connected bool
-	Votes     bool          // whether what it grants counts
+	Votes     bool          // whether its grants count
 	Words     string        // why it is not connected, or does not vote
-	RoundTrip time.Duration // how long its last answer took; negative if it has given none
-	// How far its clock is ahead of this machine's, give or take half a round trip and a millisecond; nil if that
-	// is not known.
+	RoundTrip time.Duration // how long its last answer took; negative if there was none yet
+	// How far its clock is ahead of this machine's clock, give or take half a round trip and a millisecond; nil if
+	// that is not known.
 	ClockOffset *time.Duration
 
-	// What it said of itself when it was last asked; empty where it did not, or the user may not ask.
+	// What the server said about itself when it was last asked. Empty if it did not say it, or if the user may not
+	// ask.
 	Version  string
 	Role     string // "primary", or "replica" or "sentinel", which cannot vote
-	RunID    string // another after each start
-	Keeps    string // what outlives its process: "log, synced always", ..., "no log"
+	RunID    string // changes with each start
+	Keeps    string // which of its data outlives its process: "log, synced always", ..., "no log"
 	Eviction string // its maxmemory-policy
 }
 
-// Servers tells what is known of each server, in the order in which they were given. Nobody is asked, and
-// nothing is waited for.
+// Servers reports what is known of each server, in the order in which the servers were given. No server is asked,
+// and the call does not wait.
 func (m *Manager) Servers() ([]Server, error) {
 	defer runtime.KeepAlive(m)
 	s := m.shared
@@ -215,8 +214,8 @@ func (m *Manager) Servers() ([]Server, error) {
 	return servers, nil
 }
 
-// IsLocked asks the servers whether anybody holds the resource. To take a lock, take it: the
-// answer may be out of date when it arrives.
+// IsLocked asks the servers whether any client holds the resource. The answer may be out of date when it arrives:
+// to get a lock, take it without asking first.
 func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
 	answer := make(chan bool, 1)
 	err := m.ask(ctx, func(s *shared) error {
@@ -230,24 +229,25 @@ func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
 	return err == nil && <-answer, err
 }
 
-// Info is what the servers say of a resource, as Manager.Inspect tells it.
+// Info is what the servers report about a resource, from Manager.Inspect.
 type Info struct {
 	Locked    bool
-	Remaining time.Duration // for how long it is held still, if it is neither extended nor unlocked; negative: for ever
-	Shared    bool          // whether several may hold it at the same time
-	Readers   int64         // how many do
+	Remaining time.Duration // how long it is still held, if it is neither extended nor unlocked; negative: forever
+	Shared    bool          // whether several can hold it at the same time
+	Readers   int64         // how many hold it
 	Words     string        // which servers could not answer, and why
-	// PermitsTaken is how many permits of a Semaphore somebody has; it is Locked if all are taken.
+	// PermitsTaken is how many permits of a Semaphore are taken; it is Locked if all are taken.
 	PermitsTaken int
 }
 
-// Inspect asks the servers whether anybody holds the resource, on a quorum, and for how long still. It finds the
-// lock of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it arrives.
+// Inspect asks the servers whether any client holds the resource, on a quorum, and for how long it is still held.
+// It finds the lock of any client, and changes nothing. The answer may be out of date when it arrives: to get a
+// lock, take it without asking first.
 func (m *Manager) Inspect(ctx context.Context, resource string) (Info, error) {
 	return m.inspect(ctx, resource, 0)
 }
 
-// inspect asks about a lock, or about a semaphore of so many permits if that is not 0.
+// inspect asks about a lock, or, if permits is not 0, about a semaphore with this number of permits.
 func (m *Manager) inspect(ctx context.Context, resource string, permits int32) (Info, error) {
 	answer := make(chan Info, 1)
 	err := m.ask(ctx, func(s *shared) error {
@@ -274,7 +274,7 @@ func (m *Manager) inspect(ctx context.Context, resource string, permits int32) (
 	return <-answer, nil
 }
 
-// duration is so many milliseconds, or as many as there can be.
+// duration converts milliseconds, and limits them to the maximum of a time.Duration.
 func duration(ms int64) time.Duration {
 	if ms > int64(math.MaxInt64/time.Millisecond) {
 		return math.MaxInt64
@@ -282,8 +282,8 @@ func duration(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// ask makes a call into C that takes as long as the servers do, and a thread for that. It returns when
-// that is over, or ctx is: the call then ends in the background.
+// ask makes a call into C that takes as long as the servers do, and occupies a thread for it. It returns when the
+// call or ctx has ended. In the second case the call ends in the background.
 func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
 	defer runtime.KeepAlive(m)
 	s := m.shared
@@ -310,7 +310,7 @@ func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
 	}
 }
 
-// begin is called before a call for somebody who wants something, and end after it.
+// begin must be called before a call of a user, and end after it.
 func (s *shared) begin() error {
 	if s == nil {
 		return ErrClosed
@@ -335,14 +335,14 @@ func (s *shared) end() {
 	s.ended.Done()
 }
 
-// keep has the handle stay until one more drop. Who calls it keeps the handle already.
+// keep keeps the handle until one more drop. The caller must already keep the handle.
 func (s *shared) keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uses++
 }
 
-// drop tells whether it was the last: then the handle is about to be freed.
+// drop tells whether this was the last use: then the handle is about to be freed.
 func (s *shared) drop() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +356,7 @@ func (s *shared) drop() bool {
 	default:
 		s.stopped.Store(true)
 		if s.file != nil {
-			_ = s.file.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine that drives
+			_ = s.file.SetReadDeadline(time.Unix(1, 0)) // wakes the driving goroutine
 		}
 	}
 	return true
@@ -372,12 +372,12 @@ func (s *shared) free() {
 	}
 }
 
-// with hands C some texts, NULL for those that are empty.
+// with passes texts to C, and passes NULL for empty ones.
 func (s *shared) with(f func(...*C.char) C.RedLockStatus, texts ...string) error {
 	var pointers []*C.char
 	for _, text := range texts {
 		if strings.IndexByte(text, 0) >= 0 {
-			return invalid("a text holds a NUL byte") // C would see its beginning only
+			return invalid("a text holds a NUL byte") // C would see only the part before the NUL
 		}
 		pointer := (*C.char)(nil)
 		if text != "" {
@@ -389,7 +389,7 @@ func (s *shared) with(f func(...*C.char) C.RedLockStatus, texts ...string) error
 	return s.check(f(pointers...))
 }
 
-// check reads the words of a call. Where several fail at once they may be those of another.
+// check reads the message of a call. If several calls fail at once, the message may be that of another call.
 func (s *shared) check(status C.RedLockStatus) error {
 	if status == C.REDLOCK_OK {
 		return nil

@@ -14,85 +14,87 @@ import (
 	"time"
 )
 
-// Options are the settings of a Manager. A zero stands for the default.
+// Options are the settings of a Manager. A zero means the default.
 type Options struct {
-	// RetryDelay bounds the pauses of Lock between two attempts, which are random, begin short and
-	// grow while it waits: none is longer than one and a half of it. Default 200 ms.
+	// RetryDelay bounds the pauses of Lock between two attempts. They are random, begin short and grow while it
+	// waits: none is longer than one and a half of RetryDelay. Default 200 ms.
 	RetryDelay time.Duration
-	// Tries is how often Lock tries at most, with pauses of RetryDelay in the mean. Default: as often as
-	// its context allows.
+	// Tries is the maximum number of tries of Lock, with a mean pause of RetryDelay. Default: as many as its
+	// context allows.
 	Tries int
-	// ConnectTimeout is for connecting to a server, with the log-in. Default 1.5 s.
+	// ConnectTimeout is the timeout for connecting to a server, including the log-in. Default 1.5 s.
 	ConnectTimeout time.Duration
-	// ReplyTimeout is for a server's reply. Default: a twentieth of the TTL, 25 to 500 ms.
+	// ReplyTimeout is the timeout for a server's reply. Default: a twentieth of the TTL, 25 to 500 ms.
 	ReplyTimeout time.Duration
-	// ClockDriftFactor is how much faster a server's clock may run than ours. Default 0.01.
+	// ClockDriftFactor is how much faster a server's clock may run than this machine's. Default 0.01.
 	ClockDriftFactor float64
 
-	// RestartGuard is what is done against servers that lose their memory. Default GuardOn.
+	// RestartGuard is how the manager guards against servers that lose their memory. Default GuardOn.
 	RestartGuard RestartGuard
-	// LongestTTL is the longest TTL that any client uses on these servers. Default: what is noted on them,
-	// which is enough unless several of them are lost at once.
+	// LongestTTL is the longest TTL that any client uses on these servers. Default: the TTL that is noted on the
+	// servers, which is enough unless several of them are lost at once.
 	LongestTTL time.Duration
-	// GuardCap is for how long a server is left without a vote at most; less than 3 s is 3 s. Locks with a
-	// longer TTL are guarded for that long only. Default 10 min.
+	// GuardCap is the longest time that a server stays without a vote; less than 3 s is 3 s. Locks with a longer
+	// TTL are guarded for that time only. Default 10 min.
 	GuardCap time.Duration
 
-	// Fencing has each lock come with a fencing token: see Lease.FencingToken. All who lock the resource must
-	// set it. The servers count in the key with :f behind the name of the resource, so lock none of such a
-	// name. Default: locks have no token.
+	// Fencing gives each lock a fencing token: see Lease.FencingToken. All clients that lock the resource must set
+	// it. The servers count in the key that is named as the resource with :f appended, so do not lock a resource
+	// with such a name. Default: locks have no token.
 	Fencing bool
 
-	// NoWaking has calls that wait for a lock ask now and then, rather than being told when another process
-	// releases it, and has releases tell nobody. Waiters stand in line in the key with :w behind the name of the
-	// resource, so lock none of such a name. Default: they are told.
+	// NoWaking makes waiting calls ask for the lock now and then, and its releases wake no waiting clients.
+	// Otherwise waiting calls are woken when another process releases the lock. The wait queue is in the key that
+	// is named as the resource with :w appended, so do not lock a resource with such a name. Default: waiting calls
+	// are woken.
 	NoWaking bool
 
-	// Username and Password are for servers whose URL names neither. Without a Username it is the
-	// default user of the servers.
+	// Username and Password are for servers whose URLs name neither. Without a Username, the default user of the
+	// servers is meant.
 	Username string
 	Password string `json:"-"`
-	// PasswordFunc is asked for the password instead: when a server is first connected to, and again
-	// when it did not accept the last answer. server is as messages name it, such as 10.0.0.7:6379.
-	// After an error the server counts as not connected, and the function is asked again a second
-	// later at the earliest; a panic is one. It runs on a goroutine of its own, perhaps several at once for
-	// several servers, while calls that connect wait for it: so it should be quick. It must not use
-	// the Manager.
+	// PasswordFunc provides the password instead. It is called when the library connects to a server for the first
+	// time, and again when the server did not accept the last answer. server is as messages name it, such as
+	// 10.0.0.7:6379. After an error the server counts as not connected, and the function is called again after one
+	// second at the earliest. A panic is such an error. The function runs on a goroutine of its own, and may run
+	// several times at once for several servers. Calls that connect wait for it, so it should be quick. It must not
+	// use the Manager.
 	PasswordFunc func(server string) (string, error)
 
-	// TLS, where it is not nil, has servers that are given as host:port spoken to over TLS, like
-	// those given as rediss:// URLs, and says how.
+	// TLS, if not nil, makes the connections to servers that are given as host:port use TLS, like those given as
+	// rediss:// URLs, and contains the settings.
 	TLS *TLS
 
-	// Logger is told of servers that are lost or refuse (level 1) or come back (level 2), in one
-	// line. It runs on a goroutine of its own, one line at a time, and should be quick: what the servers say
-	// is taken in after it.
+	// Logger is called when servers are lost or refuse (level 1) or come back (level 2), with one line of text. It
+	// runs on a goroutine of its own, one line at a time, and should be quick: answers of servers are processed
+	// only after it returns.
 	Logger func(level int, message string)
-	// Trace has the Logger told what becomes of locks as well, at level 3: one line for each event, as key=value.
-	// Default TraceOff.
+	// Trace makes the Logger also receive the events of locks, at level 3: one line of key=value pairs for each
+	// event. Default TraceOff.
 	Trace Trace
 }
 
-// RestartGuard is what is done against servers that lose their memory, as in a restart without their data.
+// RestartGuard is how the manager guards against servers that lose their memory, for example in a restart without
+// their data.
 type RestartGuard int32
 
-// How much is done. It needs the right to read and write the key redlock:guard, and to use INFO, TIME,
+// The modes of the guard. It needs the right to read and write the key redlock:guard, and to use INFO, TIME,
 // GETRANGE and EVAL.
 const (
-	GuardOn      RestartGuard = C.REDLOCK_GUARD_ON      // no vote until the locks that it may have forgotten have ended
-	GuardStrict  RestartGuard = C.REDLOCK_GUARD_STRICT  // the same, and none at first for servers that seem to be new
+	GuardOn      RestartGuard = C.REDLOCK_GUARD_ON      // no vote until the locks that the server may have forgotten have ended
+	GuardStrict  RestartGuard = C.REDLOCK_GUARD_STRICT  // as GuardOn, but servers that seem to be new also have no vote at first
 	GuardOff     RestartGuard = C.REDLOCK_GUARD_OFF     // every server that can be reached has a vote
-	GuardDurable RestartGuard = C.REDLOCK_GUARD_DURABLE // the same: the program vouches that no server ever forgets
+	GuardDurable RestartGuard = C.REDLOCK_GUARD_DURABLE // as GuardOff, because the program vouches that no server ever forgets
 )
 
 // TLS are the settings of encrypted connections. The zero value trusts the system's roots.
 type TLS struct {
-	CAFile     string // a PEM file with the authorities to be trusted instead of the system's
-	CertFile   string // a PEM file with a certificate for the servers to see, with its chain
-	KeyFile    string // a PEM file with the key of that
+	CAFile     string // a PEM file with the authorities to trust instead of the system's
+	CertFile   string // a PEM file with the client certificate, with its chain
+	KeyFile    string // a PEM file with the key of that certificate
 	ServerName string // the name in the servers' certificates. Default: each server's own host
-	// InsecureSkipVerify takes any certificate for good: whoever sits in between can read along and
-	// answer in the servers' stead.
+	// InsecureSkipVerify accepts any certificate without verification: anybody on the network path to the servers
+	// can then read everything and answer in their place.
 	InsecureSkipVerify bool
 }
 
@@ -163,13 +165,13 @@ func (s *shared) configure(o Options) error {
 	return err
 }
 
-// ttlFor is the TTL that a lock has to be given to be valid for so many milliseconds, with what is allowed for drift,
-// 2 ms for the precision of expiry, and a rounding.
+// ttlFor is the TTL that gives a lock a validity of so many milliseconds. It adds the allowance for drift, 2 ms for
+// the precision of expiry, and a rounding.
 func (s *shared) ttlFor(validity float64) C.int64_t {
-	return C.int64_t(math.Min((validity+3)/(1-s.drift)+1, 1e15)) // C refuses what is too much
+	return C.int64_t(math.Min((validity+3)/(1-s.drift)+1, 1e15)) // C refuses a value that is too large
 }
 
-// setRetry sets the pauses. How often Lock tries comes with each call.
+// setRetry sets the pauses. The number of tries comes with each call.
 func (s *shared) setRetry(delay time.Duration) error {
 	if delay > C.INT_MAX*time.Millisecond {
 		delay = C.INT_MAX * time.Millisecond

@@ -11,62 +11,63 @@ import (
 	"time"
 )
 
-// Stats is what a Manager has counted since it was made. All counts only grow; Waiting and Kept are what there is now.
+// Stats are the counters of a Manager since it was made. All counts only grow; Waiting and Kept are current
+// numbers.
 type Stats struct {
 	Acquire Outcomes // Lock and TryLock
 	Extend  Outcomes // Extend and ExtendBy
 	Confirm Outcomes
-	Release Outcomes // Unlock, but not of an inner level
+	Release Outcomes // Unlock, except for an inner level
 	Adopt   Outcomes
 	Inspect Outcomes // Inspect and IsLocked
 
 	Detached   uint64 // locks that were given away
-	Attempts   uint64 // how often the servers were asked for a lock, all at once
-	Waits      uint64 // calls that had to wait for a lock, for a moment at least
-	Renewed    uint64 // extensions of locks that are kept
-	NotRenewed uint64 // those that failed, and were tried again as long as there was time
-	KeptLost   uint64 // locks that could not be kept
+	Attempts   uint64 // how often the servers were asked for a lock; all at once counts as one
+	Waits      uint64 // calls that had to wait for a lock, even if only for a moment
+	Renewed    uint64 // extensions of locks that are kept alive
+	NotRenewed uint64 // extensions that failed, and were tried again as long as there was time
+	KeptLost   uint64 // locks that could not be kept alive
 
-	Requests          uint64 // what was sent, to all servers together
-	Connections       uint64 // those that could be used
+	Requests          uint64 // requests that were sent, to all servers together
+	Connections       uint64 // connections that could be used
 	ConnectionsLost   uint64
 	ConnectionsFailed uint64 // attempts to connect that failed
 
-	Waiting uint64 // how many calls wait for a lock now
-	Kept    uint64 // how many locks are kept now
+	Waiting uint64 // how many calls are waiting for a lock now
+	Kept    uint64 // how many locks are kept alive now
 
-	AcquireTime Histogram // how long it took to take a lock, of those that were taken
-	WaitTime    Histogram // how long those waited that had to, whatever came of it
-	HoldTime    Histogram // how long locks were held that were released
-	RoundTrip   Histogram // from the sending of a request to the reading of its answer
+	AcquireTime Histogram // how long it took to take a lock, for locks that were taken
+	WaitTime    Histogram // the waiting time of calls that had to wait, whatever their result
+	HoldTime    Histogram // how long released locks were held
+	RoundTrip   Histogram // from sending a request to reading its answer
 }
 
-// Outcomes is how many calls of a kind have come to what.
+// Outcomes is the number of calls of one kind, by outcome.
 type Outcomes struct {
 	OK, Taken, Unreachable, TooSlow, Lost, TooShort, Cancelled, Failed uint64
 }
 
-// Histogram is how many took how long.
+// Histogram is a histogram of durations.
 type Histogram struct {
 	Count uint64
 	Sum   time.Duration
-	// Buckets has how many took at most the time in Bounds of that place, and more than that of the place before. The
-	// last one has no bound, so there is one bound less.
+	// Buckets has the number of durations in each bucket: at most the bound at the same index in Bounds, and more
+	// than the bound before it. The last bucket has no bound, so there is one bound less.
 	Buckets []uint64
 	Bounds  []time.Duration
 }
 
-// Trace is what a logger is told of locks.
+// Trace is which events of locks a logger receives.
 type Trace int32
 
-// What is told: one line for each event, as key=value, at level 3.
+// The kinds of traces. Each event is one line of key=value pairs, at level 3.
 const (
 	TraceOff       Trace = C.REDLOCK_TRACE_OFF
 	TraceEvents    Trace = C.REDLOCK_TRACE_EVENTS    // without names
-	TraceResources Trace = C.REDLOCK_TRACE_RESOURCES // with the names of the resources
+	TraceResources Trace = C.REDLOCK_TRACE_RESOURCES // with resource names
 )
 
-// Stats tells what was counted. It asks nobody, and waits for nothing.
+// Stats reports the counters. It asks no server, and does not wait.
 func (m *Manager) Stats() (Stats, error) {
 	defer runtime.KeepAlive(m)
 	s := m.shared
@@ -108,8 +109,8 @@ func (m *Manager) Stats() (Stats, error) {
 	}, nil
 }
 
-// StatsText is what was counted, and what is known of each server, as Prometheus reads it: content type
-// "text/plain; version=0.0.4". It asks nobody, and waits for nothing.
+// StatsText is the counters and the state of each server as text for Prometheus: content type "text/plain;
+// version=0.0.4". It asks no server, and does not wait.
 func (m *Manager) StatsText() (string, error) {
 	defer runtime.KeepAlive(m)
 	s := m.shared

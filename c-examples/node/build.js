@@ -6,17 +6,17 @@
 //     node build.js --unless-prebuilt
 //     node build.js --headers
 //
-// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --unless-prebuilt builds nothing where
-// the package has brought an addon along that can be loaded here. --headers builds nothing: it says where the headers
-// of Node.js are, or what to install. In the environment:
+// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --unless-prebuilt builds nothing if the
+// package contains an addon that can be loaded here. --headers builds nothing: it prints where the headers of Node.js
+// are, or what to install. In the environment:
 //
 //     CC, CFLAGS        the compiler (cc), and more options for it
 //     REDLOCK_INCLUDE   the directory of redlock.h
 //     REDLOCK_LIBRARY   the file of the library, such as /opt/lib/libredlock.so
 //     REDLOCK_RPATH     where the addon looks for that file when it is loaded, if not where it is now
 //
-// Without the last two, pkg-config is asked, and then the compiler where it looks by itself. The headers of Node.js
-// are those of the package node-api-headers, if it is installed, or those that came with this node.
+// Without the last two, pkg-config is asked, and after that the compiler's own search path is used. The headers of
+// Node.js are those of the package node-api-headers, if it is installed, or those that came with this node.
 
 const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
@@ -27,7 +27,7 @@ function fail(words) {
   process.exit(1);
 }
 
-// What a program writes on its output; nothing if it fails or is not there.
+// The output of a program; nothing if the program fails or does not exist.
 function ask(program, ...options) {
   const { status, stdout } = spawnSync(program, options, { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;
@@ -51,7 +51,7 @@ function nodeHeaders() {
     'or the npm package node-api-headers');
 }
 
-// The options for the compiler that have to do with redlock.
+// The compiler options for redlock.
 function redlock(compiler) {
   const { REDLOCK_INCLUDE: include, REDLOCK_LIBRARY: library } = process.env;
   const known = include && library ? undefined : ask('pkg-config', '--cflags', 'redlock');
@@ -80,7 +80,7 @@ function libraryOptions(compiler, library, known) {
   }
   if (known !== undefined) return words(ask('pkg-config', '--libs', 'redlock'));
   const names = ['libredlock.so', 'libredlock.dylib', 'libredlock.a'];
-  // The compiler says the bare name of a file that it does not find.
+  // The compiler returns the bare name of a file that it does not find.
   if (!names.some((name) => path.isAbsolute(ask(compiler, `-print-file-name=${name}`) ?? ''))) {
     fail('there is no libredlock: neither pkg-config nor the compiler knows it. Install it, ' +
       'or name its file in REDLOCK_LIBRARY');
@@ -88,8 +88,8 @@ function libraryOptions(compiler, library, known) {
   return ['-lredlock'];
 }
 
-// Whether the package has an addon for this machine. In a process of its own: one that was built for another system
-// may do anything.
+// Whether the package has an addon for this machine. This runs in a process of its own, because an addon that was
+// built for another system may do anything.
 function isPrebuilt() {
   const addon = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
   return fs.existsSync(addon) && ask(process.execPath, '-e', 'require(process.argv[1])', addon) !== undefined;
@@ -109,15 +109,16 @@ function main() {
   fs.mkdirSync(path.dirname(output), { recursive: true });
   const platform = process.platform === 'darwin'
     ? ['-bundle', '-undefined', 'dynamic_lookup']
-    // Where a worker ends, Node.js unloads its addons. The thread of the library may still be on its way out of
-    // this one then.
-    // Functions are looked for at once: a library that has not all of them is an error, and not the end of the process.
+    // When a worker ends, Node.js unloads its addons. The thread of the library may then still be running code of
+    // this addon.
+    // Functions are resolved at load time, so that a library without all of them causes an error, and does not end
+    // the process.
     : ['-shared', '-Wl,-z,nodelete', '-Wl,-z,now'];
   const draft = `${output}.${process.pid}`;
   const options = [
     ...given, '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-O2', '-fPIC', '-fvisibility=hidden', '-pthread',
     ...words(process.env.CFLAGS), ...platform,
-    // As headers of the system: their warnings are nobody's here.
+    // As system headers, so that their warnings are not shown.
     '-isystem', nodeHeaders(), path.join(__dirname, 'redlock.c'), ...redlock(compiler), '-o', draft,
   ];
   const { status } = spawnSync(compiler, options, { stdio: 'inherit' });
@@ -125,7 +126,7 @@ function main() {
     fs.rmSync(draft, { force: true });
     fail(`the compiler has failed: ${[compiler, ...options].join(' ')}`);
   }
-  // In one step: a program that has the old one loaded keeps it.
+  // In one step: a program that has loaded the old addon keeps it.
   fs.renameSync(draft, output);
 }
 

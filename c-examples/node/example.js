@@ -1,7 +1,7 @@
 'use strict';
 
-// Three people want to write the same report, and each waits a second for it: one writes at once, one after the first,
-// and the third gives up.
+// Three people want to write the same report, and each waits a second for it. The first writes at once, the second
+// after the first, and the third gives up.
 //
 //     node build.js && node example.js [host:port ...]
 
@@ -16,7 +16,7 @@ async function write(name) {
     await manager.using('example:report', { ttl: 10_000, wait: 1000 }, async (lease) => {
       for (const page of [1, 2, 3]) {
         console.log(`${name} holds the lock for ${lease.remaining} ms and writes page ${page}`);
-        await sleep(200); // stands for the work
+        await sleep(200); // instead of real work
         await lease.extend();
       }
     });

@@ -1,7 +1,7 @@
 'use strict';
 
-// Locks that are held on a majority of independent Redis or Valkey servers, through the C library redlock. What it is
-// for is told in index.d.ts.
+// Locks that are held on a majority of independent Redis or Valkey servers, through the C library redlock. index.d.ts
+// is the documentation.
 
 const { EventEmitter } = require('node:events');
 const fs = require('node:fs');
@@ -21,12 +21,12 @@ const NO_SERVERS = -2;
 const FORKED = -3;
 const INTERNAL = -4;
 
-// What the addon tells.
+// The kinds of events that the addon reports.
 const DONE_EVENT = 0;
 const LOST_EVENT = 1;
 const LOG_EVENT = -1;
 
-// Each stands where its number in C says.
+// The index of each name is its number in C.
 const GUARDS = ['on', 'strict', 'off', 'durable'];
 const TRACES = [undefined, 'events', 'resources'];
 
@@ -36,12 +36,12 @@ const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
 const PERMITS_MAX = 256;
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
-// Nobody else has it, so nobody else makes leases.
+// No other code has this symbol, so no other code makes leases.
 const OWN = Symbol('redlock');
 
 function loadAddon() {
   const built = path.join(__dirname, 'build', 'redlock.node');
-  // What was built on this machine comes before what the package brings along (build.js has its place, too).
+  // An addon that was built on this machine is preferred to one that the package contains. build.js uses the same path.
   const brought = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
   const file = process.env.REDLOCK_ADDON || [built, brought].find((it) => fs.existsSync(it)) || built;
   try {
@@ -116,7 +116,7 @@ function shown(value) {
     : typeof value === 'number' || typeof value === 'boolean' || value === undefined ? String(value) : `a value of type ${typeof value}`;
 }
 
-// It never shows a string: that may be a password.
+// It never shows a string, which may be a password.
 function wrongType(name, wanted, value) {
   return Object.assign(new TypeError(`${name} has to be ${wanted}, not ${shown(value)}`), { code: 'ERR_INVALID_ARG_TYPE' });
 }
@@ -127,7 +127,7 @@ function outOfRange(name, wanted, value) {
 
 function text(name, value) {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
-  // C would take what is before it for the whole.
+  // C would see only the part before the NUL.
   if (value.includes('\0')) {
     throw Object.assign(new TypeError(`${name} holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
   }
@@ -143,14 +143,14 @@ function truth(name, value) {
   return value === true;
 }
 
-// Milliseconds as a whole number: a little more than nothing never becomes nothing.
+// Milliseconds as a whole number: a small value above zero never becomes zero.
 function milliseconds(name, value, least = 0) {
   if (typeof value !== 'number') throw wrongType(name, 'a number of milliseconds', value);
   if (!(value >= least)) throw outOfRange(name, `at least ${least}`, value);
   return Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER);
 }
 
-// A TTL: the library says what it may be.
+// A TTL: the library checks its range.
 function duration(name, value) {
   if (typeof value !== 'number') throw wrongType(name, 'a number of milliseconds', value);
   if (Number.isNaN(value)) throw outOfRange(name, 'a number', value);
@@ -168,12 +168,13 @@ function options(name, value, known) {
 // The bytes that are the name of the key.
 function bytes(resource) {
   if (typeof resource === 'string') return Buffer.from(resource);
-  // Not of a view of something else: what its numbers are depends on the machine.
+  // Not for a view of another type: its bytes depend on the machine.
   if (resource instanceof Uint8Array) return Buffer.from(resource);
   throw wrongType('resource', 'a string or a Uint8Array', resource);
 }
 
-// Of several resources, all names, each with a NUL, and how many they are. One in an array is one.
+// For several resources: all names, each with a NUL, and their number. An array with one resource is the same as that
+// resource.
 function namesOf(resource) {
   if (!Array.isArray(resource)) return { name: bytes(resource), count: 0 };
   if (resource.length === 0) throw Object.assign(new TypeError('resource is an empty array'), { code: 'ERR_INVALID_ARG_VALUE' });
@@ -213,7 +214,7 @@ function demandOf(resource, given) {
     name,
     count,
     ttl: duration('ttl', ttl),
-    // For the library, less than 0 is for ever.
+    // For the library, less than 0 means no limit.
     wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
     tries: tries ?? 0,
     permits: permitsOf(permits),
@@ -223,7 +224,7 @@ function demandOf(resource, given) {
   };
 }
 
-// 0: none.
+// 0: no semaphore.
 function permitsOf(permits) {
   if (permits === undefined) return 0;
   if (typeof permits !== 'number') throw wrongType('permits', 'a number', permits);
@@ -235,7 +236,7 @@ function permitsOf(permits) {
 
 function adoptionOf(ticket, given) {
   if (typeof ticket !== 'string') throw wrongType('ticket', 'a string', ticket);
-  // The library reads it up to a NUL.
+  // The library reads the ticket up to a NUL.
   if (ticket.includes('\0')) throw Object.assign(new TypeError('the ticket holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
   const { keepAlive, signal } = options('options', given, ['keepAlive', 'signal']);
   return { ticket: Buffer.from(ticket), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
@@ -243,8 +244,8 @@ function adoptionOf(ticket, given) {
 
 // --- What is under way ---
 
-// By their numbers: who waits for a call, whose locks are kept, and who is told log lines. Those that are kept may
-// be collected: then they are kept no longer.
+// By their numbers: calls that wait, locks that are kept alive, and loggers. Leases in kept may be garbage-collected:
+// then their locks are no longer kept alive.
 const waiting = new Map();
 const kept = new Map();
 const loggers = new Map();
@@ -258,7 +259,7 @@ function newId() {
   return lastId;
 }
 
-// While there is something to wait for the process does not end by itself.
+// While there is something to wait for, the process does not end by itself.
 function stayAlive(count) {
   const before = reasonsToStayAlive;
   reasonsToStayAlive += count;
@@ -275,7 +276,7 @@ const collectedLeases = new FinalizationRegistry(({ core, state }) => {
 });
 const collectedManagers = new FinalizationRegistry((id) => loggers.delete(id));
 
-// What is thrown by functions of the program is thrown in a turn of its own, and so is nobody's but theirs.
+// Functions of the program run in a turn of their own, so that their exceptions reach no code of this module.
 function later(action) {
   process.nextTick(action);
 }
@@ -295,7 +296,7 @@ const bridge = addon.newBridge((kind, status, id, remaining, line) => {
   }
 });
 
-// Submits a call of the library, and returns what it has come to.
+// Submits a call of the library, and returns its result.
 function submit(handle, begin) {
   const id = newId();
   const status = begin(handle, id);
@@ -303,10 +304,11 @@ function submit(handle, begin) {
   return new Promise((resolve) => waiting.set(id, resolve));
 }
 
-// What signals end, by the signals. Each has one listener, however many calls it ends: of more than ten Node.js warns.
+// The calls that signals end, by the signals. Each signal has one listener, however many calls it ends, because
+// Node.js warns of more than ten.
 const endings = new WeakMap();
 
-// Calls the function when the signal is aborted. Returns what undoes this.
+// Calls the function when the signal is aborted. Returns a function that undoes this.
 function onAbort(signal, action) {
   if (signal === undefined) return () => {};
   let ending = endings.get(signal);
@@ -317,7 +319,7 @@ function onAbort(signal, action) {
     signal.addEventListener('abort', ending.listener, { once: true });
   }
   const { actions, listener } = ending;
-  // An object of its own: the same function may be there twice.
+  // A new function object, because the same function may be added twice.
   const own = () => action();
   actions.add(own);
   return () => {
@@ -329,11 +331,11 @@ function onAbort(signal, action) {
 }
 
 function throwIfAborted(signal) {
-  // Not the method of the signal: not every implementation has it.
+  // Not the method of the signal, because not every implementation has it.
   if (signal?.aborted) throw signal.reason;
 }
 
-// The promise, or the reason of the first of the signals that is aborted if that is first.
+// The result of the promise, or a rejection with the reason of the first aborted signal, whichever comes first.
 async function unlessAborted(promise, ...signals) {
   const undo = [];
   const aborted = new Promise((resolve, reject) => {
@@ -351,20 +353,20 @@ async function unlessAborted(promise, ...signals) {
 
 // --- The manager ---
 
-// The manager of the library with what goes on on it. A Manager and its leases share it.
+// The manager of the library with its current operations. A Manager and its leases share it.
 class Core {
-  // How much faster a server's clock may run than ours.
+  // How much faster a server's clock may run than this machine's.
   drift = 0.01;
   #handle = addon.newManager(bridge);
   // Aborted when the manager is closed.
   #closing = new AbortController();
   #isFreed = false;
-  // What goes on; each may have a function that cancels it.
+  // The current operations; each may have a function that cancels it.
   #operations = new Set();
-  // Locks that may have to be unlocked yet.
+  // Locks that may still have to be unlocked.
   #states = new Set();
   #whenIdle = [];
-  // Calls that wait on other threads: one at a time, since the words of the last one are kept in the manager.
+  // Calls that wait on other threads. There is one at a time, because the manager stores the message of the last one.
   #line = Promise.resolve();
   #user = null;
   #password = undefined;
@@ -375,17 +377,17 @@ class Core {
     return this.#closing.signal.aborted;
   }
 
-  // Whether there is no manager of the library any more.
+  // Whether the manager of the library was freed.
   get isFreed() {
     return this.#isFreed;
   }
 
-  // Calls a function of the addon that sets something.
+  // Calls a function of the addon that changes a setting.
   set(name, ...values) {
     check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
   }
 
-  // What was counted.
+  // The counters.
   stats() {
     return addon.stats(this.#handle);
   }
@@ -394,7 +396,7 @@ class Core {
     return addon.statsText(this.#handle);
   }
 
-  // What is known of each server.
+  // The state of each server.
   servers() {
     return addon.servers(this.#handle);
   }
@@ -407,7 +409,7 @@ class Core {
     if (this.isClosed) throw closed();
   }
 
-  // Keeps the manager, and the process, until the action is over.
+  // Keeps the manager, and the process, until the action has ended.
   async operate(action, cancel) {
     const operation = { cancel };
     this.#operations.add(operation);
@@ -430,19 +432,19 @@ class Core {
     this.#freeIfIdle();
   }
 
-  // For calls that are to begin or go on.
+  // For calls that begin or continue.
   checkWanted(signal) {
     throwIfAborted(signal);
     this.checkOpen();
   }
 
-  // A call that waits on another thread. Returns its words and its answer.
+  // A call that waits on another thread. Returns its message and its answer.
   async wait(name, values, signal) {
     this.checkWanted(signal);
     return unlessAborted(this.operate(async () => {
       if (this.mustAsk) await this.askForPassword(signal);
       const turn = this.#line.then(() => {
-        // Nobody wants to know any more.
+        // The caller no longer needs the answer.
         throwIfAborted(signal);
         return addon[name](this.#handle, ...values);
       });
@@ -469,7 +471,7 @@ class Core {
     addon.closeManager(this.#handle);
   }
 
-  // Sets who we are on the servers, or who says so.
+  // Sets the log-in for the servers, or a function that provides the password.
   setCredentials(user, password) {
     this.#user = user;
     this.#password = password;
@@ -482,12 +484,12 @@ class Core {
     return typeof this.#password === 'function';
   }
 
-  // Asks for the password when that is due. Whoever waits for it hears of the signal, and of close().
+  // Asks for the password if that is due. The signal, and close(), end the wait.
   askForPassword(signal) {
     return this.operate(() => unlessAborted(this.#logIn(), signal, this.#closing.signal));
   }
 
-  // Those who need it at once share one question.
+  // Concurrent callers share one request.
   async #logIn() {
     if (this.#asking === undefined) {
       if (performance.now() < this.#askAgainAt) return;
@@ -503,21 +505,21 @@ class Core {
     const ask = this.#password;
     try {
       const password = text('the answer of password()', await ask());
-      // Another log-in was set meanwhile, or nobody needs one any more.
+      // Another log-in was set meanwhile, or none is needed any more.
       if (ask !== this.#password || this.#isFreed) return;
       this.set('setCredentials', this.#user, password);
       this.#askAgainAt = Infinity;
     } catch (error) {
       if (isFirst) throw error;
       if (ask !== this.#password) return;
-      // The old one may be good still.
+      // The old password may still be valid.
       this.#askAgainAt = performance.now() + 1000;
     }
   }
 
-  // Where a server could not take part, it may want another password by now.
+  // A server that could not take part may want another password by now.
   note(status, words) {
-    // 0: it has to be asked for before anything else.
+    // 0: the password must be requested before anything else.
     if (this.#askAgainAt === 0 || (status !== UNREACHABLE && words === '')) return;
     this.#askAgainAt = Math.min(this.#askAgainAt, performance.now() + 1000);
   }
@@ -573,7 +575,7 @@ class Manager {
 
   #setTimes(retryDelay = 200, connectTimeout = 1500, replyTimeout = 0) {
     const limited = (name, value) => Math.min(milliseconds(name, value), INT32_MAX);
-    // How often it is tried, each call says itself.
+    // Each call gives its own number of tries.
     this.#core.set('setRetry', 1, limited('retryDelay', retryDelay));
     this.#core.set('setTimeouts', milliseconds('connectTimeout', connectTimeout), milliseconds('replyTimeout', replyTimeout));
   }
@@ -649,7 +651,7 @@ class Manager {
     try {
       result = await action(lease);
     } catch (error) {
-      // What went wrong in the action is what the caller has to know.
+      // The caller needs the exception of the action, not that of the unlock.
       await lease[OWN].end().catch(() => {});
       throw error;
     }
@@ -673,7 +675,7 @@ class Manager {
 
   async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
-    // The library asks by a string that ends with a NUL.
+    // The library takes the name as a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
     const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
@@ -735,31 +737,31 @@ async function take(core, demand) {
     await core.askForPassword(demand.signal);
     core.checkWanted(demand.signal);
   }
-  // From here to where the signal is heeded nothing waits: it would be missed.
+  // Nothing waits between this line and the point where the signal is handled: an abort in between would be missed.
   const lease = new Lease(OWN, core, demand);
   await lease[OWN].take(demand);
   if (demand.ticket !== undefined && demand.keepAlive) await lease.keepAlive();
   return lease;
 }
 
-// What a lease does beside what programs ask of it.
+// The inner part of a lease.
 class Hold {
   #core;
   #handle;
   #ttl;
-  // The last call: they come one after the other.
+  // The last call: calls are made one after the other.
   #last = Promise.resolve();
-  // Made when somebody asks for its signal.
+  // Made when the program asks for the signal.
   #controller;
   #loss;
-  // The lease, as far as it is there still.
+  // The lease, unless it was garbage-collected.
   #lease;
-  // What has to be cleared up when the lease is collected.
+  // What to clean up when the lease is garbage-collected.
   #state = { keptAs: 0 };
   #isUnlocked = false;
   // How many unlocks have not had their turn yet.
   #leaving = 0;
-  // What C says between two calls: while one is under way its string may change on another thread.
+  // The token as C reports it between two calls: during a call its string may change on another thread.
   #token = '';
 
   constructor(lease, core, { ttl }) {
@@ -770,7 +772,8 @@ class Hold {
     collectedLeases.register(lease, { core, state: this.#state });
   }
 
-  // It refers to the lease: who has no more than the signal relies on the lock, and so it has to be kept.
+  // The signal refers to the lease: a program that keeps only the signal relies on the lock, so the lease must be
+  // kept.
   get signal() {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -796,7 +799,7 @@ class Hold {
     return this.#token;
   }
 
-  // 0 for C is none.
+  // In C, 0 means no token.
   get fencingToken() {
     return addon.fencingToken(this.#handle) || undefined;
   }
@@ -825,7 +828,7 @@ class Hold {
         core.note(status, words);
         const isWanted = !signal?.aborted && !core.isClosed;
         if (status === OK && !(isWanted && this.isHeld)) {
-          // It was taken in the moment in which nobody wanted it any more, or this thread was late.
+          // The lock was taken when it was no longer wanted, or this thread was late.
           await submit(this.#handle, addon.unlock);
           [status, words] = [TOO_SLOW, 'the lock expired before the program was told'];
         }
@@ -841,7 +844,7 @@ class Hold {
     }
   }
 
-  // What is locked, as the library has it.
+  // The locked resources, as the library knows them.
   get resources() {
     const names = [];
     for (let name; (name = addon.resourceAt(this.#handle, names.length)) !== undefined;) names.push(name);
@@ -868,7 +871,7 @@ class Hold {
   extendBy(additional, given = {}) {
     const more = duration('additional', additional);
     if (more < 1) throw outOfRange('additional', 'more than 0', additional);
-    // With what is allowed for drift, 2 ms for the precision of expiry, and a rounding.
+    // Adds the allowance for drift, 2 ms for the precision of expiry, and a rounding.
     const ttl = () => Math.min(Math.ceil((this.remaining + more + 3) / (1 - this.#core.drift)), 1e15);
     return this.#call((handle, id) => addon.extend(handle, id, ttl()), signalOf(given));
   }
@@ -887,7 +890,7 @@ class Hold {
     this.#leaving += 1;
     return this.#inTurn(async () => {
       this.#leaving -= 1;
-      // Who closes the manager may have locks to unlock still, until it is freed.
+      // A program that closes the manager may still unlock its locks, until the manager is freed.
       if (this.#core.isFreed) throw closed();
       const isInner = this.levels > 1;
       await this.#core.operate(async () => {
@@ -898,7 +901,7 @@ class Hold {
     });
   }
 
-  // How many unlocks release it.
+  // How many unlocks release the lock.
   get levels() {
     return addon.levels(this.#handle);
   }
@@ -916,19 +919,19 @@ class Hold {
     });
   }
 
-  // For the end of a block: to know that it ran without the lock to its end is its right.
+  // For the end of a block: rejects if the block ran without the lock.
   async end() {
     if (this.#isUnlocked) return;
     try {
-      // At all its levels.
+      // Leaves all levels.
       for (let left = Math.max(this.levels - this.#leaving, 1); left > 0; left--) await this.unlock();
     } catch (error) {
-      // The block had the lock to its end, and a server that could not be told lets it expire.
+      // The block held the lock to its end. On a server that the release did not reach, the lock expires.
       if (!(error instanceof UnreachableError)) throw error;
     }
   }
 
-  // The library cannot keep the lock.
+  // The library cannot keep the lock alive.
   cannotBeKept(status, remaining) {
     const words = status === UNREACHABLE ? 'too few servers answer' : 'it is not held on enough servers';
     this.#lose(failure(status, `the lock cannot be kept: ${words}`), remaining);
@@ -953,7 +956,7 @@ class Hold {
     stayAlive(1);
   }
 
-  // What a call has come to, in a number and in words.
+  // Returns the result of a call, as a number and as a message.
   async #submit(begin) {
     const status = await submit(this.#handle, begin);
     const words = this.message;
@@ -962,13 +965,13 @@ class Hold {
     return { status, words };
   }
 
-  // There is nothing to be unlocked any more.
+  // There is nothing left to unlock.
   #forget() {
     endKept(this.#state.keptAs);
     this.#core.forget(this.#state);
   }
 
-  // A call on a lock that is held, and that the signal or close() may end.
+  // A call on a held lock, which the signal or close() may end.
   #call(begin, signal) {
     const core = this.#core;
     const turn = this.#inTurn(async () => {
@@ -990,11 +993,11 @@ class Hold {
         undo();
       }
     });
-    // Who waits for a turn hears of it at once.
+    // An abort reaches a caller that waits for its turn at once.
     return unlessAborted(turn, signal);
   }
 
-  // Calls on one lease come one after the other: the library refuses a second one at the same time.
+  // Calls on one lease are made one after the other, because the library refuses a second call at the same time.
   #inTurn(action) {
     const turn = this.#last.then(action);
     this.#last = turn.catch(() => {});
@@ -1026,7 +1029,7 @@ class Lease extends EventEmitter {
   }
 
   get #names() {
-    // Of a lock that was adopted the library knows them.
+    // For an adopted lock, the library knows the resources.
     this.#resources ??= this.#hold.resources.map(textOrBytes);
     return this.#resources;
   }

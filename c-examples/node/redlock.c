@@ -1,14 +1,14 @@
-/* The C library for JavaScript: index.js is what programs use, and this is the part of it that is C.
+/* The C library for JavaScript. Programs use index.js; this file is its C part.
  *
- * Nothing here waits, but for three calls that have no other form (connect, isLocked, inspect): those run on the threads
- * that Node.js has for such work. The ends of all others come on the thread of the library. No JavaScript may
- * run there, so they go into the queue of a thread-safe function, and from there to one function in index.js.
+ * Nothing here waits, except for three calls that have no other form (connect, isLocked, inspect): those run on the
+ * threads that Node.js has for such work. All other calls end on the thread of the library. No JavaScript may run
+ * there, so the results go into the queue of a thread-safe function, and from there to one function in index.js.
  *
- * Calls and kept locks are known to the library by numbers that index.js gives them, and not by pointers: what
- * an event is about may be gone when it comes.
+ * The library identifies calls and kept locks by numbers that index.js gives them, and not by pointers, because the
+ * object of an event may be gone when the event comes.
  *
- * There are no variables that environments (the main thread, workers) would share, and none of an environment:
- * index.js may be loaded more than once in one, as test runners do.
+ * There are no variables that environments (the main thread, workers) would share, and none per environment, because
+ * index.js may be loaded more than once in one environment, as test runners do.
  */
 #define NAPI_VERSION 8
 
@@ -30,27 +30,27 @@
 #error "the numbers of calls need 32 bits"
 #endif
 
-/* The interface that this file is written for. Below 1.0 it may change with the second number. */
+/* The interface version that this file needs. Below 1.0 the interface may change with the second number. */
 #define INTERFACE "0.2."
 
 enum {
     ARGUMENTS_MAX = 10,
-    /* Enough for all words of a manager. */
+    /* Enough for every message of a manager. */
     MESSAGE_SIZE = 4096,
-    /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
+    /* In addition to REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
     EVENT_LOG = -1
 };
 
-/* The way from threads of the library to JavaScript. It is shared by its JavaScript object and all that may tell
- * something, and the last of them frees it. */
+/* The path from threads of the library to JavaScript. Its JavaScript object and all event sources share it, and the
+ * last of them frees it. */
 struct bridge {
     atomic_int users;
     pthread_mutex_t mutex;
-    /* NULL when the environment is at its end. */
+    /* NULL when the environment has ended. */
     napi_threadsafe_function function;
 };
 
-/* One thing that is told. */
+/* One event or log line. */
 struct news {
     int32_t kind;
     int32_t status;
@@ -59,7 +59,7 @@ struct news {
     char text[];
 };
 
-/* Who tells log lines. */
+/* The source of log lines. */
 struct log_source {
     struct bridge *bridge;
     uint32_t id;
@@ -69,9 +69,9 @@ struct log_source {
 struct manager {
     atomic_int users;
     struct bridge *bridge;
-    /* NULL when it was closed. */
+    /* NULL when the manager was closed. */
     RedLock *rl;
-    /* How many calls wait on other threads. Only the thread of JavaScript looks at it. */
+    /* The number of calls that wait on other threads. Only the JavaScript thread uses it. */
     int waiting;
 };
 
@@ -85,16 +85,16 @@ struct job {
     napi_async_work work;
     napi_deferred deferred;
     struct manager *manager;
-    char *resource; /* NULL: it is a connect */
+    char *resource; /* NULL: the job is a connect */
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
-    bool inspects; /* and fills info, where the permits stand */
+    bool inspects; /* fills info, which also holds the permits */
     RedLockInfo info;
     char message[MESSAGE_SIZE];
 };
 
-/* What JavaScript has called this with. */
+/* The arguments of a call from JavaScript. */
 struct call {
     napi_env env;
     napi_value arguments[ARGUMENTS_MAX];
@@ -105,7 +105,7 @@ static const napi_type_tag bridge_tag = {0x2c5b90e7d1a64f38ULL, 0x8e6f0b7c93d24a
 static const napi_type_tag manager_tag = {0x6b36cd5d2f0a4d0eULL, 0x9d3ce1bb0f8d3a11ULL};
 static const napi_type_tag lease_tag = {0x1f9d3a7ac45b4be2ULL, 0xb7ab04d1e6c98f52ULL};
 
-/* As the library does where the system gives no memory: a promise would never be settled. */
+/* Aborts without memory, as the library does, because a promise would otherwise never be settled. */
 static void *allocate(size_t size) {
     void *memory = calloc(1, size);
     if (memory == NULL) {
@@ -182,7 +182,7 @@ static void forget_log_source(void *user_data) {
     free(source);
 }
 
-/* Runs on the thread of JavaScript, for each of the news. */
+/* Runs on the JavaScript thread, for each event and log line. */
 static void hand_over(napi_env env, napi_value function, void *context, void *data) {
     struct news *news = data;
     (void)context;
@@ -204,7 +204,7 @@ static void hand_over(napi_env env, napi_value function, void *context, void *da
     free(news);
 }
 
-/* The environment is at its end: from now on what is told is dropped. */
+/* The environment has ended: from now on events and log lines are dropped. */
 static void end_function(napi_env env, void *data, void *context) {
     struct bridge *bridge = data;
     (void)env;
@@ -289,7 +289,7 @@ static bool read_bool(struct call *call, size_t at, bool *truth) {
     return true;
 }
 
-/* The number of a call as what the library hands back. */
+/* The number of a call, in the form that the library passes back. */
 static bool read_id(struct call *call, size_t at, void **id) {
     uint32_t number = 0;
     if (napi_get_value_uint32(call->env, call->arguments[at], &number) != napi_ok) {
@@ -300,7 +300,7 @@ static bool read_id(struct call *call, size_t at, void **id) {
     return true;
 }
 
-/* A copy with a NUL at its end, to be freed; NULL for null and undefined. It may hold a password. */
+/* A copy with a NUL at its end, which the caller must free; NULL for null and undefined. It may hold a password. */
 static bool read_text(struct call *call, size_t at, char **text) {
     napi_valuetype type = napi_undefined;
     size_t size = 0;
@@ -320,7 +320,7 @@ static bool read_text(struct call *call, size_t at, char **text) {
 
 static void free_text(char *text) {
     if (text != NULL) {
-        /* Not memset: the compiler may leave out what is written to memory that is freed next. */
+        /* Not memset, because the compiler may remove writes to memory that is freed next. */
         volatile char *byte = text;
         while (*byte != '\0') {
             *byte++ = '\0';
@@ -329,7 +329,7 @@ static void free_text(char *text) {
     }
 }
 
-/* A copy of the bytes of a Uint8Array, with a NUL behind them. */
+/* A copy of the bytes of a Uint8Array, followed by a NUL. */
 static bool read_bytes(struct call *call, size_t at, char **bytes, size_t *size) {
     napi_typedarray_type type = napi_int8_array;
     void *data = NULL;
@@ -366,7 +366,7 @@ static napi_value string(napi_env env, const char *text) {
     return result;
 }
 
-/* An object that stands for a handle; without one the handle is given back. */
+/* An object that represents a handle. If it cannot be made, the handle is released. */
 static napi_value wrap(napi_env env, void *handle, const napi_type_tag *tag, napi_finalize collect) {
     napi_value object = NULL;
     if (napi_create_object(env, &object) != napi_ok || napi_wrap(env, object, handle, collect, NULL, NULL) != napi_ok) {
@@ -389,7 +389,7 @@ static void collect_bridge(napi_env env, void *data, void *hint) {
     leave_bridge(data);
 }
 
-/* newBridge(function): it is called with (kind, status, id, remaining, text). */
+/* newBridge(function): the function is called with (kind, status, id, remaining, text). */
 static napi_value NewBridge(napi_env env, napi_callback_info info) {
     struct call call;
     struct bridge *bridge;
@@ -413,7 +413,7 @@ static napi_value NewBridge(napi_env env, napi_callback_info info) {
     return wrap(env, bridge, &bridge_tag, collect_bridge);
 }
 
-/* stayAlive(bridge, is_needed): whether the process may not end by itself. */
+/* stayAlive(bridge, is_needed): whether the process must not end by itself. */
 static napi_value StayAlive(napi_env env, napi_callback_info info) {
     struct call call;
     struct bridge *bridge;
@@ -478,7 +478,7 @@ static napi_value NewManager(napi_env env, napi_callback_info info) {
     return wrap(env, manager, &manager_tag, collect_manager);
 }
 
-/* closeManager(manager): frees it. Its leases stay handles. */
+/* closeManager(manager): frees the manager. Its leases stay valid handles. */
 static napi_value CloseManager(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
@@ -561,7 +561,7 @@ static napi_value histogram(napi_env env, const RedLockHistogram *it) {
     return object;
 }
 
-/* stats(manager): index.js makes times of the numbers. */
+/* stats(manager): index.js converts the numbers to times. */
 static napi_value GetStats(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
@@ -626,7 +626,7 @@ static napi_value StatsText(napi_env env, napi_callback_info info) {
     return result;
 }
 
-/* servers(manager): an array, also where nothing is known. */
+/* servers(manager): an array, even if nothing is known. */
 static napi_value Servers(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
@@ -649,7 +649,7 @@ static napi_value Servers(napi_env env, napi_callback_info info) {
     return result;
 }
 
-/* setLogger(manager, id): lines are told with this number. */
+/* setLogger(manager, id): lines are passed on with this number. */
 static napi_value SetLogger(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
@@ -822,7 +822,7 @@ static void free_job(napi_env env, struct job *job) {
     free(job);
 }
 
-/* What inspect has found. */
+/* The result of inspect. */
 static napi_value info_of(napi_env env, const RedLockInfo *found) {
     napi_value result = NULL;
     if (napi_create_object(env, &result) == napi_ok) {
@@ -836,7 +836,7 @@ static napi_value info_of(napi_env env, const RedLockInfo *found) {
     return result;
 }
 
-/* Settles the promise with [status, message, isLocked], or with what inspect has found in the place of that. */
+/* Settles the promise with [status, message, isLocked], or with the result of inspect instead of isLocked. */
 static void end_job(napi_env env, napi_status how, void *data) {
     struct job *job = data;
     napi_value result = NULL;
@@ -934,7 +934,7 @@ static napi_value NewLease(napi_env env, napi_callback_info info) {
     return wrap(env, lease, &lease_tag, collect_lease);
 }
 
-/* Where the names of several resources begin, each of which ends with a NUL. Of more than there may be, the library
+/* Finds where the names of several resources begin. Each name ends with a NUL. If there are too many, the library
  * reads none. */
 static void read_names(const char *name, size_t count, RedLockAcquireOptions *options, const char **names, size_t room) {
     for (size_t i = 0; i < count && i < room; i++) {
@@ -947,8 +947,8 @@ static void read_names(const char *name, size_t count, RedLockAcquireOptions *op
     options->resource_count = count;
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count, shared): of several resources, all names, each with a
- * NUL, and how many they are; else 0 */
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count, shared). For several resources, resource
+ * contains all names, each with a NUL, and count is their number; otherwise count is 0. */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -1012,7 +1012,7 @@ static napi_value Detach(napi_env env, napi_callback_info info) {
     return result;
 }
 
-/* resource(lease): its bytes. While no call is under way, as for token(lease). */
+/* resource(lease): its bytes. Only while no call is under way, as for token(lease). */
 static napi_value Resource(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -1024,7 +1024,7 @@ static napi_value Resource(napi_env env, napi_callback_info info) {
     return result;
 }
 
-/* resourceAt(lease, at): the bytes of one of several; none if there are not so many. */
+/* resourceAt(lease, at): the bytes of one of several resources; none if there is no such index. */
 static napi_value ResourceAt(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -1106,7 +1106,7 @@ static napi_value Remaining(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_RemainingMs(lease->lease)) : NULL;
 }
 
-/* token(lease): while no call is under way, whose end would change the string on another thread. */
+/* token(lease): only while no call is under way, because its end would change the string on another thread. */
 static napi_value Token(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -1131,7 +1131,7 @@ static napi_value Levels(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_Levels(lease->lease)) : NULL;
 }
 
-/* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
+/* leaseMessage(lease): a copy, because a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;

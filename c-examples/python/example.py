@@ -1,6 +1,6 @@
 """Three people want to write the same report, and each waits a second for it.
 
-One writes at once, one after the first, and the third gives up.
+The first writes at once, the second after the first, and the third gives up.
 
     python3 example.py [host:port ...]
 """
@@ -25,7 +25,7 @@ def write(name: str) -> int:
                     f"{name} holds the lock for {lease.remaining} s and writes page {page}",
                     flush=True,
                 )
-                time.sleep(0.2)  # stands for the work
+                time.sleep(0.2)  # instead of real work
                 lease.extend()
     except redlock.Taken:
         print(f"{name} gives up waiting", flush=True)
@@ -36,7 +36,7 @@ def write(name: str) -> int:
 
 
 def main() -> int:
-    """Processes exclude each other as threads do; one manager serves them all."""
+    """Processes exclude each other as threads do; one manager works in all of them."""
     children = []
     for name in ("Ada", "Ben", "Cleo"):
         child = os.fork()

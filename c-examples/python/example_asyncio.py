@@ -1,7 +1,7 @@
 """Three people want to write the same report, as tasks of one loop, and each waits a second for it.
 
-One writes at once, one after the first, and the third gives up. The lock is kept while somebody
-writes, so it need not be extended; if it is lost, the writing is stopped.
+The first writes at once, the second after the first, and the third gives up. The lock is kept alive
+while somebody writes, so the task need not extend it. If the lock is lost, the writing is stopped.
 
     python3 example_asyncio.py [host:port ...]
 """
@@ -27,7 +27,7 @@ async def write(manager: redlock.Manager, name: str) -> int:
                     f"{name} holds the lock for {lease.remaining} s and writes page {page}",
                     flush=True,
                 )
-                await asyncio.sleep(0.2)  # stands for the work
+                await asyncio.sleep(0.2)  # instead of real work
     except redlock.Taken:
         print(f"{name} gives up waiting", flush=True)
     except redlock.Error as error:
@@ -37,7 +37,7 @@ async def write(manager: redlock.Manager, name: str) -> int:
 
 
 async def main() -> int:
-    """Tasks exclude each other as threads and processes do; one manager serves them all."""
+    """Tasks exclude each other as threads and processes do; one manager works for all of them."""
     with redlock.Manager(*SERVERS) as manager:
         return max(await asyncio.gather(*(write(manager, name) for name in ("Ada", "Ben", "Cleo"))))
 

@@ -1,38 +1,37 @@
 """Locks that are held on a majority of independent Redis or Valkey servers.
 
-They are taken through the C library of that name:
+They are taken through the C library of the same name:
 
     manager = redlock.Manager("127.0.0.1:6379", "127.0.0.1:6380", "127.0.0.1:6381")
     with manager.lock("report", ttl=10) as lease:
         ...
 
-All times are seconds, and may be fractions or timedeltas. The library is the file that
-REDLOCK_LIBRARY names, the one that lies beside this file, or the one that the system's loader finds.
-Python 3.8 or later, and no package.
+All times are in seconds, and may be fractions or timedeltas. The library is the file that REDLOCK_LIBRARY
+names, the file beside this one, or the file that the system's loader finds. This file needs Python 3.8 or
+later, and no package.
 
-Threads: one that waits for a lock lets the others run. Exceptions of signal handlers, such as
-KeyboardInterrupt, end the waiting within a quarter of a second, or when the attempt under way is
-over: servers that do not answer are waited for as long as the timeouts allow. They leave no lock
-behind (before Python 3.11 there are instants in which they can, until its ttl is over).
+Threads: while a thread waits for a lock, other threads run. Exceptions of signal handlers, such as
+KeyboardInterrupt, end the wait within a quarter of a second, or when the current attempt ends: a call
+waits for servers that do not answer as long as the timeouts allow. Such exceptions leave no lock behind.
+(Before Python 3.11 there are moments in which they can, until the ttl of the lock expires.)
 
-Processes: a manager that was made before a fork (os.fork, multiprocessing) serves the parent and
-its children. A lock belongs to the process that took it: in a child, its calls raise Forked, and
-neither an exit nor the garbage collector releases it. A manager cannot be pickled: where processes
-are spawned, each makes its own.
+Processes: a manager that was made before a fork (os.fork, multiprocessing) works in the parent and in its
+children. A lock belongs to the process that took it. In a child, calls on it raise Forked, and neither an
+exit nor the garbage collector releases it. A manager cannot be pickled: each spawned process must make
+its own.
 
-asyncio: alock blocks nobody, and starts no thread:
+asyncio: alock does not block, and starts no thread:
 
     async with manager.alock("report", ttl=10) as lease:
         await send_report()
 
-A task that is cancelled while it waits, or in the block, leaves no lock behind. Loops in several
-threads may share a manager. The other calls of a manager block: asyncio.to_thread is for them.
+A task that is cancelled while it waits, or in the block, leaves no lock behind. Loops in several threads
+may share a manager. The other calls of a manager block: use asyncio.to_thread for them.
 
-Locks that are kept: with keep_alive=True a lock is extended again and again until it is unlocked, so
-its ttl need not be as long as the work. That is done by a thread of the library, which knows nothing
-of Python: a thread that computes, or a loop that is busy, loses no lock. Where a lock cannot be kept,
-lease.lost is set while some of the ttl is left: stop what it guards then. Tasks may have that done
-(cancel_when_lost).
+Keep-alive: with keep_alive=True a lock is extended again and again until it is unlocked, so its ttl can
+be shorter than the work. A thread of the library does this, independently of Python: a thread that
+computes, or a busy loop, does not lose the lock. If a lock cannot be kept alive, lease.lost is set while
+some of the ttl is left: stop the protected work then. For tasks, cancel_when_lost does this.
 """
 
 from __future__ import annotations
@@ -116,19 +115,20 @@ _Key = TypeVar("_Key")
 
 
 class Server:
-    """What is known of a server, as Manager.servers tells it."""
+    """The state of one server, from Manager.servers."""
 
     name: str  # host:port, or the path of its socket
     connected: bool
-    votes: bool  # whether what it grants counts
+    votes: bool  # whether its grants count
     words: str  # why it is not connected, or does not vote
     round_trip: float | None  # seconds that its last answer took
     clock_offset: float | None  # seconds by which its clock is ahead of this machine's; None if not known
-    # What it said of itself when it was last asked; empty where it did not, or the user may not ask.
+    # What the server said about itself when it was last asked. Empty if it did not say it, or if the user
+    # may not ask.
     version: str
     role: str  # "primary", or "replica" or "sentinel", which cannot vote
-    run_id: str  # another after each start
-    keeps: str  # what outlives its process: "log, synced always", ..., "no log"
+    run_id: str  # changes with each start
+    keeps: str  # which of its data outlives its process: "log, synced always", ..., "no log"
     eviction: str  # its maxmemory-policy
 
     def __init__(self, info: Any) -> None:
@@ -145,23 +145,23 @@ class Server:
 
 
 class Info(NamedTuple):
-    """What the servers say of a resource, as Manager.inspect tells it."""
+    """What the servers report about a resource, from Manager.inspect."""
 
     locked: bool
     remaining: float
-    """For how many seconds it is held still, if it is neither extended nor unlocked; inf: for ever."""
+    """How many seconds it is still held, if it is neither extended nor unlocked; inf: forever."""
     shared: bool
-    """Whether several may hold it at the same time."""
+    """Whether several can hold it at the same time."""
     readers: int
-    """How many do."""
+    """How many hold it."""
     words: str
     """Which servers could not answer, and why."""
     permits_taken: int = 0
-    """Of a semaphore: how many permits somebody has. It is locked if all are taken."""
+    """For a semaphore: how many permits are taken. It is locked if all are taken."""
 
 
 class Outcomes(NamedTuple):
-    """How many calls of a kind have come to what."""
+    """The number of calls of one kind, by outcome."""
 
     ok: int
     taken: int
@@ -174,19 +174,22 @@ class Outcomes(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How many took how long."""
+    """A histogram of durations."""
 
     count: int
     sum: float
-    """How many seconds they took together."""
+    """The sum of all durations, in seconds."""
     buckets: tuple[int, ...]
-    """How many took at most the bound of that place, and more than that of the place before. The last has none."""
+    """The number of durations in each bucket: at most the bound at its index, and more than the one before.
+
+    The last bucket has no bound.
+    """
     bounds: tuple[float, ...]
     """Seconds."""
 
 
 class Stats(NamedTuple):
-    """What a manager has counted since it was made. Counts only grow; waiting and kept are what there is now."""
+    """The counters of a manager since it was made. Counts only grow; waiting and kept are current numbers."""
 
     acquire: Outcomes
     extend: Outcomes
@@ -197,41 +200,41 @@ class Stats(NamedTuple):
     detached: int
     """Locks that were given away."""
     attempts: int
-    """How often the servers were asked for a lock, all at once."""
+    """How often the servers were asked for a lock; all at once counts as one."""
     waits: int
-    """Calls that had to wait for a lock, for a moment at least."""
+    """Calls that had to wait for a lock, even if only for a moment."""
     renewed: int
-    """Extensions of locks that are kept."""
+    """Extensions of locks that are kept alive."""
     not_renewed: int
-    """Those that failed, and were tried again as long as there was time."""
+    """Extensions that failed, and were tried again as long as there was time."""
     kept_lost: int
-    """Locks that could not be kept."""
+    """Locks that could not be kept alive."""
     requests: int
-    """What was sent, to all servers together."""
+    """Requests that were sent, to all servers together."""
     connections: int
-    """Those that could be used."""
+    """Connections that could be used."""
     connections_lost: int
     connections_failed: int
     """Attempts to connect that failed."""
     waiting: int
-    """How many calls wait for a lock now."""
+    """How many calls are waiting for a lock now."""
     kept: int
-    """How many locks are kept now."""
+    """How many locks are kept alive now."""
     acquire_time: Histogram
-    """How long it took to take a lock, of those that were taken."""
+    """How long it took to take a lock, for locks that were taken."""
     wait_time: Histogram
-    """How long those waited that had to, whatever came of it."""
+    """The waiting time of calls that had to wait, whatever their result."""
     hold_time: Histogram
-    """How long locks were held that were released."""
+    """How long released locks were held."""
     round_trip: Histogram
-    """From the sending of a request to the reading of its answer."""
+    """From sending a request to reading its answer."""
 
 
 class Error(Exception):
     """A call that did not succeed.
 
-    The message is for a person: what each server answered, with the votes counted. The status is
-    the number that the C library gave, or None if it was not asked.
+    The message is for a person: the answer of each server, and the count of the votes. The status is the
+    number that the C library returned, or None if the library was not called.
     """
 
     def __init__(self, message: str = "", status: int | None = None) -> None:
@@ -240,11 +243,11 @@ class Error(Exception):
 
 
 class Taken(Error):
-    """Somebody else holds it."""
+    """Somebody else holds the lock."""
 
 
 class Nested(Taken):
-    """The with block around this call holds it, and not both have asked for a reentrant lock."""
+    """The with block around this call holds the lock, and not both calls asked for a reentrant lock."""
 
 
 class Unreachable(Error):
@@ -252,23 +255,23 @@ class Unreachable(Error):
 
 
 class TooSlow(Error):
-    """Granted, but too late to be of use."""
+    """The lock was granted, but no validity was left."""
 
 
 class Lost(Error):
-    """It is not held, or no longer."""
+    """The lock is not held, or no longer held."""
 
 
 class TooShort(Error):
-    """It is held, but not for as long as was asked."""
+    """The lock is held, but not for as long as requested."""
 
 
 class Cancelled(Error):
-    """The call was ended, and nothing of it stays locked."""
+    """The call was cancelled, and nothing of it stays locked."""
 
 
 class InvalidArgument(Error, ValueError):
-    """The message names what was wrong."""
+    """The message names the fault."""
 
 
 class NoServers(Error):
@@ -302,21 +305,21 @@ _ERRORS: dict[int, type[Error]] = {
 
 
 class TLS(NamedTuple):
-    """How rediss:// servers are spoken to. The files are PEM."""
+    """The TLS settings for rediss:// servers. The files are PEM."""
 
     ca: Path | None = None
-    """Whose certificates are trusted, if not those that the system trusts."""
+    """The trusted authorities, if not those that the system trusts."""
     certificate: Path | None = None
-    """Our certificate, for servers that want one."""
+    """The client certificate, for servers that ask for one."""
     key: Path | None = None
-    """The key of our certificate."""
+    """The key of the client certificate."""
     server_name: str | None = None
-    """The name that certificates have to have, if not the host."""
+    """The name that certificates must be for, if it is not the host."""
     insecure_skip_verify: bool = False
-    """Whether any certificate is believed."""
+    """Whether any certificate is accepted."""
 
 
-# The interface that this file is written for. Below 1.0 it may change with the second number.
+# The interface version that this file needs. Below 1.0 the interface may change with the second number.
 _INTERFACE = "0.2"
 _NAMES = ("libredlock.so.0.2", "libredlock.so", "libredlock.dylib")
 
@@ -324,7 +327,7 @@ _HANDLE = ctypes.c_void_p
 _STRING = ctypes.c_char_p
 _MS = ctypes.c_int64
 _INT = ctypes.c_int
-_NUMBER = ctypes.c_void_p  # user_data: what it points at is nobody's business
+_NUMBER = ctypes.c_void_p  # user_data: never dereferenced
 
 
 class _CAcquireOptions(ctypes.Structure):
@@ -409,13 +412,13 @@ class _CStats(ctypes.Structure):
     ]
 
 
-# Kinds of events. C writes the first two; the last one stands where there is none.
+# Kinds of events. C writes the first two; the last one means that there is no event.
 _DONE, _LOST, _NONE = 0, 1, -1
 
-# A mode in which several may hold a lock.
+# The mode in which several callers may hold a lock.
 _SHARED = 1
 
-# These answer with a status. Other threads run while one of them does.
+# These return a status. Other threads run during the call.
 _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_AddServerUrl": (_HANDLE, _STRING, _INT),
     "RedLock_Connect": (_HANDLE, _MS),
@@ -448,7 +451,8 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_NextEvent": (_HANDLE, _MS, ctypes.POINTER(_CEvent)),
 }
 
-# These neither wait nor ask anybody: giving way to other threads would take longer than they do.
+# These neither wait nor ask servers. To let other threads run would take longer than the calls
+# themselves.
 _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_New": (_HANDLE,),
     "RedLock_Free": (None, _HANDLE),
@@ -496,11 +500,11 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
 
 
 def _names() -> Iterator[str]:
-    # A package brings the library along.
+    # A package contains the library.
     directory = os.path.dirname(os.path.abspath(__file__))
     yield from filter(os.path.exists, (os.path.join(directory, name) for name in _NAMES))
     yield from _NAMES
-    found = ctypes.util.find_library("redlock")  # it runs programs: for when all else has failed
+    found = ctypes.util.find_library("redlock")  # the last resort, because it runs programs
     if found:
         yield found
 
@@ -538,22 +542,23 @@ class _C:
 _c = _C()
 
 
-# What signal handlers raise comes in between two steps in Python, never within a function in C, and is lost
-# in a finalizer that is in Python. So the finalizers here are functions in C.
+# The exception of a signal handler comes between two steps in Python, never within a C function. In a
+# finalizer that is written in Python it would be lost. So the finalizers here are C functions.
 
 
 class _Made(int):
-    """The address of something that C has made, freed when nobody refers to it any more.
+    """The address of an object that C made, and that is freed when nothing refers to the address any
+    more.
 
-    That is after all who refer to it have had their own finalizers called, since the garbage
-    collector does not know of it.
+    The garbage collector does not track this address. So the object is freed only after the finalizers of
+    all objects that refer to it have run.
     """
 
     __slots__ = ()
 
 
 class _CManager(_Made):
-    # To free it does no network I/O.
+    # Freeing it does no network I/O.
     __slots__ = ()
     __del__ = property(functools.partial(functools.partial, _c.RedLock_Free))
 
@@ -564,9 +569,12 @@ class _CLease(_Made):
 
 
 def _hide_from_collector() -> Callable[[object], None]:
-    """An object that refers to nothing needs none, and a collector calls finalizers in any order."""
+    """Returns a function that hides an object from the garbage collector.
+
+    An object that refers to nothing needs no collector, and the collector calls finalizers in any order.
+    """
     if sys.implementation.name != "cpython":
-        return lambda _made: None  # others call first those of objects that refer to others
+        return lambda _made: None  # others finalize referring objects first
     prototype = ctypes.PYFUNCTYPE(None, ctypes.py_object)
     return prototype(("PyObject_GC_UnTrack", ctypes.pythonapi))
 
@@ -589,26 +597,26 @@ def _check(status: int, words: str) -> str:
     return words
 
 
-# Each stands where its number in C says.
+# The index of each name is its number in C.
 _GUARDS = ("on", "strict", "off", "durable")
 _TRACES = (None, "events", "resources")
 
 # The numbers of logging.WARNING, logging.INFO and logging.DEBUG, by the levels of the library.
 _LEVELS = {1: 30, 2: 20}
 _DEBUG = 10
-# So many lines wait to be told in the midst of a long call; of more, the last ones.
+# The number of lines that may wait during a long call. If there are more, the last ones are kept.
 _LOG_LINES = 1000
 
 
 def _string(text: Name, what: str) -> bytes:
-    """Refuses what C would cut short: "a\\0b" must not lock "a"."""
+    """Refuses a string that C would cut short: "a\\0b" must not lock "a"."""
     if isinstance(text, str):
         try:
             text = text.encode()
         except UnicodeEncodeError as error:
             reason = error.reason
         if isinstance(text, str):
-            # Not from within the except clause: that error holds the text, which may be a password.
+            # Not within the except clause, because that error holds the text, which may be a password.
             raise InvalidArgument(f"{what} is no text: {reason}", -1)
     if not isinstance(text, bytes):
         raise TypeError(f"{what} is a str or bytes, not {type(text).__name__}")
@@ -618,7 +626,7 @@ def _string(text: Name, what: str) -> bytes:
 
 
 def _given(resource: Names) -> tuple[Name, ...]:
-    """One resource, or several."""
+    """Returns one resource, or several, as a tuple."""
     if isinstance(resource, (str, bytes)):
         return (resource,)
     if not isinstance(resource, Iterable):
@@ -628,7 +636,7 @@ def _given(resource: Names) -> tuple[Name, ...]:
         raise InvalidArgument("there is no resource to be locked", -1)
     return several
 def _count(permits: int) -> int:
-    """What C would cut short is left to be refused by it."""
+    """Limits the number to the range of a C int, and leaves it to the library to refuse it."""
     return max(-(2**31), min(operator.index(permits), 2**31 - 1))
 
 
@@ -655,13 +663,13 @@ def _seconds(value: Seconds, what: str) -> float:
 
 
 def _ms(value: Seconds, what: str) -> int:
-    """Milliseconds; a little never becomes 0, which means something else."""
+    """Returns milliseconds; a small value never becomes 0, because 0 has another meaning."""
     seconds = _seconds(value, what)
     ms = round(max(-(2.0**62), min(seconds * 1000, 2.0**62)))
     return int(math.copysign(1, seconds)) if ms == 0 and seconds != 0 else ms
 
 
-# A forked child finds their mutexes free, whoever held them in the parent.
+# A forked child finds their mutexes free, whichever thread held them in the parent.
 _managers: set[weakref.ref[Manager]] = set()
 
 
@@ -677,10 +685,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Weak(Generic[_Key, _T]):
-    """Keeps nothing alive.
+    """A map of weak references, which keeps nothing alive.
 
-    What is gone is thrown out now and then rather than by a callback: in one, the exception of a
-    signal handler would be lost.
+    Dead references are removed now and then, not by a callback, because the exception of a signal handler
+    would be lost in a callback.
     """
 
     def __init__(self) -> None:
@@ -702,7 +710,7 @@ class _Weak(Generic[_Key, _T]):
             self._references.pop(key, None)
 
     def throw_out(self) -> list[_Key]:
-        """Returns the keys of what is gone."""
+        """Removes dead references, and returns their keys."""
         gone = [key for key, it in list(self._references.items()) if it() is None]
         for key in gone:
             self._references.pop(key, None)
@@ -717,15 +725,15 @@ class _Weak(Generic[_Key, _T]):
 
 
 class _Here(threading.local):
-    """What a thread has to do with a manager."""
+    """The state that a thread has for a manager."""
 
     is_telling = False  # whether the thread is in the logger
 
     def __init__(self) -> None:
-        # The leases that it has taken, the last one for each name.
+        # The leases that the thread has taken, the last one for each name.
         self.leases: _Weak[bytes, Lease] = _Weak()
-        # Where the thread is told events. One is in here from when C has told it until it has been handed
-        # on, and is handed on again if the exception of a signal handler has come in between.
+        # Where C writes an event for this thread. The event stays here until it has been handed on. If
+        # the exception of a signal handler comes in between, the event is handed on again.
         self.event = _CEvent(size=ctypes.sizeof(_CEvent), kind=_NONE)
 
 
@@ -740,36 +748,37 @@ class Manager:
     Threads may share it, and processes forked later may use it.
 
     Servers are host:port, or URLs such as redis://user:password@host:6379/0, rediss://host:6379 or
-    unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master that Sentinels watch.
-    All programs that are to exclude each other must name the same ones.
+    unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master that Sentinels watch. All
+    programs that must exclude each other must name the same servers.
 
-    user, password: log-in for servers whose URL has none. A password may be a function: it is
-        called when the manager is made, in a forked child, and a second after a server failed; so
-        the password may change. What it raises comes out of the first of these calls only. With
-        asyncio it is called in the loop, so it should be quick.
-    tls: True, or a TLS (or a mapping with its fields), has servers that are given as host:port
-        spoken to by TLS as those of rediss:// are.
-    retry_delay: mean pause between two attempts, each of them random. While locks change hands,
-        attempts are closer to each other.
-    connect_timeout: for connecting to a server.
-    reply_timeout: for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5.
-    drift_factor: how much faster a server's clock may run than ours.
-    restart_guard: what is done against servers that lose their memory, as in a restart without
-        their data. With "on" they have no vote until the locks that they may have forgotten have
-        ended; with "strict", servers that seem to be new have none at first either. With "off"
-        every server that can be reached has a vote, and with "durable" as well: then the program
-        vouches that no server ever forgets.
-    longest_ttl: the longest ttl that any client uses on these servers; None: what is noted on them.
-    guard_cap: for how long a server is left without a vote at most; None: 600.
-    fencing: whether locks come with a fencing token: see Lease.fencing_token. All who lock the
-        resource must have it. The servers count in the key with :f behind the name of the
-        resource, so lock none of such a name.
-    waking: whether calls that wait are told when another process releases the lock, and releases
-        tell those who wait; if not, they ask now and then. Waiters stand in line in the key with
-        :w behind the name of the resource, so lock none of such a name.
+    user, password: log-in for servers whose URL has none. A password may be a function. It is called when
+        the manager is made, in a forked child, and a second after a server failed, so the password may
+        change. Only an exception in the first of these calls reaches the caller. With asyncio it is
+        called in the loop, so it should be quick.
+    tls: True, or a TLS (or a mapping with its fields): servers that are given as host:port are reached
+        over TLS, like those of rediss://.
+    retry_delay: mean pause between two attempts; each pause is random. While locks change hands, the
+        pauses are shorter.
+    connect_timeout: timeout for connecting to a server.
+    reply_timeout: timeout for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5.
+    drift_factor: how much faster a server's clock may run than this machine's.
+    restart_guard: how the manager guards against servers that lose their memory, for example in a restart
+        without their data. With "on" such servers have no vote until the locks that they may have
+        forgotten have ended. With "strict", servers that seem to be new also have no vote at first. With
+        "off" every server that can be reached has a vote. With "durable" it does, too, because the
+        program vouches that no server ever forgets.
+    longest_ttl: the longest ttl that any client uses on these servers; None: the ttl that is noted on the
+        servers.
+    guard_cap: the longest time that a server stays without a vote; None: 600.
+    fencing: whether locks come with a fencing token: see Lease.fencing_token. All clients that lock the
+        resource must use it. The servers count in the key that is named as the resource with :f appended,
+        so do not lock a resource with such a name.
+    waking: whether waiting calls are woken when another process releases the lock, and whether releases
+        wake waiting clients. If False, waiting calls ask now and then. The wait queue is in the key that
+        is named as the resource with :w appended, so do not lock a resource with such a name.
     logger: as for set_logger.
-    trace: "events" has the logger told what becomes of locks as well, at DEBUG: one line for each
-        event, as key=value. "resources": the same with the names of the resources.
+    trace: "events": the logger also receives the events of locks, at DEBUG, one line of key=value pairs
+        for each event. "resources": the same with resource names.
     """
 
     _handle: _CManager | None = None
@@ -798,7 +807,8 @@ class Manager:
             raise NoServers("no server was given", -2)
         self._count = len(servers)
         self._user = _optional(user, "the user")
-        # One that is no function is told once, and not kept: nobody finds it here.
+        # A value that is not a function is passed on once and not stored, so that nobody can find it
+        # here.
         self._ask = password if callable(password) else None
         self._renewal: float | None = None
         self._handle = _make(_CManager, _c.RedLock_New)
@@ -842,27 +852,31 @@ class Manager:
     ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
-        In a with statement it is released however the block ends; where the block came to its end
-        but the lock had run out before, Lost is raised. Otherwise it is the caller's to unlock.
+        In a with statement, the lock is released however the block ends. If the block ended normally but
+        the lock had expired before, Lost is raised. Without a with statement, the caller must unlock it.
 
-        wait is how many seconds to wait at most for a lock that cannot be had: 0 is one attempt,
-        None is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
+        wait is how many seconds to wait at most for a lock that is not available: 0 is one attempt, None
+        means no limit. After that time, the result of the last attempt is raised: Taken, Unreachable or
+        TooSlow.
 
-        keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
+        keep_alive: whether the lock is kept alive until it is unlocked; see Lease.keep_alive.
 
-        shared: others may have the lock at the same time that want it shared, too, and nobody can have
-        it alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a
-        lock has no fencing token. Besides the resource, the servers use the keys with :r and :i behind
-        its name, so lock none of such names.
-        resource may be several, as in lock(["a", "b"], ttl=10): they are locked at once, all or none, by
-        one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
-        names in any order, each different. Who was in the way is told by its number, not by its name.
+        shared: other callers that want the lock shared can hold it at the same time, and no caller can
+        hold it exclusively. While a caller waits for the exclusive lock, later callers that want it
+        shared do not get it. A shared lock has no fencing token. Besides the resource, the servers use
+        the keys with :r and :i appended to its name, so do not lock resources with such names.
 
-        reentrant: whether this thread may take it again while it has it, if that call says so, too. Each
-        call returns a lease of its own; only the last of them that is unlocked asks servers. An inner
-        lock that needs more time than is left extends it, with one attempt; one that is kept needs no
-        more than that. A lock that is lost is told at every level: Lost. Without this, who asks in a
-        with block for the lock of that block gets Nested at once, unless both are shared.
+        resource may be several names, as in lock(["a", "b"], ttl=10). They are locked at once, all or
+        none, by one lock. It is extended and lost as a whole, and excludes every caller that wants one of
+        them. 1 to 128 different names in any order. The message tells by its number, not by its name,
+        which resource was in the way.
+
+        reentrant: whether this thread may take the lock again while it holds it, if that call asks for
+        it, too. Each call returns its own lease; only the last unlock of them asks servers. An inner lock
+        that needs more time than is left extends the lock, with one attempt. If the lock is kept alive
+        and its ttl is long enough, no extension is needed. A lost lock raises Lost at every level.
+        Without reentrant, a call in a with block for the lock of that block raises Nested at once, unless
+        both are shared.
         """
         _refuse_both(reentrant, shared)
         lease = (Level if reentrant else Lease)(self, resource, ttl, shared)
@@ -870,7 +884,7 @@ class Manager:
             lease._acquire(wait)
             if keep_alive:
                 lease.keep_alive()
-            lease._callers[:] = [lease]  # no call may come after this: see __enter__
+            lease._callers[:] = [lease]  # must be the last call: see __enter__
             return lease
         except BaseException:
             lease._release()
@@ -884,7 +898,7 @@ class Manager:
         reentrant: bool = False,
         shared: bool = False,
     ) -> Lease | None:
-        """As lock with one attempt, but returns None where the lock is held."""
+        """As lock with one attempt, but returns None if the lock is held."""
         try:
             return self.lock(resource, ttl, 0, keep_alive, reentrant, shared)
         except Taken:
@@ -900,7 +914,7 @@ class Manager:
         reentrant: bool = False,
         shared: bool = False,
     ) -> _Locking:
-        """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
+        """As lock, for a task of asyncio. Await it, or enter it with async with:
 
             async with manager.alock("report", ttl=10) as lease:
                 ...
@@ -911,14 +925,14 @@ class Manager:
             finally:
                 await lease.unlock()
 
-        To wait for a time, use wait rather than asyncio.wait_for, which before Python 3.12 may lose a
-        lock that comes at that very moment, until its ttl is over.
+        To limit the waiting time, use wait and not asyncio.wait_for. Before Python 3.12, asyncio.wait_for
+        may lose a lock that comes at that very moment, until the ttl of the lock expires.
 
-        cancel_when_lost: has the lock kept, and where it cannot be, the task is cancelled in its
-        async with block, which then raises Lost: as asyncio.timeout does with a time that is over.
+        cancel_when_lost: keeps the lock alive. If it cannot be kept, the task is cancelled in its async
+        with block, which then raises Lost, as asyncio.timeout does when its time has passed.
 
-        Nested is raised where this very task is in a block that holds the lock. With reentrant the task,
-        and no other, may take it again while it has it.
+        Nested is raised if this task is in a block that holds the lock. With reentrant, the task, and no
+        other, may take the lock again while it holds it.
         """
         _refuse_both(reentrant, shared)
         kind = AsyncLevel if reentrant else AsyncLease
@@ -932,7 +946,7 @@ class Manager:
         reentrant: bool = False,
         shared: bool = False,
     ) -> AsyncLease | None:
-        """As alock with one attempt, but returns None where the lock is held."""
+        """As alock with one attempt, but returns None if the lock is held."""
         try:
             return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant, shared=shared)
         except Taken:
@@ -941,26 +955,28 @@ class Manager:
     def semaphore(
         self, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
     ) -> Semaphore:
-        """A resource that so many may have at the same time, in all programs with the same servers.
+        """A resource that several callers can hold at the same time, in all programs with the same
+        servers.
 
             api = manager.semaphore("api", permits=8, ttl=10)
             with api.acquire() as lease:
                 ...
 
-        permits is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
-        these. Who locks the resource uses one permit. Each permit lasts for ttl seconds unless it is extended
-        or unlocked; with keep_alive it is kept until it is unlocked.
+        permits is how many callers can hold it at the same time. It is from 1 to 256, and must be the
+        same for all users of the resource. If the numbers differ, the greatest applies. A caller that
+        locks the resource uses one permit. Each permit lasts for ttl seconds unless it is extended or
+        unlocked; with keep_alive it is kept alive until it is unlocked.
         """
         return Semaphore(self, resource, permits, ttl, keep_alive)
 
     def adopt(self, ticket: Name, keep_alive: bool = False) -> Lease:
         """Takes over a lock that was given away with Lease.detach, in this process or another.
 
-        The servers are asked whether it is there. Lost: it has ended. Unreachable: too few servers
-        answered, and it may be tried again. The lease is as one that lock returns, and may be used in a
-        with statement. What extend gives it without an argument is what it was valid for now.
+        The servers are asked whether the lock is there. Lost: the lock has ended. Unreachable: too few
+        servers answered, and the caller may try again. The lease is like one that lock returns, and may
+        be used in a with statement. extend without an argument gives the lock its present validity again.
 
-        Adopt a ticket once: who adopts it again shares the lock, as threads that share a lease do, and
+        Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and
         the first to unlock it releases it for both.
         """
         lease = Lease(self, b"", 0)
@@ -972,7 +988,7 @@ class Manager:
                 self._here.leases.put(name, lease)
             if keep_alive:
                 lease.keep_alive()
-            lease._callers[:] = [lease]  # no call may come after this: see __enter__
+            lease._callers[:] = [lease]  # must be the last call: see __enter__
             return lease
         except BaseException:
             lease._release()
@@ -981,8 +997,8 @@ class Manager:
     async def aadopt(self, ticket: Name, keep_alive: bool = False) -> AsyncLease:
         """As adopt, for a task of asyncio.
 
-        A task that is cancelled while it waits leaves the lock as it was, or released if it had been
-        adopted by then.
+        If the task is cancelled while it waits, the lock stays as it was, or is released if it was
+        already adopted.
         """
         lease = AsyncLease(self, b"", 0)
         try:
@@ -1000,9 +1016,9 @@ class Manager:
         return lease
 
     def is_locked(self, resource: Name) -> bool:
-        """Asks the servers whether anybody holds the resource.
+        """Asks the servers whether any client holds the resource.
 
-        To take a lock, take it: the answer may be out of date when it arrives.
+        The answer may be out of date when it arrives: to get a lock, take it without asking first.
         """
         answer = ctypes.c_bool()
         self._renew_log_in()
@@ -1010,12 +1026,13 @@ class Manager:
         return answer.value
 
     def inspect(self, resource: Name, permits: int = 0) -> Info:
-        """Asks the servers whether anybody holds the resource, and for how long still.
+        """Asks the servers whether any client holds the resource, and for how long it is still held.
 
-        It finds the lock of any client, and changes nothing. To take a lock, take it: the answer may be
-        out of date when it arrives.
+        This finds the lock of any client, and changes nothing. The answer may be out of date when it
+        arrives: to get a lock, take it without asking first.
 
-        permits: for a semaphore of so many, of which it is told how many are taken.
+        permits: the number of permits, if the resource is a semaphore. The result then says how many are
+        taken.
         """
         info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
         self._renew_log_in()
@@ -1031,7 +1048,8 @@ class Manager:
         )
 
     def servers(self) -> list[Server]:
-        """What is known of each server, in the order in which they were given; nobody is asked."""
+        """What is known of each server, in the order in which the servers were given. No server is asked.
+        """
         count = ctypes.c_size_t()
         self._set(_c.RedLock_Servers, None, ctypes.byref(count))
         infos = (_CServerInfo * count.value)()
@@ -1040,7 +1058,7 @@ class Manager:
         return [Server(info) for info in infos]
 
     def stats(self) -> Stats:
-        """What was counted since the manager was made; nobody is asked."""
+        """The counters since the manager was made. No server is asked."""
         counted = _CStats(size=ctypes.sizeof(_CStats))
         self._set(_c.RedLock_GetStats, ctypes.byref(counted))
         bounds = tuple(us / 1e6 for us in counted.bounds_us)
@@ -1055,7 +1073,7 @@ class Manager:
         return Stats(*(told(getattr(counted, name)) for name in Stats._fields))
 
     def stats_text(self) -> str:
-        """The same, and what is known of each server, as Prometheus reads it.
+        """The counters and the state of each server as text for Prometheus.
 
         The content type is "text/plain; version=0.0.4".
         """
@@ -1069,33 +1087,33 @@ class Manager:
             size = needed
 
     def connect(self, timeout: Seconds = 0) -> str:
-        """Connects now rather than at the first lock; returns when a quorum is up.
+        """Connects now instead of at the first lock; returns when a quorum is connected.
 
-        It returns words about the servers that are not up, and why: a name may be mis-spelled. They
-        are empty if all are. Where there is no quorum, Unreachable is raised.
+        Returns a message about the servers that are not connected, and why: a name may be misspelled. The
+        message is empty if all are connected. If there is no quorum, Unreachable is raised.
         """
         self._renew_log_in()
         return self._call(_c.RedLock_Connect, _ms(timeout, "timeout"))
 
     def set_logger(self, logger: Logger | None) -> None:
-        """Sets who is told of servers that are lost, refuse or come back; None: nobody.
+        """Sets the logger, which is called when servers are lost, refuse or come back; None: no logger.
 
         It is a logging.Logger, or a function of a level and a line of text. The levels are those of
-        logging: WARNING for a fault of a server, INFO for what is mended. It is called by a thread
-        whose call, or whose loop, met with it, and may use this manager. The errors that it
-        raises (of the class Exception) are ignored. Neither a password nor a token is in the text.
+        logging: WARNING for a server fault, INFO for a repaired fault. It is called on the thread whose
+        call, or whose loop, met the fault, and may use this manager. Its errors (of the class Exception)
+        are ignored. The text contains neither a password nor a token.
         """
         if logger is not None and not callable(logger):
-            logger = logger.log  # Loggers of logging are not called themselves
+            logger = logger.log  # a logging.Logger is not callable
         self._logger = logger
         self._call(_c.RedLock_KeepLog, _LOG_LINES if self._is_told else 0)
 
     def close(self) -> None:
-        """Closes the connections when the last lease is unlocked, or gone; a new call raises Closed.
+        """Closes the connections when the last lease is unlocked or gone; a new call raises Closed.
 
-        A manager that nobody refers to any more is closed as well.
+        A manager that nothing refers to any more is closed, too.
         """
-        self._handle = self._events = None  # calls and leases that are under way have them still
+        self._handle = self._events = None  # calls under way and leases still have them
 
     @property
     def closed(self) -> bool:
@@ -1114,8 +1132,8 @@ class Manager:
         raise TypeError("a redlock.Manager belongs to its process: make one in the other")
 
     def _begin_in_process(self) -> None:
-        """Also in a forked child: what its parent's threads and loops wait for is not its own."""
-        self._asking = threading.RLock()  # the words of a call are kept in C: one call at a time
+        """Also called in a forked child, because the parent's threads and loops do not exist there."""
+        self._asking = threading.RLock()  # C keeps the message of a call: one call at a time
         self._has_background_thread = False
         if self._handle is not None:
             self._events = _Events(self, self._handle)
@@ -1133,13 +1151,13 @@ class Manager:
         return events
 
     def _start_background_thread(self) -> None:
-        """The one that keeps locks. No thread of Python's is needed for it."""
+        """Starts the library's thread that keeps locks alive. No Python thread is needed."""
         if not self._has_background_thread:
             self._set(_c.RedLock_SetBackgroundThread, True)
             self._has_background_thread = True
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> str:
-        """Returns what there is to say after a success."""
+        """Returns the message of a successful call."""
         handle = self._open_handle()
         try:
             with self._asking:
@@ -1150,7 +1168,7 @@ class Manager:
             self._tell(handle)
 
     def _set(self, function: Callable[..., int], argument: Any, *more: Any) -> None:
-        """For what a loop has done, too: it waits for no call of another thread's."""
+        """Also for calls on a loop's thread: it does not wait for a call of another thread."""
         handle = self._open_handle()
         status = function(handle, argument, *more)
         if status != 0:
@@ -1158,14 +1176,14 @@ class Manager:
 
     @property
     def _is_told(self) -> bool:
-        """Whether anybody is to hear of servers that fail: the logger, or who asks for passwords."""
+        """Whether anybody needs to know of failing servers: the logger, or the function for passwords."""
         return self._logger is not None or self._ask is not None
 
     def _tell(self, handle: _CManager) -> None:
-        """Tells the logger what the library has kept.
+        """Passes the lines that the library has kept to the logger.
 
-        C does not call it: what a signal handler raises would be lost there, and a thread that comes
-        back to an interpreter at its end would be ended in the midst of the library.
+        C does not call the logger. An exception of a signal handler would be lost there, and a thread
+        that returns to an ending interpreter would be ended within the library.
         """
         if not self._is_told or self._here.is_telling:
             return
@@ -1183,7 +1201,7 @@ class Manager:
                     if self._logger is not None:
                         self._logger(_LEVELS.get(level, _DEBUG), text)
                 except Exception:  # noqa: BLE001, S110
-                    pass  # a lock does not depend on it
+                    pass  # a lock does not depend on the logger
         finally:
             self._here.is_telling = False
 
@@ -1208,7 +1226,7 @@ class Manager:
             self._call(_c.RedLock_SetTlsInsecureSkipVerify, True)
 
     def _log_in(self, password: Password | None) -> None:
-        """Tells the library the password that it is to log in with from now on."""
+        """Gives the library the password for log-ins from now on."""
         self._renewal = None
         self._told_in = os.getpid()
         password = password() if callable(password) else password
@@ -1217,8 +1235,8 @@ class Manager:
     def _renew_log_in(self) -> None:
         """Asks again for a password that may have changed.
 
-        It does so in a new process, and after a call in which a server could not take part: it may
-        want another one by now. If that cannot be had, the old one stays.
+        It does so in a new process, and after a call in which a server could not take part, because that
+        server may want another password by now. If no new password is available, the old one stays.
         """
         if self._ask is None:
             return
@@ -1235,22 +1253,22 @@ class Manager:
 
 
 class _Events:
-    """What is under way in this process without a thread that waits for it: calls, and kept locks.
+    """The calls and kept locks of this process for which no thread waits in C.
 
-    Any thread may take an event, and hands it to whom it is for.
+    Any thread may take an event, and hands it to its call or lease.
     """
 
     def __init__(self, manager: Manager, handle: _CManager) -> None:
         self._manager = weakref.ref(manager)
         self.handle = handle
         self._process = os.getpid()
-        self._numbers = itertools.count(1)  # what C is given as user_data
+        self._numbers = itertools.count(1)  # passed to C as user_data
         self._calls: dict[int, _Call] = {}
         self._kept: _Weak[int, _Held] = _Weak()
         self._looks = 0
-        # What each loop waits for: calls by their numbers, kept locks by theirs with a minus. It looks at
-        # the descriptor for as long as that is something: so the descriptor, which belongs to C, is never
-        # closed while a loop knows it.
+        # What each loop waits for: calls by their numbers, kept locks by their negative numbers. The loop
+        # watches the descriptor while its set is not empty. So the descriptor, which belongs to C, is
+        # never closed while a loop knows it.
         self._loops: dict[asyncio.AbstractEventLoop, set[int]] = {}
 
     @property
@@ -1265,14 +1283,14 @@ class _Events:
         self._watch(call.loop, number)
 
     def end(self, number: int, call: _Call) -> None:
-        """In the thread of its loop."""
+        """Called on the thread of its loop."""
         self._calls.pop(number, None)
         self._unwatch(call.loop, number)
 
     def keep(self, number: int, lease: _Held) -> None:
         self._kept.put(number, lease)
         if lease._loop is not None:
-            self._watch(lease._loop, -number)  # the call that takes the lock has the number itself
+            self._watch(lease._loop, -number)  # the call that takes the lock has the positive number
 
     def end_keeping(self, number: int, lease: _Held) -> None:
         self._kept.drop(number, lease)
@@ -1280,13 +1298,13 @@ class _Events:
             self._leave(lease._loop, -number)
 
     def take(self) -> None:
-        """Does what is due, and hands on what events there are. Waits for nothing."""
+        """Does the work that is due, and hands on all events. Does not wait."""
         manager = self._manager()
-        # Without its manager, one that is being thrown away: nobody is there to be handed anything twice.
+        # Without its manager, the event is a temporary one: no thread can hand on the same event again.
         event = manager._here.event if manager else _CEvent(ctypes.sizeof(_CEvent), _NONE)
         while self.is_ours:
             if event.kind != _NONE:
-                # A copy, for a signal handler may come in between, and take the next.
+                # A copy, because a signal handler may run in between, and take the next event.
                 self._hand_on(_CEvent.from_buffer_copy(event))
                 event.kind = _NONE
             if _c.RedLock_NextEvent(self.handle, 0, ctypes.byref(event)) != 0:
@@ -1296,20 +1314,20 @@ class _Events:
             manager._tell(self.handle)
 
     def wait(self, seconds: float) -> bool:
-        """Until there may be something to take, at most for so long. Returns whether there may be."""
+        """Waits until there may be an event, at most this long. Returns whether there may be one."""
         poll = select.poll()
         poll.register(self._descriptor(), select.POLLIN)
         return bool(poll.poll(math.ceil(seconds * 1000)))
 
     def _read(self) -> None:
-        """What a loop calls when the descriptor is readable."""
+        """A loop calls this when the descriptor is readable."""
         self.take()
         manager = self._manager()
         if manager is not None and not manager.closed:
             manager._renew_log_in()
 
     def _hand_on(self, event: _CEvent) -> None:
-        """It does no harm to do this twice."""
+        """Hands on the event. It is harmless to do this twice."""
         number = event.user_data or 0
         if event.kind == _DONE:
             call = self._calls.get(number)
@@ -1321,7 +1339,9 @@ class _Events:
                 lease._note_lost(number)
 
     def _throw_out(self) -> None:
-        """Forgets what nobody can wait for any more. So often that it costs next to nothing."""
+        """Forgets calls and locks that nobody can wait for any more. It runs at a rate that makes its
+        cost negligible.
+        """
         for loop in list(self._loops):
             if loop.is_closed():
                 for number in self._loops.pop(loop, set()):
@@ -1365,7 +1385,10 @@ class _Events:
 def _call_in_loop(
     loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any
 ) -> bool:
-    """Calls it on the thread of the loop; at once, if that is this one. Returns whether the loop is open."""
+    """Calls the function on the thread of the loop; at once, if that is this thread.
+
+    Returns whether the loop is open.
+    """
     import asyncio
 
     try:
@@ -1408,18 +1431,18 @@ class _Call:
             _check(status, self._read_words())
 
     def end(self, status: int) -> None:
-        """On whatever thread has taken the event."""
+        """Called on the thread that has taken the event."""
         self.words = self._read_words()
         self.status = status
         if not _call_in_loop(self.loop, self._wake):
             self._is_abandoned = True
             self._events._calls.pop(self._number, None)
-        # A task that goes away looks for the status after it has said so.
+        # A task that abandons the call sets this flag first, and reads the status after that.
         if self._is_abandoned:
             self._undo()
 
     def abandon(self) -> None:
-        """Nobody waits for it any more. This does not wait, either: nobody could."""
+        """The task no longer waits for the call. This does not wait either, because it cannot."""
         if not self._events.is_ours:
             return
         self._is_abandoned = True
@@ -1429,14 +1452,14 @@ class _Call:
             _c.RedLock_Cancel(self._events.handle, self._lease._handle)
         if not self._is_submitted:
             self._events._calls.pop(self._number, None)
-        self._events.take()  # so that what is to be released is sent
+        self._events.take()  # sends the releases
 
     @property
     def is_unlock(self) -> bool:
         return self._function is _c.RedLock_SubmitUnlock
 
     def _undo(self) -> None:
-        """A lock that came too late for its task is released. Nobody waits for that event."""
+        """Releases a lock that came too late for its task. Nobody waits for that event."""
         takes = self._function in (_c.RedLock_SubmitAcquire, _c.RedLock_SubmitAdopt)
         if takes and self.status == 0:
             _c.RedLock_SubmitUnlock(self._events.handle, self._lease._handle, 0)
@@ -1452,7 +1475,7 @@ class _Call:
 
 
 class _Spent:
-    """Stands where a lease was that has had its with block, or its unlock."""
+    """Takes the place of a lease that has used its with block, or was unlocked."""
 
     def pop(self) -> NoReturn:
         raise RuntimeError("a lease is good for one with block, before it is unlocked")
@@ -1462,7 +1485,7 @@ _SPENT = _Spent()
 
 
 class _Held:
-    """What leases of threads and of tasks have in common."""
+    """The common part of leases of threads and of tasks."""
 
     _entry: list[Any] | _Spent = _SPENT
     _leave: Callable[[], object] = int  # does nothing
@@ -1475,9 +1498,9 @@ class _Held:
     ) -> None:
         self._wants_shared = bool(shared)
         self.resources: tuple[Name, ...] = _given(resource)
-        """All names that are locked, as they were given: one, or several."""
+        """All locked names, as they were given: one, or several."""
         self.resource: Name = self.resources[0]
-        """The name that is locked, as it was given; the first of several."""
+        """The locked name, as it was given; the first of several."""
         self._manager = manager
         self._names = tuple(_string(name, "the resource") for name in self.resources)
         self._ttl = ttl
@@ -1485,25 +1508,26 @@ class _Held:
         self._unlocked = False
         self._words = ""
         self._process = os.getpid()
-        # Where it is kept, and under which number, if it is.
+        # Where the lock is kept alive, and under which number, if it is.
         self._kept: tuple[_Events, int] | None = None
-        self._calling = threading.RLock()  # a call and the reading of its words belong together
+        self._calling = threading.RLock()  # held for a call and the reading of its message
         self._handle = _make(_CLease, _c.RedLockLease_New)
         self._owner: _CManager | None = manager._open_handle()
         self._events: _Events | None = manager._open_events()
-        # Who is to release: the caller, while the lease is in here; with, once it has taken it out.
+        # Who must release the lock: the caller, while the lease is in this list; the with block, once it
+        # has taken the lease out.
         self._callers: list[Any] = []
         self._entry = self._callers
         self._leave = self._release_in_c(self._owner, self._handle, self._callers)
 
     @property
     def shared(self) -> bool:
-        """Whether others may have the lock at the same time."""
+        """Whether others can hold the lock at the same time."""
         return int(_c.RedLockLease_Mode(self._handle)) == _SHARED
 
     @property
     def remaining(self) -> float:
-        """How many seconds the lock is valid from now on; 0 when it is not."""
+        """How many seconds the lock is valid from now on; 0 if it is not valid."""
         return float(_c.RedLockLease_RemainingMs(self._handle)) / 1000
 
     @property
@@ -1513,31 +1537,31 @@ class _Held:
 
     @property
     def message(self) -> str:
-        """What the last call on it has to say.
+        """The message of the last call on this lease.
 
-        After a success: which servers could not take part, and why; empty if all could. After a
-        failure: the message of the exception.
+        After a success: which servers could not take part, and why; empty if all could. After a failure:
+        the message of the exception.
         """
         return self._words
 
     @property
     def token(self) -> str:
-        """What stands on the servers as the value of the key; empty if it holds no lock.
+        """The value of the key on the servers; empty if the lease holds no lock.
 
-        Keep it to yourself: who knows it can release the lock. Nothing else shows it.
+        Keep it secret: anybody who knows it can release the lock. Nothing else shows it.
         """
         with self._mutex():
             return str(_c.RedLockLease_Token(self._handle).decode())
 
     @property
     def fencing_token(self) -> int | None:
-        """With fencing=True, a number greater than those of all locks of the same resource before.
+        """With fencing=True, a number greater than those of all earlier locks of the same resource.
 
-        None without. Hand it to what the lock guards with each write, and have it refuse a number
-        that is less than the greatest it has seen, as a database does with UPDATE ... WHERE fence <=
-        :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
-        one wrote. It does not change when the lock is extended, and is there still when the lock
-        has expired or was lost, until it is unlocked.
+        None without fencing. Pass it with each write to the system that the lock protects. That system
+        must refuse a number that is less than the greatest it has seen, as a database does with UPDATE
+        ... WHERE fence <= :token. Then a holder that was paused beyond the end of its lock cannot undo
+        what the next holder wrote. The number does not change when the lock is extended. It stays
+        available when the lock has expired or was lost, until it is unlocked.
         """
         return int(_c.RedLockLease_FencingToken(self._handle)) or None
 
@@ -1548,20 +1572,21 @@ class _Held:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a redlock.{type(self).__name__} belongs to its process")
 
-    # What is left to do when nobody refers to it any more. A lease of the caller's is only freed.
+    # The finalizer: does what is left to do when nothing refers to the lease any more. If the caller must
+    # release the lock, the lease is only freed.
     __del__ = property(operator.attrgetter("_leave"))
 
     @staticmethod
     def _release_in_c(
         manager: _CManager, handle: _CLease, callers: list[Any]
     ) -> Callable[[], object]:
-        """A function in C that releases, once, what is held, unless it is the caller's to release."""
+        """Returns a C function that releases a held lock, once, unless the caller must release it."""
         held = itertools.compress([(manager, handle)], map(_c.RedLockLease_IsHeld, [handle]))
         steps = itertools.chain(iter(callers), itertools.starmap(_c.RedLock_Unlock, held))
         return functools.partial(next, steps, None)
 
     def _end(self) -> None:
-        """For when it is not held any more."""
+        """Called when the lock is no longer held."""
         self._end_keeping()
         self._entry = _SPENT
         self._callers = []
@@ -1570,7 +1595,8 @@ class _Held:
         self._events = None
 
     def _keep(self, events: _Events) -> int:
-        """It is about to be kept. Returns the number under which C is to tell that it cannot be."""
+        """Prepares the keep-alive. Returns the number under which C reports that the lock cannot be kept.
+        """
         self._end_keeping()
         number = events.number()
         self._kept = events, number
@@ -1586,7 +1612,7 @@ class _Held:
     def _keep_alive(self) -> None:
         self._manager._start_background_thread()
         number = self._keep(self._manager._open_events())
-        # It may be kept again, as when servers were away for a while.
+        # It may be kept alive again, for example after servers were away for a while.
         was_lost = self._set_lost(False)
         try:
             self._call(_c.RedLock_KeepAlive, self._handle, number)
@@ -1596,10 +1622,10 @@ class _Held:
             raise
 
     def _ttl_for_more(self, additional: Seconds) -> int:
-        """The ttl to be valid for so much longer than now.
+        """Returns the ttl for a validity that is longer than now by this time.
 
-        That is what is left and more, what is allowed for drift, 2 ms for the precision of expiry, and
-        a rounding.
+        This is the remaining validity plus the additional time, with the allowance for drift, 2 ms for
+        the precision of expiry, and a rounding.
         """
         more_ms = _ms(additional, "additional")
         if more_ms <= 0:
@@ -1616,7 +1642,7 @@ class _Held:
         return room.value.decode()
 
     def _note_adopted(self) -> None:
-        """What is known of it since it was adopted."""
+        """Fills in what is known of the lock since it was adopted."""
         count = _c.RedLockLease_ResourceCount(self._handle)
         if count == 1:
             address = _c.RedLockLease_Resource(self._handle)
@@ -1637,7 +1663,7 @@ class _Held:
             return name
 
     def _options(self, wait_ms: int, keep_alive: bool = False) -> _CAcquireOptions:
-        """How it is to be taken. The names are read while this lives."""
+        """Returns the options for taking the lock. C reads the names while this object lives."""
         options = _CAcquireOptions(
             size=ctypes.sizeof(_CAcquireOptions),
             ttl_ms=self._ttl_ms,
@@ -1654,20 +1680,21 @@ class _Held:
         return options
 
     def _set_lost(self, is_lost: bool) -> bool:
-        """Returns what it was before."""
+        """Returns the previous value."""
         raise NotImplementedError
 
     def _note_lost(self, number: int) -> None:
-        """It cannot be kept under this number. On whatever thread has taken the event."""
+        """The lock with this number cannot be kept alive. Called on the thread that has taken the event.
+        """
         raise NotImplementedError
 
     def _is_kept(self, number: int) -> bool:
-        """Whether it is kept under this number still, and not anew under another."""
+        """Whether the lock is still kept alive under this number, and not under a newer one."""
         return self._kept is not None and self._kept[1] == number
 
     @property
     def _is_ours(self) -> bool:
-        """Whether it is not the caller who is to release it."""
+        """Whether the with block, and not the caller, must release the lock."""
         return self._entry is not _SPENT and not self._callers
 
     @staticmethod
@@ -1682,7 +1709,9 @@ class _Held:
         return Nested(f"{words}: locks are not reentrant unless both ask for that", 1)
 
     def _mutex(self) -> threading.RLock:
-        """In a forked child the one of the lease may be that of a thread that is not there."""
+        """Returns the mutex of the lease. In a forked child, a thread that does not exist there may hold
+        the old one.
+        """
         return self._calling if self._process == os.getpid() else threading.RLock()
 
     def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
@@ -1700,11 +1729,11 @@ class _Held:
 class Lease(_Held):
     """One lock, as Manager.lock returns it.
 
-    It ends by itself when its time is over, so look at remaining, or confirm, before a step that
-    must not happen without it. Threads may share it.
+    It expires by itself, so check remaining, or call confirm, before a step that must not happen without
+    the lock. Threads may share it.
     """
 
-    # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
+    # How long C waits in one call: the exceptions of signal handlers must wait for its end.
     _SLICE = 0.25
 
     def __init__(
@@ -1712,43 +1741,44 @@ class Lease(_Held):
     ) -> None:
         super().__init__(manager, resource, ttl, shared)
         self.lost = LostEvent(self)
-        """Set when a lock that is kept cannot be kept."""
+        """Set when a lock that is kept alive can no longer be kept."""
 
     def extend(self, ttl: Seconds | None = None) -> None:
-        """Gives the lock a new ttl, counted from now; by default the one that it had.
+        """Gives the lock a new ttl, counted from now; by default its present ttl.
 
-        Lost: it had ended. Unreachable: too few servers answered, and what was valid stays valid
-        until its old end.
+        Lost: the lock had ended. Unreachable: too few servers answered, and a valid lock stays valid
+        until its old expiry.
         """
         self._call(_c.RedLock_Extend, self._handle, _ms(self._ttl if ttl is None else ttl, "ttl"))
 
     def extend_by(self, additional: Seconds) -> None:
-        """As extend, for so many seconds longer than the lock is valid now.
+        """As extend, but makes the lock valid for this many seconds longer than now.
 
         In redis-py this is extend without replace_ttl.
         """
         self._call(_c.RedLock_Extend, self._handle, self._ttl_for_more(additional))
 
     def downgrade(self) -> None:
-        """Makes a shared lock of one that was had alone, which nobody can have had alone in between.
+        """Makes an exclusive lock shared; no other client can have held it exclusively in between.
 
-        There is no way back. Lost: it had ended. Unreachable: too few servers answered; it is held until
-        its old end, as a shared lock if shared says so, and calling again is allowed.
+        The reverse is not possible. Lost: the lock had ended. Unreachable: too few servers answered. The
+        lock is then still held until its old expiry, as a shared lock if shared says so, and the caller
+        may call this again.
         """
         self._call(_c.RedLock_Downgrade, self._handle)
 
     def confirm(self, least: Seconds = 0) -> None:
-        """Asks the servers whether the lock is still ours, for at least so many seconds.
+        """Asks the servers whether this lease still holds its lock, for at least so many seconds.
 
-        Lost: it is not. TooShort: it is, but not for so long.
+        Lost: the lock is not held. TooShort: it is held, but not for that long.
         """
         self._call(_c.RedLock_Confirm, self._handle, _ms(least, "least"))
 
     def unlock(self) -> None:
         """Releases the lock.
 
-        Lost: it had already ended, and nothing of anybody else's was touched. Unreachable: some
-        servers could not be told; the lock expires there.
+        Lost: the lock had already ended, and no lock of another holder was changed. Unreachable: the
+        release did not reach some servers; the lock expires there.
         """
         self._unlocked = True
         try:
@@ -1758,27 +1788,27 @@ class Lease(_Held):
                 self._end()
 
     def detach(self) -> str:
-        """Gives the lock away, and returns a ticket, by which another process, or manager, adopts it.
+        """Gives the lock away and returns a ticket. Another process, or another manager, adopts it.
 
-        See Manager.adopt. The lease holds nothing then, and a with block releases nothing. Until it is
-        adopted nobody extends the lock, and it ends when its time is over. Nobody is asked. Lost: it had
-        ended.
+        See Manager.adopt. The lease then holds nothing, and a with block releases nothing. Until the lock
+        is adopted, nobody extends it, and it expires after its ttl. No server is asked. Lost: the lock
+        had ended.
 
-        The ticket is as secret as the token, which is in it: hand it over by a pipe or by the
+        The ticket is as secret as the token, which it contains. Pass it through a pipe or the
         environment, not as an argument of a program, which everybody can see.
         """
         return self._detach()
 
     def keep_alive(self) -> None:
-        """Has the lock extended again and again, by the ttl it has, until it is unlocked.
+        """Keeps the lock alive: extends it again and again, by its ttl, until it is unlocked.
 
-        A thread of the library does it, whatever the threads of Python do; in a forked child none
-        does. It ends with the process, or when nobody refers to the lease any more; then the lock
-        lasts for one ttl at most.
+        A thread of the library does this, whatever the Python threads do. A forked child has no such
+        thread. The keep-alive ends with the process, or when nothing refers to the lease any more; then
+        the lock lasts for at most one ttl.
 
-        Where too few servers extend it, or somebody has taken it away, lost is set, while a tenth of
-        the ttl or more is left in the first case, and it is extended no more. Lost: it had ended
-        already.
+        If too few servers extend the lock, or somebody has taken it away, lost is set, and the lock is no
+        longer extended. In the first case, a tenth of the ttl or more is left then. Lost is raised if the
+        lock had already ended.
         """
         self._keep_alive()
 
@@ -1787,9 +1817,9 @@ class Lease(_Held):
         def __enter__(self) -> Lease: ...
 
     else:
-        # The exception of a signal handler can come at the beginning of any function in Python, and
-        # would lose a lock here that nobody could release any more. So it is a function in C: it
-        # returns the lease, and from then on it is released, at the latest by __del__.
+        # The exception of a signal handler can come at the beginning of any Python function. Here it
+        # would lose a lock that nobody could release any more. So this is a C function: it returns the
+        # lease, and from then on the lock is released, at the latest by __del__.
         __enter__ = property(operator.attrgetter("_entry.pop"))
 
     def __exit__(
@@ -1800,9 +1830,9 @@ class Lease(_Held):
     ) -> None:
         try:
             if kind is None and not self._unlocked:
-                self.unlock()  # a block that came to its end is told if it ran without the lock
+                self.unlock()  # raises Lost if the block ran without the lock
         except Unreachable:
-            pass  # it had the lock to its end
+            pass  # the block held the lock to its end
         finally:
             self._release()
 
@@ -1820,7 +1850,7 @@ class Lease(_Held):
             self._set_lost(True)
 
     def _acquire(self, wait: Seconds | None) -> None:
-        """Waits in slices: the interpreter heeds signals between two calls into C."""
+        """Waits in slices: the interpreter handles signals between two calls into C."""
         self._refuse_nested()
         deadline = time.monotonic() + self._waiting_time(wait)
         while True:
@@ -1833,7 +1863,7 @@ class Lease(_Held):
                     raise
 
     def _attempt(self, left: float) -> None:
-        """One slice, in which C goes on with the wait that the one before has left off."""
+        """Waits for one slice, in which C continues the wait of the previous slice."""
         manager = self._manager
         manager._renew_log_in()
         left_ms = -1 if left == math.inf else _ms(left, "wait")
@@ -1853,34 +1883,40 @@ class Lease(_Held):
 
     def _refuse_nested(self) -> None:
         if self._permits > 0:
-            return  # one may have several
+            return  # a thread may hold several permits
         leases = self._manager._here.leases
         for name in self._names:
             outer = leases.find(name)
             if outer is not None and outer._is_ours and outer.held:
                 if self._wants_shared and outer.shared:
-                    return  # the outer one stays the one that is found
+                    return  # leases.find still finds the outer lease
                 raise self._nested(name)
         for name in self._names:
             leases.put(name, self)
 
     def _release(self) -> None:
-        """Releases what is held. If a signal handler raises something first, __del__ does it."""
+        """Releases the lock if it is held. If a signal handler raises an exception first, __del__ does
+        it.
+        """
         with self._mutex():
             self._leave()
         self._end()
 
 
 class _Levels:
-    """What the levels of one lock have in common, whether of a thread or of a task."""
+    """The common part of the levels of one lock, of a thread or of a task."""
 
-    # Retained once for each level but the first: 0 while the level is to be left, else a status.
+    # The status of RedLock_Retain, which is called once for each level except the first. 0 while the
+    # level must still be left, otherwise another status.
     _entered: list[int]
     _core: Any = None
     _handle: _CLease
 
     def _find_core(self, leases: _Weak[bytes, Any]) -> Any:
-        """The lock that its owner has already, if it has; also where it is lost in a block that goes on."""
+        """Returns the lock that its owner already holds, if any.
+
+        A lost lock counts, too, while one of its blocks is still running.
+        """
         names: tuple[bytes, ...] = self._names  # type: ignore[attr-defined]
         core = leases.find(names[0])
         if core is None or core._process != os.getpid() or not hasattr(core, "_levels"):
@@ -1890,7 +1926,7 @@ class _Levels:
         return core if core.held or any(it._is_ours for it in core._levels.all()) else None
 
     def _be_level_of(self, core: Any) -> None:
-        """Has what the lock has. The level is not entered yet."""
+        """Makes this lease a level of that lock. The level is not entered yet."""
         self._core = core
         self._handle = core._handle
         self._calling = core._calling
@@ -1899,7 +1935,7 @@ class _Levels:
         core._levels.put(id(self), self)
         manager = core._manager._open_handle()
         is_entered = map(operator.not_, self._entered)
-        # A function in C, as that of other leases: the level is left once, whatever comes in between.
+        # A C function, as for other leases: the level is left once, whatever comes in between.
         steps = itertools.compress([(manager, self._handle)], is_entered)
         self._once = functools.partial(next, itertools.starmap(_c.RedLock_Unlock, steps), None)
         calls: list[Callable[[], object]] = [self._once]
@@ -1914,14 +1950,14 @@ class _Levels:
 
     def _retain(self) -> None:
         with self._core._mutex():
-            # In C, so that nothing comes in between.
+            # In C, so that no exception comes in between.
             self._entered.extend(map(_c.RedLock_Retain, [self._handle]))
             words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
         self._words = words
         _check(self._entered[0], words)
 
     def _leave_core(self) -> None:
-        """The level is left: with the last one the lock is no more. From now on this holds nothing."""
+        """The level is left. With the last level the lock ends. From now on this lease holds nothing."""
         core = self._core
         if core is None or core._handle is not self._handle:
             return
@@ -1937,7 +1973,7 @@ _call_it = operator.methodcaller("__call__")
 class Level(_Levels, Lease):
     """One of the leases of a lock that its thread may take again, as Manager.lock returns it.
 
-    As a Lease otherwise. extend, confirm and keep_alive are about the lock, and so for all levels.
+    Otherwise as a Lease. extend, confirm and keep_alive act on the lock, and so on all levels.
     """
 
     def downgrade(self) -> None:
@@ -1949,7 +1985,7 @@ class Level(_Levels, Lease):
         self._core.keep_alive()
 
     def unlock(self) -> None:
-        """Leaves this level; if it is the last one, as Lease.unlock.
+        """Leaves this level; the last level is unlocked as by Lease.unlock.
 
         Lost: the lock had already ended.
         """
@@ -1964,7 +2000,7 @@ class Level(_Levels, Lease):
             _check(status, self._words)
         finally:
             if self._core is not None:
-                self._once()  # if the exception of a signal handler came before
+                self._once()  # if a signal handler raised an exception before
             self._end()
             self._manager._tell(handle)
 
@@ -1985,7 +2021,7 @@ class Level(_Levels, Lease):
             self._be_level_of(core)
             self._words = core._words
             self._entered.append(0)
-            core._leave = int  # it is the levels that are left
+            core._leave = int  # the levels release the lock
         except BaseException:
             if not self._core or not self._entered:
                 core._release()
@@ -1997,10 +2033,10 @@ class Level(_Levels, Lease):
 
 
 class Semaphore:
-    """A resource that so many may have at the same time, as Manager.semaphore returns it.
+    """A resource that this number of callers can hold at the same time, as Manager.semaphore returns it.
 
-    Threads and tasks may share it, and one of them may have several permits. A permit is a lease: what a
-    Lease can do, it can. In a with statement it is unlocked at the end of the block.
+    Threads and tasks may share it, and each of them may hold several permits. A permit is a lease, and
+    has all functions of a Lease. In a with statement it is unlocked at the end of the block.
     """
 
     def __init__(
@@ -2009,7 +2045,7 @@ class Semaphore:
         self.resource: Name = resource
         """The name, as it was given."""
         self.permits = _count(permits)
-        """How many there are."""
+        """The number of permits."""
         if self.permits < 1:
             raise InvalidArgument(f"permits is {permits}, less than 1", -1)
         self._manager = manager
@@ -2018,28 +2054,28 @@ class Semaphore:
         self._here = _Blocks()
 
     def acquire(self, wait: Seconds | None = 5) -> Lease:
-        """Takes a permit, and returns it. wait and what is raised are as for Manager.lock."""
+        """Takes a permit, and returns it. wait and the exceptions are as for Manager.lock."""
         lease = Lease(self._manager, self.resource, self._ttl)
         lease._permits = self.permits
         try:
             lease._acquire(wait)
             if self._keep_alive:
                 lease.keep_alive()
-            lease._callers[:] = [lease]  # no call may come after this: see Lease.__enter__
+            lease._callers[:] = [lease]  # must be the last call: see Lease.__enter__
             return lease
         except BaseException:
             lease._release()
             raise
 
     def try_acquire(self) -> Lease | None:
-        """As acquire with one attempt, but returns None where all permits are taken."""
+        """As acquire with one attempt, but returns None if all permits are taken."""
         try:
             return self.acquire(wait=0)
         except Taken:
             return None
 
     def aacquire(self, wait: Seconds | None = 5, cancel_when_lost: bool = False) -> _Locking:
-        """As acquire, for a task of asyncio: to be awaited, or entered with async with. See Manager.alock."""
+        """As acquire, for a task of asyncio: await it, or enter it with async with. See Manager.alock."""
         locking = _Locking(
             AsyncLease,
             self._manager,
@@ -2053,7 +2089,7 @@ class Semaphore:
         return locking
 
     def taken(self) -> int:
-        """Asks the servers how many permits somebody has. The answer may be out of date when it arrives."""
+        """Asks the servers how many permits are taken. The answer may be out of date when it arrives."""
         return self._manager.inspect(self.resource, self.permits).permits_taken
 
     def __enter__(self) -> Lease:
@@ -2098,7 +2134,7 @@ class Semaphore:
 
 
 class _Blocks(threading.local):
-    """The blocks of a thread, and those of its tasks, that have a permit."""
+    """The blocks of a thread, and of its tasks, that hold a permit."""
 
     def __init__(self) -> None:
         self.leases: list[Lease] = []
@@ -2106,10 +2142,10 @@ class _Blocks(threading.local):
 
 
 class LostEvent:
-    """Whether a lock that is kept cannot be kept. It is asked like a threading.Event."""
+    """Tells whether a lock that is kept alive can no longer be kept. Use it like a threading.Event."""
 
-    # An event may be taken by another thread, which cannot wake this one: so it looks up now and then, and
-    # asks C only when there is something to take.
+    # Another thread may take the event, and cannot wake this thread. So this thread checks now and then,
+    # and calls C only if there is an event to take.
     _SLICE = 0.05
 
     _is_set = False
@@ -2118,12 +2154,15 @@ class LostEvent:
         self._lease = weakref.ref(lease)
 
     def is_set(self) -> bool:
-        """False, too, if the lock is not kept, or was unlocked."""
+        """Also False if the lock is not kept alive, or was unlocked."""
         self._look()
         return self._is_set
 
     def wait(self, timeout: Seconds | None = None) -> bool:
-        """Until it is set. Also returns, with False, when the time is over or the lock is not kept."""
+        """Waits until it is set.
+
+        Also returns, with False, when the timeout has passed or the lock is not kept alive.
+        """
         seconds = math.inf if timeout is None else _seconds(timeout, "timeout")
         deadline = time.monotonic() + seconds
         events = self._look()
@@ -2139,7 +2178,7 @@ class LostEvent:
         return f"<redlock.LostEvent, {'set' if self._is_set else 'not set'}>"
 
     def _look(self) -> _Events | None:
-        """Returns where the event will come from, if one may come."""
+        """Returns the source of the event, if one may come."""
         events = self._source()
         if events is not None:
             events.take()
@@ -2158,9 +2197,9 @@ class LostEvent:
 class AsyncLease(_Held):
     """One lock of a task, as Manager.alock returns it.
 
-    As a Lease otherwise. Tasks of one loop may share it: a call waits for the one before. A task that
-    is cancelled in a call does not wait for its end. The lock is then as it was before, or as it was
-    to be.
+    Otherwise as a Lease. Tasks of one loop may share it: a call waits for the previous one. A task that
+    is cancelled in a call does not wait for the end of the call. The lock is then as before the call, or
+    as after it.
     """
 
     _block: _Block | None = None
@@ -2179,10 +2218,10 @@ class AsyncLease(_Held):
         self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
-        self._blocks: list[_Block] = []  # those of its levels
+        self._blocks: list[_Block] = []  # the blocks of its levels
         self._underway: _Call | None = None
         self.lost = asyncio.Event()
-        """Set when a lock that is kept cannot be kept."""
+        """Set when a lock that is kept alive can no longer be kept."""
 
     async def extend(self, ttl: Seconds | None = None) -> None:
         """As Lease.extend."""
@@ -2203,7 +2242,7 @@ class AsyncLease(_Held):
         await self._ask(_c.RedLock_SubmitConfirm, self._handle, _ms(least, "least"))
 
     async def unlock(self) -> None:
-        """As Lease.unlock. If the task is cancelled meanwhile, it is released all the same."""
+        """As Lease.unlock. If the task is cancelled meanwhile, the lock is still released."""
         self._unlocked = True
         try:
             await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
@@ -2212,17 +2251,17 @@ class AsyncLease(_Held):
                 self._end()
 
     async def detach(self) -> str:
-        """As Lease.detach. It asks nobody, but waits for a call that is under way."""
+        """As Lease.detach. It asks no server, but waits for a call that is under way."""
         await self._turn()
         return self._detach()
 
     async def keep_alive(self) -> None:
-        """As Lease.keep_alive. It asks nobody, but waits for a call that is under way."""
+        """As Lease.keep_alive. It asks no server, but waits for a call that is under way."""
         await self._turn()
         self._keep_alive()
 
     async def __aenter__(self) -> AsyncLease:
-        lease: AsyncLease = self._entry.pop()  # from now on it is not the caller's to release
+        lease: AsyncLease = self._entry.pop()  # from now on the block must release it
         lease._enter_block()
         return lease
 
@@ -2237,10 +2276,10 @@ class AsyncLease(_Held):
             if kind is None:
                 if not self._unlocked:
                     await self.unlock()
-            elif self.held and kind is not GeneratorExit:  # in which nothing may be awaited
+            elif self.held and kind is not GeneratorExit:  # then nothing may be awaited
                 await self._leave_block()
         except Unreachable:
-            pass  # it had the lock to its end
+            pass  # the block held the lock to its end
         except Error:
             if kind is None:
                 raise
@@ -2325,7 +2364,7 @@ class AsyncLease(_Held):
         return was_lost
 
     def _note_lost(self, number: int) -> None:
-        # Never at once: a task may be running, and one that is cancelled has to be waiting.
+        # Never at once: a task may be running, and a task must be waiting when it is cancelled.
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._tell_loss, number)
 
@@ -2347,7 +2386,7 @@ class AsyncLease(_Held):
                 self._loop.call_soon(self._block.cancel)
 
     def _end_block(self, kind: type[BaseException] | None) -> bool:
-        """It is not cancelled from now on. Returns whether it has ended because it was."""
+        """Ends the cancellation. Returns whether the block ended because of it."""
         block, self._block = self._block, None
         return block is not None and block.end(kind)
 
@@ -2360,7 +2399,7 @@ class AsyncLease(_Held):
         await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
 
     def _let_go(self) -> None:
-        """Has it released if it is held still, and waits for nothing."""
+        """Releases the lock if it is still held. Does not wait."""
         events, call = self._events, self._underway
         if events is None or not events.is_ours:
             return
@@ -2368,17 +2407,17 @@ class AsyncLease(_Held):
         if call is not None and call.status is None:
             is_leaving = call.is_unlock
             call.abandon()
-        # Where this is refused, __del__ has to do it.
+        # If this is refused, __del__ releases the lock.
         unlock = functools.partial(_c.RedLock_SubmitUnlock, events.handle, self._handle, 0)
         if is_leaving or not self.held or unlock() == 0:
             self._end()
-        events.take()  # so that it is sent
+        events.take()  # sends the release
 
 
 class AsyncLevel(_Levels, AsyncLease):
     """One of the leases of a lock that its task may take again, as Manager.alock returns it."""
 
-    # Calls on the lock come one after the other, whichever level makes them.
+    # Calls on the lock are made one after the other, whichever level makes them.
     @property
     def _underway(self) -> _Call | None:
         return self._core._underway if self._core is not None else None
@@ -2397,12 +2436,12 @@ class AsyncLevel(_Levels, AsyncLease):
         await self._core.keep_alive()
 
     async def unlock(self) -> None:
-        """As Level.unlock. If the task is cancelled meanwhile, the level is left all the same."""
+        """As Level.unlock. If the task is cancelled meanwhile, the level is still left."""
         self._unlocked = True
         await self._turn()
         if self._core is None or self._entered != [0]:
             raise Lost("the lock was unlocked before", 4)
-        self._entered[0] = 4  # it is left by this, and not once more
+        self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
         try:
             await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
         finally:
@@ -2435,7 +2474,7 @@ class AsyncLevel(_Levels, AsyncLease):
             self._task = core._task
             self._words = core._words
             self._entered.append(0)
-            core._leave = int  # it is the levels that are left
+            core._leave = int  # the levels release the lock
         except BaseException:
             if not self._core or not self._entered:
                 core._let_go()
@@ -2455,10 +2494,10 @@ class AsyncLevel(_Levels, AsyncLease):
             call.abandon()
         if self._core is not None and self._entered == [0]:
             if _c.RedLock_SubmitUnlock(events.handle, self._handle, 0) != 0:
-                return  # __del__ has to do it
+                return  # __del__ does it
             self._entered[0] = 4
         self._end()
-        events.take()  # so that it is sent
+        events.take()  # sends the release
 
     def _end(self) -> None:
         super()._end()
@@ -2466,11 +2505,11 @@ class AsyncLevel(_Levels, AsyncLease):
 
 
 class _Block:
-    """A task in a block that is cancelled where the lock is lost."""
+    """A task in a block that is cancelled when the lock is lost."""
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._task = task
-        # From Python 3.11 on, a task counts who has cancelled it.
+        # From Python 3.11 on, a task counts its cancellations.
         self._others = getattr(task, "cancelling", int)()
         self._is_cancelled = self._is_over = False
 
@@ -2480,7 +2519,9 @@ class _Block:
             self._task.cancel()
 
     def end(self, kind: type[BaseException] | None) -> bool:
-        """Returns whether it has ended because of that, and not of somebody else who cancelled it, too."""
+        """Returns whether the block ended because of this cancellation only, and not also because of
+        another one.
+        """
         import asyncio
 
         self._is_over = True
@@ -2491,7 +2532,7 @@ class _Block:
 
 
 class _Locking:
-    """A lock that is to be awaited, or entered; once."""
+    """A lock to await, or to enter, once."""
 
     def __init__(
         self,

@@ -4,38 +4,37 @@ require "fiddle"
 require "fiddle/import"
 require "io/wait" unless IO.method_defined?(:wait_readable)
 
-# Locks that are held on a majority of independent Redis or Valkey servers, through the C library
-# of that name:
+# Locks that are held on a majority of independent Redis or Valkey servers, through the C library of the same name:
 #
 #   locker = Redlock::Manager.new("127.0.0.1:6379", "127.0.0.1:6380", "127.0.0.1:6381")
 #   locker.lock("report", ttl: 10) { |lease| ... }
 #
-# A job that may take longer than its lock has the lock kept: it is extended until the block ends, and the
-# job hears of it in time where that cannot be done:
+# A job that may take longer than its lock can keep the lock alive: the lock is extended until the block ends. If it
+# cannot be kept alive, the job learns this in time:
 #
 #   locker.lock("report", ttl: 10, keep_alive: true) do |lease|
 #     pages.each { |page| lease.lost? ? break : write(page) }
 #   end
 #
-# All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
-# the one that lies beside this file, or the one that the system's loader finds. Ruby 2.7 or later, and no
-# gem: from 4.0 on Fiddle is one that comes with Ruby, so a Gemfile has to name it.
+# All times are in seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names, the file
+# beside this one, or the file that the system's loader finds. This file needs Ruby 2.7 or later, and no gem, except
+# that Fiddle comes with Ruby as a gem from 4.0 on, so a Gemfile must name it.
 #
-# Threads::   A thread that waits for a lock, or for servers, lets the others run. Timeout, Thread#raise,
-#             Thread#kill and the exceptions of signal handlers end a call on a lock at once, also where
-#             servers do not answer. With the block form they never leave a lock behind: the release at
-#             its end is waited for, as long as the timeouts allow. Manager#locked? and Manager#connect are
-#             over before they heed them.
-# Processes:: A manager that was made before a fork serves the parent and its children, as under
-#             Puma or Unicorn with an application that is loaded first. A lock belongs to the
-#             process that took it: in a child, its calls raise Redlock::Forked, and neither an
-#             exit nor the garbage collector releases it. Process.daemon is a fork, too.
-# Fibers::    Where a Fiber scheduler runs (Ruby 3.1 or later), a call on a lock blocks its fiber alone.
-# Ractors::   The main one only. Manager.new raises Redlock::Error in any other, and a manager cannot be
-#             sent there.
+# Threads::   While a thread waits for a lock, or for servers, other threads run. Timeout, Thread#raise, Thread#kill
+#             and the exceptions of signal handlers end a call on a lock at once, also if servers do not answer.
+#             With the block form they never leave a lock behind: the block form waits for the release at its end,
+#             as long as the timeouts allow. Manager#locked? and Manager#connect handle them only after they have
+#             ended.
+# Processes:: A manager that was made before a fork works in the parent and in its children, as under Puma or
+#             Unicorn with a preloaded application. A lock belongs to the process that took it. In a child, calls on
+#             it raise Redlock::Forked, and neither an exit nor the garbage collector releases it. Process.daemon is
+#             a fork, too.
+# Fibers::    With a Fiber scheduler (Ruby 3.1 or later), a call on a lock blocks only its own fiber.
+# Ractors::   Only the main Ractor is supported. Manager.new raises Redlock::Error in any other, and a manager
+#             cannot be sent there.
 module Redlock
-  # A call that did not succeed. The message is for a person: what each server answered, with the
-  # votes counted. The status is the number that the C library gave, or nil if it was not asked.
+  # A call that did not succeed. The message is for a person: the answer of each server, and the count of the votes.
+  # The status is the number that the C library returned, or nil if the library was not called.
   class Error < StandardError
     attr_reader :status
 
@@ -45,15 +44,15 @@ module Redlock
     end
   end
 
-  class Taken < Error; end           # somebody else holds it
-  class Nested < Taken; end          # the block around this call holds it, and not both are reentrant
+  class Taken < Error; end           # somebody else holds the lock
+  class Nested < Taken; end          # the block around this call holds the lock, and not both are reentrant
   class Unreachable < Error; end     # too few servers answered in time
-  class TooSlow < Error; end         # granted, but too late to be of use
-  class Lost < Error; end            # it is not held, or no longer
-  class InvalidArgument < Error; end # the message names what was wrong
+  class TooSlow < Error; end         # the lock was granted, but no validity was left
+  class Lost < Error; end            # the lock is not held, or no longer held
+  class InvalidArgument < Error; end # the message names the fault
   class NoServers < Error; end       # no server was given
-  class Cancelled < Error; end       # the call was ended before its time
-  class TooShort < Error; end        # it is held, but not for as long as #confirm was asked
+  class Cancelled < Error; end       # the call was cancelled
+  class TooShort < Error; end        # the lock is held, but not for as long as #confirm requires
   class Forked < Error; end          # the lease belongs to the parent process
   class Internal < Error; end        # the message says what happened
   class Closed < Error; end          # the manager was closed
@@ -63,68 +62,69 @@ module Redlock
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
 
-  # What is known of a server, as Manager#servers tells it.
+  # The state of one server, from Manager#servers.
   #
   # name::       host:port, or the path of its socket
   # connected::  whether there is a connection
-  # votes::      whether what it grants counts
+  # votes::      whether its grants count
   # words::      why it is not connected, or does not vote
-  # round_trip:: how many seconds its last answer took; nil if it has given none
-  # clock_offset:: by how many seconds its clock is ahead of this machine's; nil if that is not known
+  # round_trip:: how many seconds its last answer took; nil if there was none yet
+  # clock_offset:: how many seconds its clock is ahead of this machine's clock; nil if that is not known
   #
-  # What it said of itself when it was last asked; empty where it did not, or the user may not ask:
+  # What the server said about itself when it was last asked. Empty if it did not say it, or if the user may not
+  # ask:
   #
-  # version::  what program it is
+  # version::  the program and its version
   # role::     "primary", or "replica" or "sentinel", which cannot vote
-  # run_id::   another after each start
-  # keeps::    what outlives its process: "log, synced always", ..., "no log"
+  # run_id::   changes with each start
+  # keeps::    which of its data outlives its process: "log, synced always", ..., "no log"
   # eviction:: its maxmemory-policy
   Server = Struct.new(:name, :connected, :votes, :words, :round_trip, :clock_offset, :version, :role, :run_id,
                       :keeps, :eviction, keyword_init: true)
 
-  # What the servers say of a resource, as Manager#info tells it.
+  # What the servers report about a resource, from Manager#info.
   #
-  # locked::    whether anybody holds it
-  # remaining:: for how many seconds it is held still, if it is neither extended nor unlocked;
-  #             Float::INFINITY: for ever
-  # shared::    whether several may hold it at the same time
-  # readers::   how many do
+  # locked::    whether any client holds it
+  # remaining:: how many seconds it is still held, if it is neither extended nor unlocked; Float::INFINITY: forever
+  # shared::    whether several can hold it at the same time
+  # readers::   how many hold it
   # words::     which servers could not answer, and why
-  # permits_taken:: of a semaphore: how many permits somebody has; it is locked if all are taken
+  # permits_taken:: for a semaphore: how many permits are taken; it is locked if all are taken
   Info = Struct.new(:locked, :remaining, :shared, :readers, :words, :permits_taken, keyword_init: true)
 
-  # What a manager has counted since it was made, as Manager#stats tells it. Counts only grow; +waiting+ and +kept+ are
-  # what there is now.
+  # The counters of a manager since it was made, from Manager#stats. Counts only grow; +waiting+ and +kept+ are
+  # current numbers.
   #
   # acquisitions, extensions, confirmations, releases, adoptions, inspections:: Outcomes of the calls of that kind
   # detached::    locks that were given away
-  # attempts::    how often the servers were asked for a lock, all at once
-  # waits::       calls that had to wait for a lock, for a moment at least
-  # renewed, not_renewed:: extensions of locks that are kept, and those that failed and were tried again
-  # kept_lost::   locks that could not be kept
-  # requests::    what was sent, to all servers together
-  # connections, connections_lost, connections_failed:: that could be used, that were lost, and that could not be had
+  # attempts::    how often the servers were asked for a lock; all at once counts as one
+  # waits::       calls that had to wait for a lock, even if only for a moment
+  # renewed, not_renewed:: extensions of locks that are kept alive, and those that failed and were tried again
+  # kept_lost::   locks that could not be kept alive
+  # requests::    requests that were sent, to all servers together
+  # connections, connections_lost, connections_failed:: those that could be used, that were lost, and that failed
   # acquire_time, wait_time, hold_time, round_trip:: each a Histogram
   Stats = Struct.new(:acquisitions, :extensions, :confirmations, :releases, :adoptions, :inspections, :detached,
                      :attempts, :waits, :renewed, :not_renewed, :kept_lost, :requests, :connections,
                      :connections_lost, :connections_failed, :waiting, :kept, :acquire_time, :wait_time, :hold_time,
                      :round_trip, keyword_init: true)
 
-  # How many calls of a kind have come to what.
+  # The number of calls of one kind, by outcome.
   Outcomes = Struct.new(:ok, :taken, :unreachable, :too_slow, :lost, :too_short, :cancelled, :failed)
 
-  # How many took how long: how many there were, and their seconds together. +buckets+ has how many took at most the seconds in +bounds+ of that
-  # place, and more than those of the place before; the last one has no bound.
+  # A histogram of durations: their number, and their sum in seconds. +buckets+ has the number of durations in each
+  # bucket: at most the seconds at the same index in +bounds+, and more than the bound before it. The last bucket
+  # has no bound.
   Histogram = Struct.new(:total, :seconds, :buckets, :bounds)
 
   # The C functions.
   module C
-    # The interface that this file is written for. Below 1.0 it may change with the second number.
+    # The interface version that this file needs. Below 1.0 the interface may change with the second number.
     INTERFACE = "0.2"
     NAMES = %w[libredlock.so.0.2 libredlock.so libredlock.dylib].freeze
 
-    # Pointers are passed as integers. Where Fiddle takes the address of a pointer itself, it
-    # swallows an exception that Timeout or Thread#raise sends just then.
+    # Pointers are passed as integers. If Fiddle takes the address of a pointer itself, it swallows an exception
+    # that Timeout or Thread#raise sends at that moment.
     ADDRESS = Fiddle::TYPE_UINTPTR_T
     POINTER = Fiddle::TYPE_VOIDP
     MS = Fiddle::TYPE_LONG_LONG
@@ -160,15 +160,15 @@ module Redlock
       STATS_WORDS = 1 + (6 * OUTCOMES) + 12 + (4 * (2 + BUCKETS)) + BUCKETS - 1
     end
 
-    # A mode in which several may hold a lock.
+    # The mode in which several callers may hold a lock.
     SHARED = 1
 
-    # What RedLock_NextEvent answers, and kinds of events.
+    # A result of RedLock_NextEvent, and the kinds of events.
     NO_EVENT = 6
     DONE = 0
     LOST = 1
 
-    # These answer with a status. Other Ruby threads run while one of them does.
+    # These return a status. Other Ruby threads run during the call.
     CALLS = {
       "RedLock_AddServerUrl" => [ADDRESS, ADDRESS, INT],
       "RedLock_Connect" => [ADDRESS, MS],
@@ -191,7 +191,7 @@ module Redlock
       "RedLock_NextEvent" => [ADDRESS, MS, ADDRESS]
     }.freeze
 
-    # These neither wait nor ask anybody: giving way to other threads would take longer than they do.
+    # These neither wait nor ask servers. To let other threads run would take longer than the calls themselves.
     LOOKS = {
       "RedLock_Version" => [POINTER],
       "RedLock_New" => [POINTER],
@@ -229,8 +229,8 @@ module Redlock
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
 
-    # RedLock_NextEvent as a look, for servers whose names need not be looked up: a thread that gives way
-    # beside one that computes waits a tenth of a second for its next turn.
+    # RedLock_NextEvent as a call that does not let other threads run, for servers whose names need no lookup.
+    # Beside a computing thread, a thread that lets others run waits a tenth of a second for its next turn.
     LOOK_FOR_EVENT = :look_for_event
 
     class << self
@@ -247,7 +247,7 @@ module Redlock
         FUNCTIONS.fetch(function).call(*arguments)
       end
 
-      # The words may be those of no call: what a thread does beside one that fails may wipe them away.
+      # The message may be missing, because another thread's call can clear the message of a failed call.
       def check(status, words)
         return true if status.zero?
 
@@ -259,13 +259,13 @@ module Redlock
         pointer.to_s.dup.force_encoding(Encoding::UTF_8).scrub
       end
 
-      # The words that stand in a struct.
+      # The text in a field of a struct.
       def letters(room)
         room.take_while(&:nonzero?).pack("c*").force_encoding(Encoding::UTF_8).scrub
       end
 
-      # A handle that the garbage collector frees: the C functions for that do no I/O, and in a
-      # forked child they touch nothing of the parent's.
+      # A handle that the garbage collector frees. The C functions for that do no I/O, and in a forked child they
+      # touch nothing that belongs to the parent.
       def handle(type)
         handle = call("#{type}_New")
         raise NoMemoryError, "#{type}_New" if handle.null?
@@ -274,8 +274,8 @@ module Redlock
         handle
       end
 
-      # A string for C, in memory that does not move. Refuses what C would cut short: "a\0b" must
-      # not lock "a".
+      # A string for C, in memory that does not move. Refuses a string that C would cut short: "a\0b" must not lock
+      # "a".
       def string(text, what)
         bytes = String(text).b
         raise InvalidArgument.new("#{what} holds a NUL byte", -1) if bytes.include?("\0")
@@ -285,21 +285,21 @@ module Redlock
         copy
       end
 
-      # Whether a server is given by a name, which has to be looked up.
+      # Whether a server is given by a name, which needs a lookup.
       def named?(server)
-        # Sentinels may call a master by a name, or be called by one.
+        # Sentinels may report a master by name, or be named themselves.
         return true if /\A[a-z]+[-+]sentinel:/i.match?(server)
 
         host = server[%r{\A(?:[^/]*://)?(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)}, 1]
         !/\A(\[.*\]|[\d.]*)\z/.match?(host)
       end
 
-      # Milliseconds; a little never becomes 0, which means something else.
-      # What C would cut short is left to be refused by it.
+      # Limits the number to the range of a C int, and leaves it to the library to refuse it.
       def count(permits)
         Integer(permits).clamp(-2**31, 2**31 - 1)
       end
 
+      # Milliseconds; a small value never becomes 0, because 0 has another meaning.
       def ms(value, what)
         seconds = seconds(value, what)
         ms = (seconds * 1000).clamp(-(2**62), 2**62).round
@@ -330,7 +330,7 @@ module Redlock
         raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
       end
 
-      # A gem brings the library along.
+      # A gem contains the library.
       def names
         NAMES.map { |name| File.join(__dir__, name) }.select { |file| File.exist?(file) } + NAMES
       end
@@ -353,7 +353,7 @@ module Redlock
       def function_at(address, types, result, is_look)
         Fiddle::Function.new(address, types, result, need_gvl: is_look)
       rescue ArgumentError
-        Fiddle::Function.new(address, types, result) # Ruby 2.7 gives way in every call
+        Fiddle::Function.new(address, types, result) # Ruby 2.7 lets other threads run in every call
       end
     end
 
@@ -361,14 +361,14 @@ module Redlock
   end
   private_constant :C
 
-  # What has to come to its end, whatever comes from outside.
+  # Code that must run to its end, whatever exceptions come from outside.
   module Undisturbed # :nodoc:
     MASKED = { Object => :never }.freeze
-    # As many signals, one after the other, do not keep it from its end.
+    # This many signals, one after the other, do not stop the block.
     TRIES = 20
 
-    # Runs the block, again where it was cut short. Thread#kill, Thread#raise and Timeout wait for its end. The
-    # exceptions of signal handlers do not; they are raised when it is done.
+    # Runs the block, and runs it again if an exception interrupted it. Thread#kill, Thread#raise and Timeout wait
+    # for its end. The exceptions of signal handlers do not wait; they are raised when the block has ended.
     def self.run
       interruptions = []
       Thread.handle_interrupt(MASKED) do
@@ -382,9 +382,9 @@ module Redlock
   end
   private_constant :Undisturbed
 
-  # A submitted call: what it has come to, and what wakes its thread or fiber.
+  # A submitted call: its result, and the means to wake its thread or fiber.
   class Call # :nodoc:
-    # Nil until it is over.
+    # Nil until the call has ended.
     attr_reader :status
 
     def initialize
@@ -404,15 +404,15 @@ module Redlock
       @wakings.push(true) if @wakings.empty?
     end
 
-    # Until it is woken; at once if it was since the last time.
+    # Waits until it is woken; returns at once if it was woken since the last time.
     def sleep
       @wakings.pop
     end
   end
   private_constant :Call
 
-  # The calls that threads wait for. The first in line leads: it waits for the descriptor and takes the events
-  # of all. The others sleep until their calls are over, or until they are the first.
+  # The calls that threads wait for. The first call in the line leads: it waits for the descriptor and takes the
+  # events of all calls. The others sleep until their calls have ended, or until they are first.
   class Line # :nodoc:
     def initialize
       @mutex = Mutex.new
@@ -420,8 +420,8 @@ module Redlock
       @reader, @writer = pipe
     end
 
-    # Yields whenever the call leads, until it is over or the block returns :enough. Who stands by leads only
-    # where nobody else does.
+    # Yields whenever the call leads, until the call has ended or the block returns :enough. A call that stands by
+    # leads only if no other call does.
     def wait(call, standing_by: false)
       @mutex.synchronize { standing_by ? @standby = call : @calls[call] = true }
       until call.over?
@@ -432,7 +432,8 @@ module Redlock
         end
       end
     ensure
-      # A second signal may come before the first is dealt with; and else all others would sleep for ever.
+      # A second signal may come before the first is handled. Without the second try, all other calls would then
+      # sleep forever.
       begin
         Undisturbed.run { leave(call) }
       ensure
@@ -440,7 +441,7 @@ module Redlock
       end
     end
 
-    # The call that leads waits, until the descriptor is readable or somebody else has taken its event.
+    # The leading call waits until the descriptor is readable or another thread has taken its event.
     def pause(call, descriptor, seconds)
       @paused = call
       IO.select([descriptor, @reader], nil, nil, seconds) unless call.over?
@@ -449,7 +450,7 @@ module Redlock
       @reader.read_nonblock(64, exception: false)
     end
 
-    # The call is over.
+    # Ends the call.
     def end_call(call, status)
       call.end_with(status)
       @writer.write_nonblock(".", exception: false) if call.equal?(@paused)
@@ -457,11 +458,11 @@ module Redlock
 
     private
 
-    # An exception from outside that interrupts IO.pipe has Ruby 3.1 close the pipe's descriptors twice, and by
-    # the second time they may be others': of a file, or of a connection. A thread of its own is beyond the reach
-    # also of signal handlers, which run on the main thread and heed no mask. A handler that forks has a child
-    # where that thread is no more: it is joined there, and has made nothing. (Thread#value breaks the stack of Ruby
-    # 3.1.2 in such a child.)
+    # If an exception from outside interrupts IO.pipe, Ruby 3.1 closes the pipe's descriptors twice. By the second
+    # time they may belong to something else: a file, or a connection. A thread of its own is out of reach, even of
+    # signal handlers, which run on the main thread and ignore masks. If a handler forks, that thread does not exist
+    # in the child: it is joined there, and has made nothing. (Thread#value breaks the stack of Ruby 3.1.2 in such a
+    # child.)
     def pipe
       ends = nil
       Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { ends = make_pipe } }.join until ends
@@ -469,7 +470,7 @@ module Redlock
     end
 
     def make_pipe
-      Thread.current.report_on_exception = false # whoever joins it has the exception
+      Thread.current.report_on_exception = false # the thread that joins it gets the exception
       IO.pipe
     end
 
@@ -491,12 +492,12 @@ module Redlock
   end
   private_constant :Line
 
-  # The events of a C manager, and who waits for them.
+  # The events of a C manager, and the calls and leases that wait for them.
   class Events # :nodoc:
-    # How many seconds a leader waits in one go. Only a child that a signal handler has forked in the midst of
-    # a call needs it: what the parent waits for never comes there.
+    # How many seconds a leader waits at a time. Only a child that a signal handler has forked during a call needs
+    # this limit: the events that the parent waits for never come there.
     PATIENCE = 1
-    # The same where the system has no descriptor to wait for.
+    # The same if the system has no descriptor to wait for.
     GLANCE = 0.005
 
     def initialize(manager, looks_up_names)
@@ -511,7 +512,7 @@ module Redlock
       @mutex = Mutex.new
     end
 
-    # A call whose event is waited for: it is submitted with its object_id. Ends with #forget.
+    # A call whose event is waited for. It is submitted with its object_id, and must end with #forget.
     def begin_call
       enter_process
       call = Call.new
@@ -523,8 +524,8 @@ module Redlock
       @calls.delete(call.object_id)
     end
 
-    # From now on the lease is told that its lock cannot be kept: it is kept with its object_id. Returns whether
-    # it was not before.
+    # From now on the lease is told if its lock cannot be kept alive. The lock must be kept alive with the lease's
+    # object_id. Returns whether the lease is new here.
     def keep(lease)
       enter_process
       number = lease.object_id
@@ -541,8 +542,8 @@ module Redlock
       !@kept.empty?
     end
 
-    # Waits until the call is over, or until the moment that the block says, if it says one. Fibers of a
-    # scheduler leave it to the one that stands by, for their thread may be busy with another fiber.
+    # Waits until the call has ended, or until the time that the block returns, if it returns one. Fibers of a
+    # scheduler leave the leading to the call that stands by, because their thread may be busy with another fiber.
     def wait(call, &look_up)
       take
       if in_scheduler?
@@ -552,7 +553,7 @@ module Redlock
       end
     end
 
-    # The same for who leads only where no thread waits for its call. The call never ends.
+    # The same for a call that leads only if no thread waits for its own call. This call never ends.
     def stand_by(call, &look_up)
       lead(call, standing_by: true, &look_up)
     end
@@ -561,8 +562,7 @@ module Redlock
       Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
     end
 
-    # Does what is due and hands on the events that there are, also one that was left by a call of this that was
-    # cut short.
+    # Does the work that is due and hands on all events, also an event that an interrupted call of this method left.
     def take
       Thread.handle_interrupt(Undisturbed::MASKED) do
         @taking.synchronize do
@@ -601,8 +601,8 @@ module Redlock
       @event.user_data = 0
     end
 
-    # What is waited with belongs to a process. A child has a descriptor of its own, under another number
-    # as long as it has the copy of its parent's.
+    # The means of waiting belong to a process. A child has a descriptor of its own. It has another number than the
+    # parent's while the child has a copy of the parent's descriptor.
     def enter_process
       return @process if @process == process
 
@@ -613,9 +613,9 @@ module Redlock
       end
     end
 
-    # What cuts it short leaves it to the next call.
+    # If this is interrupted, the next call does it.
     def begin_anew(line)
-      process = self.process # a signal handler may have forked since it was looked at
+      process = self.process # a signal handler may have forked since the last check
       descriptor, = process
       @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
       @calls = {}
@@ -643,28 +643,28 @@ module Redlock
   end
   private_constant :Events
 
-  # The C manager with what it was told. It is freed when it was closed and the last call on it is
-  # over, or with its owner.
+  # The C manager with its settings. It is freed when it was closed and the last call on it has ended, or together
+  # with its owner.
   class Servers # :nodoc:
     # The severities WARN, INFO and DEBUG of Ruby's Logger, by the levels of the library.
     SEVERITIES = { 1 => 2, 2 => 1 }.freeze
     DEBUG = 0
-    # So many lines wait to be told in the midst of a long call; of more, the last ones.
+    # The number of lines that may wait during a long call. If there are more, the last ones are kept.
     LOG_LINES = 1000
     LINE_BYTES = 1024
 
     attr_reader :events
 
-    # How much faster a server's clock may run than ours.
+    # How much faster a server's clock may run than this machine's.
     attr_accessor :drift
 
     def initialize(user, password, looks_up_names)
       @handle = C.handle("RedLock")
       @events = Events.new(@handle, looks_up_names)
       @user = user
-      # One that is not asked for is told once, and not kept: nobody finds it here.
+      # A password that is not a function is passed on once and not stored, so that nobody can find it here.
       @ask = password if password.respond_to?(:call)
-      @asking = Mutex.new # the words of a call are kept in the C manager: one call at a time
+      @asking = Mutex.new # the C manager keeps the message of a call: one call at a time
       @counting = Mutex.new
       @calls = 0
       @open = true
@@ -673,9 +673,9 @@ module Redlock
       @watched = {}.compare_by_identity
     end
 
-    # Keeps the C manager from being freed before #leave. Who is +leaving+ may ask as long as it is
-    # there. An exception from outside may leave a call counted that is over; then it is the garbage
-    # collector that frees.
+    # Keeps the C manager from being freed before #leave. A +leaving+ call may enter a closed manager that is not
+    # freed yet. An exception from outside may leave an ended call counted. Then the garbage collector frees the C
+    # manager.
     def enter(leaving: false)
       @counting.synchronize do
         raise Closed, "the manager was closed" unless @open || (leaving && !@freed)
@@ -700,7 +700,7 @@ module Redlock
       leave if entered
     end
 
-    # Returns what there is to say after a success.
+    # Returns the message of a successful call.
     def call(function, *arguments)
       use do |address|
         @asking.synchronize do
@@ -712,7 +712,7 @@ module Redlock
       end
     end
 
-    # What is known of each server.
+    # The state of each server.
     def portraits
       use do |address|
         count = C::Structs::Count.malloc(Fiddle::RUBY_FREE)
@@ -726,7 +726,7 @@ module Redlock
       end
     end
 
-    # What was counted.
+    # The counters.
     def stats
       size = C::Structs::STATS_WORDS * 8
       room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
@@ -738,7 +738,7 @@ module Redlock
       stats_of(room[0, size].unpack("q*").drop(1))
     end
 
-    # The same as text.
+    # The counters as text.
     def stats_text
       use do |address|
         size = C.call("RedLock_StatsText", address, 0, 0)
@@ -752,8 +752,8 @@ module Redlock
       end
     end
 
-    # Waits for a call that was submitted; returns its status. Who takes a lock is +patient+: meanwhile
-    # servers may want another password.
+    # Waits for a submitted call; returns its status. A call that takes a lock is +patient+: meanwhile servers may
+    # want another password.
     def wait_for(call, patient: false)
       watched = @events.in_scheduler?
       watch_over(call) if watched
@@ -766,7 +766,7 @@ module Redlock
       @watched.delete(call) if watched
     end
 
-    # Has the lease told if its lock cannot be kept. Returns whether it was not before.
+    # Tells the lease if its lock cannot be kept alive. Returns whether the lease is new here.
     def keep(lease)
       is_new = @events.keep(lease)
       watch_over(lease)
@@ -778,7 +778,7 @@ module Redlock
       @watched.delete(lease)
     end
 
-    # Anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
+    # Accepts anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
     def logger=(logger)
       unless logger.nil? || logger.respond_to?(:call)
         raise TypeError, "a logger responds to add or call" unless logger.respond_to?(:add)
@@ -800,7 +800,7 @@ module Redlock
       !@open
     end
 
-    # Tells the library the password that it is to log in with from now on.
+    # Gives the library the password for log-ins from now on.
     def log_in(password)
       @renewal = nil
       @told_in = Process.pid
@@ -810,9 +810,8 @@ module Redlock
       call("RedLock_SetCredentials", user.to_i, password.to_i)
     end
 
-    # A password that is asked for is asked for again in a new process, and after a call in which a
-    # server could not take part: it may want another one by now. If that cannot be had, the old
-    # one stays.
+    # Asks again for a password, in a new process, and after a call in which a server could not take part, because
+    # that server may want another password by now. If no new password is available, the old one stays.
     def renew_log_in
       return unless @ask
 
@@ -840,11 +839,11 @@ module Redlock
       @logger || @ask
     end
 
-    # From now on there is a thread that hears of the events for fibers and kept locks, while no other waits for
-    # its own: until all of them have been over for a moment.
+    # From now on a thread receives the events for fibers and kept locks, while no other thread waits for its own
+    # call. The thread ends when all of these have been over for a moment.
     def watch_over(something)
       @watching.synchronize do
-        @watched.clear unless @watcher&.alive? # what there is was the parent's
+        @watched.clear unless @watcher&.alive? # the entries belong to the parent
         @watched[something] = true
         @watcher = Thread.new { watch } unless @watcher&.alive?
       end
@@ -853,7 +852,7 @@ module Redlock
     def watch
       Thread.current.name = "redlock"
       Thread.current.report_on_exception = false
-      Thread.handle_interrupt(Object => :immediate) do # whatever the thread that began it has masked
+      Thread.handle_interrupt(Object => :immediate) do # whatever the thread that started it has masked
         use(leaving: true) { stand_by }
       end
     end
@@ -867,7 +866,7 @@ module Redlock
       end
     end
 
-    # Whether there was nothing to watch over for a moment. Then the thread is none from now on.
+    # Whether there was nothing to watch over for a moment. If so, the thread ends.
     def idle?
       @watching.synchronize do
         @idle_since = @watched.empty? ? @idle_since || now : nil
@@ -907,15 +906,15 @@ module Redlock
       Stats.new(**Stats.members.zip(outcomes + counts + histograms).to_h)
     end
 
-    # When a password is to be asked for.
+    # When to ask for a password.
     def look_for_faults
       take_lines if @ask
       @renewal
     end
 
-    # Tells the logger what the library has kept. C does not call it: on the way back there, what Timeout,
-    # Thread#raise or a signal handler raises would leave the library in the midst of something. They
-    # wait for the end of this, but for signal handlers.
+    # Passes the lines that the library has kept to the logger. C does not call the logger: an exception of Timeout,
+    # Thread#raise or a signal handler on the way back would leave the library in the middle of its work. These
+    # exceptions wait for the end of this method, except for those of signal handlers.
     def tell
       return if Thread.current[:redlock_telling] # in the logger itself
 
@@ -941,7 +940,7 @@ module Redlock
     def tell_line(severity, line)
       @logger&.call(severity, line)
     rescue StandardError
-      false # a lock does not depend on it
+      false # a lock does not depend on the logger
     end
 
     def free_if_done(calls)
@@ -956,47 +955,47 @@ module Redlock
 
   # Takes locks on one set of servers. Threads may share it, and processes forked later may use it.
   class Manager
-    # Each stands where its number in C says.
+    # The index of each name is its number in C.
     GUARDS = %i[on strict off durable].freeze
-    # What a logger is told of locks, each where its number in C says.
+    # Which events of locks a logger receives. The index of each is its number in C.
     TRACES = [nil, :events, :resources].freeze
     private_constant :GUARDS, :TRACES
 
-    # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
-    # rediss://host:6379, unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master
-    # that Sentinels watch. All programs that are to exclude each other
-    # must name the same ones.
+    # Servers are host:port, or URLs such as redis://user:password@host:6379/0, rediss://host:6379,
+    # unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master that Sentinels watch. All programs
+    # that must exclude each other must name the same servers.
     #
-    # user::, password:: log-in for servers whose URL has none. A password may be anything that
-    #                    responds to +call+: it is asked when the manager is made, in a forked
-    #                    child, and a second after a server failed; so it may change.
-    #                    What it raises comes out of the first of these calls only.
-    # tls::              true, or a Hash, has servers that are given as host:port spoken to by TLS
-    #                    as those of rediss:// are. Its keys, all optional: +ca+, +certificate+ and
-    #                    +key+ name PEM files (without +ca+ the system's roots are trusted);
-    #                    +server_name+ is the name that certificates have to have, if not the host;
-    #                    +insecure_skip_verify+ true believes any certificate.
-    # retry_delay::      mean pause between two attempts, each of them random. While locks change
-    #                    hands, attempts are closer to each other.
-    # connect_timeout::  for connecting to a server
-    # reply_timeout::    for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
-    # drift_factor::     how much faster a server's clock may run than ours
-    # restart_guard::    what is done against servers that lose their memory, as in a restart without
-    #                    their data. With :on they have no vote until the locks that they may have
-    #                    forgotten have ended; with :strict, servers that seem to be new have none at
-    #                    first either. With :off every server that can be reached has a vote, and with
-    #                    :durable as well: then the program vouches that no server ever forgets.
-    # longest_ttl::      the longest ttl that any client uses on these servers; nil: what is noted on them
-    # guard_cap::        for how long a server is left without a vote at most; nil: 600
-    # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All who lock the
-    #                    resource must have it. The servers count in the key with :f behind the name of
-    #                    the resource, so lock none of such a name.
-    # waking::           false: calls that wait ask now and then, rather than being told when another process
-    #                    releases the lock, and releases tell nobody. Waiters stand in line in the key with
-    #                    :w behind the name of the resource, so lock none of such a name.
+    # user::, password:: log-in for servers whose URL has none. A password may be anything that responds to +call+.
+    #                    It is called when the manager is made, in a forked child, and a second after a server
+    #                    failed, so the password may change. Only an exception in the first of these calls reaches
+    #                    the caller.
+    # tls::              true, or a Hash: servers that are given as host:port are reached over TLS, like those of
+    #                    rediss://. Its keys, all optional: +ca+, +certificate+ and +key+ name PEM files (without
+    #                    +ca+ the system's roots are trusted); +server_name+ is the name that certificates must
+    #                    have, if not the host; +insecure_skip_verify+ true accepts any certificate.
+    # retry_delay::      mean pause between two attempts; each pause is random. While locks change hands, the pauses
+    #                    are shorter.
+    # connect_timeout::  timeout for connecting to a server
+    # reply_timeout::    timeout for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
+    # drift_factor::     how much faster a server's clock may run than this machine's
+    # restart_guard::    how the manager guards against servers that lose their memory, for example in a restart
+    #                    without their data. With :on such servers have no vote until the locks that they may have
+    #                    forgotten have ended. With :strict, servers that seem to be new also have no vote at first.
+    #                    With :off every server that can be reached has a vote. With :durable it does, too, because
+    #                    the program vouches that no server ever forgets.
+    # longest_ttl::      the longest ttl that any client uses on these servers; nil: the ttl that is noted on the
+    #                    servers
+    # guard_cap::        the longest time that a server stays without a vote; nil: 600
+    # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All clients that lock the
+    #                    resource must use it. The servers count in the key that is named as the resource with :f
+    #                    appended, so do not lock a resource with such a name.
+    # waking::           false: waiting calls ask now and then, and releases wake no waiting clients. Otherwise
+    #                    waiting calls are woken when another process releases the lock. The wait queue is in the
+    #                    key that is named as the resource with :w appended, so do not lock a resource with such a
+    #                    name.
     # logger::           as for #logger=
-    # trace::            :events has the logger told what becomes of locks as well, at the severity DEBUG: one line for each
-    #                    event, as key=value. :resources the same with the names of the resources.
+    # trace::            :events: the logger also receives the events of locks, at the severity DEBUG, one line of
+    #                    key=value pairs for each event. :resources: the same with resource names.
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
                    fencing: false, waking: true, logger: nil, trace: nil)
@@ -1018,49 +1017,50 @@ module Redlock
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
-      self.logger = logger if logger || password.respond_to?(:call) # which lines say when to ask
+      self.logger = logger if logger || password.respond_to?(:call) # log lines tell when to ask for the password
     end
 
-    # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block
-    # ends. Where the block came to its end but the lock had run out before, Lost is raised.
-    # Without a block it returns the lease, which is then the caller's to unlock; an exception from
-    # outside (Timeout, Thread#raise) that comes before the caller has it loses it until the ttl is over.
+    # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block ends. If the
+    # block ended normally but the lock had expired before, Lost is raised. Without a block it returns the lease,
+    # which the caller must unlock. An exception from outside (Timeout, Thread#raise) that comes before the caller
+    # has the lease loses the lock until its ttl expires.
     #
-    # +wait+ is how many seconds to wait at most for a lock that cannot be had: 0 is one attempt,
-    # nil is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
+    # +wait+ is how many seconds to wait at most for a lock that is not available: 0 is one attempt, nil means no
+    # limit. After that time, the result of the last attempt is raised: Taken, Unreachable or TooSlow.
     #
-    # +keep_alive+ has the lock kept, as by Lease#keep_alive.
+    # +keep_alive+ keeps the lock alive, as by Lease#keep_alive.
     #
-    # +shared+: others may have the lock at the same time that want it shared, too, and nobody can have it
-    # alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a lock has no
-    # fencing token. Besides the resource, the servers use the keys with :r and :i behind its name, so lock none
-    # of such names.
+    # +shared+: other callers that want the lock shared can hold it at the same time, and no caller can hold it
+    # exclusively. While a caller waits for the exclusive lock, later callers that want it shared do not get it. A
+    # shared lock has no fencing token. Besides the resource, the servers use the keys with :r and :i appended to
+    # its name, so do not lock resources with such names.
     #
-    # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>: its names are locked at once, all or none,
-    # by one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
-    # names in any order, each different. Which one was in the way is told by its number.
+    # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>. Its names are locked at once, all or none,
+    # by one lock. It is extended and lost as a whole, and excludes every caller that wants one of them. 1 to 128
+    # different names in any order. The message tells by its number which one was in the way.
     #
-    # +reentrant+ lets this thread (or fiber) take it again while it has it, if that call says so, too. Each call
-    # has a Lease of its own, and only the last of them that is unlocked asks servers. An inner lock that needs
-    # more time than is left extends it, with one attempt; one that is kept needs no more than that. A lock that
-    # is lost is told at every level: Lost. Without +reentrant+, who asks in a block for the lock of that block gets
-    # Nested at once, unless both are shared.
+    # +reentrant+ lets this thread (or fiber) take the lock again while it holds it, if that call asks for it, too.
+    # Each call has its own Lease, and only the last unlock of them asks servers. An inner lock that needs more time
+    # than is left extends the lock, with one attempt. If the lock is kept alive and its ttl is long enough, no
+    # extension is needed. A lost lock raises Lost at every level. Without +reentrant+, a call in a block for the
+    # lock of that block raises Nested at once, unless both are shared.
     def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, shared: false, &block)
       kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared).take(wait, keep_alive, &block)
     end
 
-    # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
+    # As #lock with one attempt, but if the lock is held it returns nil, and runs no block.
     def try_lock(resource, ttl:, keep_alive: false, reentrant: false, shared: false, &block)
       lease = kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # then it comes out of the block
+      raise unless lease.refused_by?(e) # the exception comes from the block
     end
 
-    # A resource that so many may have at the same time, in all programs with the same servers: a Semaphore.
-    # +permits+ is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
-    # these. Who locks the resource uses one permit. Each lasts for +ttl+ seconds unless it is extended or
-    # unlocked; with +keep_alive+ it is kept until it is unlocked.
+    # A resource that several callers can hold at the same time, in all programs with the same servers: a Semaphore.
+    # +permits+ is how many callers can hold it at the same time. It is from 1 to 256, and must be the same for all
+    # users of the resource. If the numbers differ, the greatest applies. A caller that locks the resource uses one
+    # permit. Each permit lasts for +ttl+ seconds unless it is extended or unlocked; with +keep_alive+ it is kept
+    # alive until it is unlocked.
     #
     #   api = manager.semaphore("api", permits: 8, ttl: 10)
     #   api.acquire { |lease| ... }
@@ -1068,19 +1068,20 @@ module Redlock
       Semaphore.new(self, @servers, resource, Integer(permits), ttl, keep_alive)
     end
 
-    # Takes over a lock that was given away with Lease#detach, in this process or another: the servers are asked
-    # whether it is there. Lost: it has ended. Unreachable: too few servers answered, and it may be tried
-    # again. With a block it is released when that ends, and its value is returned; else the Lease is. What
-    # Lease#extend gives it without an argument is what it was valid for now.
+    # Takes over a lock that was given away with Lease#detach, in this process or another. The servers are asked
+    # whether the lock is there. Lost: the lock has ended. Unreachable: too few servers answered, and the caller may
+    # try again. With a block, the lock is released when the block ends, and the value of the block is returned.
+    # Without a block, the Lease is returned. Lease#extend without an argument gives the lock its present validity
+    # again.
     #
-    # Adopt a ticket once: who adopts it again shares the lock, as threads that share a lease do, and the
-    # first to unlock it releases it for both.
+    # Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and the first to
+    # unlock it releases it for both.
     def adopt(ticket, keep_alive: false, &block)
       Lease.new(@servers, "", 0).take_over(ticket, keep_alive, &block)
     end
 
-    # Asks the servers whether anybody holds the resource. To take a lock, take it: the answer may
-    # be out of date when it arrives.
+    # Asks the servers whether any client holds the resource. The answer may be out of date when it arrives: to get
+    # a lock, take it without asking first.
     def locked?(resource)
       answer = Fiddle::Pointer.malloc(1, Fiddle::RUBY_FREE)
       name = C.string(resource, "the resource")
@@ -1089,9 +1090,10 @@ module Redlock
       answer[0] != 0
     end
 
-    # Asks the servers whether anybody holds the resource, and for how long still: an Info. It finds the lock
-    # of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it
-    # arrives. With +permits+: how many permits are taken of a semaphore that has so many.
+    # Asks the servers whether any client holds the resource, and for how long it is still held: an Info. This finds
+    # the lock of any client, and changes nothing. The answer may be out of date when it arrives: to get a lock,
+    # take it without asking first. With +permits+, the number of permits of a semaphore: also says how many permits
+    # are taken.
     def info(resource, permits: 0)
       found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
       found.size = C::Structs::Info.size
@@ -1102,42 +1104,41 @@ module Redlock
       info_of(found)
     end
 
-    # Connects now rather than at the first lock; returns when a quorum of the servers is up. It
-    # returns words about the servers that are not up, and why: a name may be mis-spelled. They are
-    # empty if all are. Where there is no quorum, Unreachable is raised.
+    # Connects now instead of at the first lock; returns when a quorum of the servers is connected. Returns a
+    # message about the servers that are not connected, and why: a name may be misspelled. The message is empty if
+    # all are connected. If there is no quorum, Unreachable is raised.
     def connect(timeout: 0)
       @servers.renew_log_in
       set("RedLock_Connect", C.ms(timeout, "timeout"))
     end
 
-    # What is known of each server, in the order in which they were given: an array of Server. Nobody is asked,
-    # and nothing is waited for.
+    # What is known of each server, in the order in which the servers were given: an array of Server. No server is
+    # asked, and the call does not wait.
     def servers
       @servers.portraits
     end
 
-    # What was counted since the manager was made: Stats. Nobody is asked, and nothing is waited for.
+    # The counters since the manager was made: Stats. No server is asked, and the call does not wait.
     def stats
       @servers.stats
     end
 
-    # The same, and what is known of each server, as Prometheus reads it; content type
-    # "text/plain; version=0.0.4".
+    # The counters and the state of each server as text for Prometheus; content type "text/plain; version=0.0.4".
     def stats_text
       @servers.stats_text
     end
 
-    # Sets who is told of servers that are lost, refuse or come back; nil: nobody. It is a Logger, or
-    # responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for
-    # a fault of a server, INFO for what is mended. It is called by the thread whose call met with it,
-    # at the end of that call, and may use this manager. A StandardError that it raises is ignored, and
-    # Timeout, Thread#raise and Thread#kill wait for its end. Neither a password nor a token is in the text.
+    # Sets the logger, which is called when servers are lost, refuse or come back; nil: no logger. It is a Logger,
+    # or responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for a
+    # server fault, INFO for a repaired fault. It is called on the thread whose call met the fault, at the end of
+    # that call, and may use this manager. A StandardError that it raises is ignored, and Timeout, Thread#raise and
+    # Thread#kill wait for its end. The text contains neither a password nor a token.
     def logger=(logger)
       @servers.logger = logger
     end
 
-    # Closes the connections when the last lease is unlocked; a new call raises Closed. A manager that
-    # nobody refers to any more is closed as well.
+    # Closes the connections when the last lease is unlocked; a new call raises Closed. A manager that nothing
+    # refers to any more is closed, too.
     def close
       @servers.close
     end
@@ -1159,7 +1160,7 @@ module Redlock
       reentrant ? Level : Lease
     end
 
-    # Fiddle, and the words of errors, are no use there: better to say so at once.
+    # Fiddle, and error messages, do not work in other Ractors, so this raises an error at once.
     def refuse_ractors
       return if !defined?(Ractor) || Ractor.current == Ractor.main
 
@@ -1212,10 +1213,10 @@ module Redlock
     end
   end
 
-  # A resource that so many may have at the same time, as Manager#semaphore returns it. Threads and fibers may share
-  # it, and one of them may have several permits. A permit is a Lease.
+  # A resource that several callers can hold at the same time, as Manager#semaphore returns it. Threads and fibers
+  # may share it, and each of them may hold several permits. A permit is a Lease.
   class Semaphore
-    # The name, as it was given, and how many permits there are.
+    # The name, as it was given, and the number of permits.
     attr_reader :resource, :permits
 
     def initialize(manager, servers, resource, permits, ttl, keep_alive) # :nodoc:
@@ -1229,21 +1230,21 @@ module Redlock
       @keep_alive = keep_alive
     end
 
-    # Takes a permit and runs the block, and unlocks it however the block ends; without a block it returns
-    # the Lease. +wait+ and what is raised are as for Manager#lock.
+    # Takes a permit and runs the block, and unlocks the permit however the block ends; without a block it returns
+    # the Lease. +wait+ and the exceptions are as for Manager#lock.
     def acquire(wait: 5, &block)
       lease.take(wait, @keep_alive, &block)
     end
 
-    # As #acquire with one attempt, but where all permits are taken it returns nil, and runs no block.
+    # As #acquire with one attempt, but if all permits are taken it returns nil, and runs no block.
     def try_acquire(&block)
       lease = self.lease
       lease.take(0, @keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # then it comes out of the block
+      raise unless lease.refused_by?(e) # the exception comes from the block
     end
 
-    # Asks the servers how many permits somebody has. The answer may be out of date when it arrives.
+    # Asks the servers how many permits are taken. The answer may be out of date when it arrives.
     def taken
       @manager.info(@resource, permits: @permits).permits_taken
     end
@@ -1259,19 +1260,19 @@ module Redlock
     end
   end
 
-  # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
-  # step that must not happen without it. Threads may share it.
+  # One lock. It expires by itself, so check #remaining, or call #confirm, before a step that must not happen
+  # without the lock. Threads may share it.
   class Lease
-    # The name that is locked, as it was given; the first of several.
+    # The locked name, as it was given; the first of several.
     def resource
       @resources.first
     end
 
-    # All names that are locked, as they were given: one, or several.
+    # All locked names, as they were given: one, or several.
     attr_reader :resources
 
-    # What the last call on it has to say. After a success: which servers could not take part, and why;
-    # empty if all could. After a failure: the message of the exception.
+    # The message of the last call on this lease. After a success: which servers could not take part, and why; empty
+    # if all could. After a failure: the message of the exception.
     attr_reader :message
 
     def initialize(servers, resource, ttl, permits: 0, shared: false) # :nodoc:
@@ -1286,7 +1287,7 @@ module Redlock
       @ttl = ttl
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
-      @calling = Mutex.new # a call and the reading of its words belong together
+      @calling = Mutex.new # held for a call and the reading of its message
       @unlocked = @released = @lost = false
       @watching = Mutex.new
       @on_lost = []
@@ -1305,7 +1306,7 @@ module Redlock
       have(-> { adopt(ticket) }, keeps, &block)
     end
 
-    # Has the lock by this, for the length of the block if there is one.
+    # Takes the lock with +by+, and holds it for the length of the block if there is one.
     def have(by, keeps, &block) # :nodoc:
       hold_on
       by.call
@@ -1316,7 +1317,7 @@ module Redlock
       finish
       result
     ensure
-      # What signal handlers raise may come before #release has shut it out, and so may the next one.
+      # The exception of a signal handler may come before #release has masked exceptions, and so may the next one.
       begin
         release
       ensure
@@ -1328,51 +1329,51 @@ module Redlock
       end
     end
 
-    # Whether this is what was said when it was asked for, rather than something from the block.
+    # Whether this is the exception that refused the lock, and not one from the block.
     def refused_by?(error) # :nodoc:
       error.equal?(@refusal)
     end
 
-    # Gives the lock a new ttl, counted from now. Lost: it had ended. Unreachable: too few servers
-    # answered, and what was valid stays valid until its old end.
+    # Gives the lock a new ttl, counted from now. Lost: the lock had ended. Unreachable: too few servers answered,
+    # and a valid lock stays valid until its old expiry.
     def extend(ttl: @ttl)
       call("RedLock_SubmitExtend", @handle.to_i, C.ms(ttl, "ttl"))
     end
 
-    # As #extend, for so many seconds longer than the lock is valid now.
+    # As #extend, but makes the lock valid for this many seconds longer than now.
     def extend_by(additional)
       more_ms = C.ms(additional, "additional")
       raise InvalidArgument.new("there is nothing to extend the lock by", -1) unless more_ms.positive?
 
-      # With what is allowed for drift, 2 ms for the precision of expiry, and a rounding.
+      # Adds the allowance for drift, 2 ms for the precision of expiry, and a rounding.
       validity_ms = C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms
       ttl_ms = ((validity_ms + 3) / (1 - @servers.drift)).ceil
       call("RedLock_SubmitExtend", @handle.to_i, [ttl_ms, 10**15].min)
     end
 
-    # Whether others may have the lock at the same time.
+    # Whether others can hold the lock at the same time.
     def shared?
       C.call("RedLockLease_Mode", @handle.to_i) == C::SHARED
     end
 
-    # Makes a shared lock of one that was had alone, which nobody can have had alone in between. There is no way
-    # back. Lost: it had ended. Unreachable: too few servers answered; it is held until its old end, as a shared lock
-    # if #shared? says so, and calling again is allowed.
+    # Makes an exclusive lock shared; no other client can have held it exclusively in between. The reverse is not
+    # possible. Lost: the lock had ended. Unreachable: too few servers answered. The lock is then still held until
+    # its old expiry, as a shared lock if #shared? says so, and the caller may call this again.
     def downgrade
       call("RedLock_SubmitDowngrade", @handle.to_i)
     end
 
-    # Asks the servers whether the lock is still ours, for at least so many seconds. Lost: it is not. TooShort:
-    # it is, but not for that long.
+    # Asks the servers whether this lease still holds its lock, for at least so many seconds. Lost: the lock is not
+    # held. TooShort: it is held, but not for that long.
     def confirm(least: 0)
       call("RedLock_SubmitConfirm", @handle.to_i, C.ms(least, "least"))
     end
 
-    # Has the lock kept until it is unlocked: the library extends it, with the ttl that it was given last,
-    # whenever a third of that has passed, on a thread of its own that no Ruby code holds up. Where it cannot
-    # be kept, #lost? and #on_lost tell while a tenth of the ttl is left at least, unless somebody took the
-    # lock away. It ends with its process, at the latest one ttl after it; but it is kept also where nobody
-    # refers to the lease any more. Lost: it is not held.
+    # Keeps the lock alive until it is unlocked. The library extends it, with its last ttl, whenever a third of that
+    # ttl has passed, on a thread of its own that no Ruby code delays. If the lock cannot be kept alive, #lost? and
+    # #on_lost report this while at least a tenth of the ttl is left, unless somebody took the lock away. The lock
+    # ends with its process, at the latest one ttl after it. But it is kept alive even if nothing refers to the
+    # lease any more. Lost: the lock is not held.
     def keep_alive
       @servers.use do |address|
         @calling.synchronize do
@@ -1387,12 +1388,12 @@ module Redlock
       end
     end
 
-    # Gives the lock away, and returns a ticket, by which another process, or manager, adopts it: see
-    # Manager#adopt. The lease holds nothing then, and a block releases nothing. Until it is adopted nobody
-    # extends the lock, and it ends when its time is over. Nobody is asked. Lost: it had ended.
+    # Gives the lock away and returns a ticket. Another process, or another manager, adopts it: see Manager#adopt.
+    # The lease then holds nothing, and a block releases nothing. Until the lock is adopted, nobody extends it, and
+    # it expires after its ttl. No server is asked. Lost: the lock had ended.
     #
-    # The ticket is as secret as the token, which is in it: hand it over by a pipe or by the environment, not
-    # as an argument of a program, which everybody can see.
+    # The ticket is as secret as the token, which it contains. Pass it through a pipe or the environment, not as an
+    # argument of a program, which everybody can see.
     def detach
       size = 128 + ((@names.sum { |name| name.size + 2 } + 2) / 3 * 4)
       room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
@@ -1407,15 +1408,15 @@ module Redlock
       C.words(room)
     end
 
-    # Whether the lock has ended although nobody unlocked it, or cannot be kept: then what it guards has to
-    # stop within what is #remaining of it.
+    # Whether the lock has ended although it was not unlocked, or cannot be kept alive. Then the protected work must
+    # stop within #remaining.
     def lost?
       @lost || (!@unlocked && !held?)
     end
 
-    # The block is called once, on a thread of its own, with the seconds that the lock is valid still, when
-    # it turns out that a lock which is kept cannot be kept; at once if that is known already. To have the
-    # job itself interrupted:
+    # Calls the block once, on a thread of its own, when a lock that is kept alive can no longer be kept; at once if
+    # that is already known. The argument of the block is how many seconds the lock is still valid. To interrupt the
+    # job itself:
     #
     #   job = Thread.current
     #   lease.on_lost { job.raise(Redlock::Lost) }
@@ -1432,10 +1433,10 @@ module Redlock
       tell_of_loss
     end
 
-    # Releases the lock. Lost: it had already ended, and nothing of anybody else's was touched.
-    # Unreachable: some servers could not be told; the lock expires there.
+    # Releases the lock. Lost: the lock had already ended, and no lock of another holder was changed. Unreachable:
+    # the release did not reach some servers; the lock expires there.
     def unlock
-      # Nobody is told of a lock that is being unlocked: so it is told before that it had ended.
+      # Once the lock is being unlocked, no loss is reported. So a lock that had already ended is reported before.
       be_lost if !@unlocked && !@on_lost.empty? && !held?
       @unlocked = true
       call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
@@ -1443,7 +1444,7 @@ module Redlock
       let_go unless held?
     end
 
-    # How many seconds the lock is valid from now on; 0 when it is not.
+    # How many seconds the lock is valid from now on; 0 if it is not valid.
     def remaining
       C.call("RedLockLease_RemainingMs", @handle.to_i) / 1000.0
     end
@@ -1453,17 +1454,18 @@ module Redlock
       C.call("RedLockLease_IsHeld", @handle.to_i) != 0
     end
 
-    # What stands on the servers as the value of the key; empty if it holds no lock. Keep it to yourself:
-    # who knows it can release the lock. Nothing else shows it.
+    # The value of the key on the servers; empty if the lease holds no lock. Keep it secret: anybody who knows it
+    # can release the lock. Nothing else shows it.
     def token
       @calling.synchronize { C.words(C.call("RedLockLease_Token", @handle.to_i)) }
     end
 
-    # With <tt>fencing: true</tt>, a number that is greater than those of all locks of the same resource before;
-    # else nil. Hand it to what the lock guards with each write, and have it refuse a number that is less than
-    # the greatest it has seen, as a database does with <tt>UPDATE ... WHERE fence <= :token</tt>. Then a holder
-    # that was paused beyond the end of its lock cannot undo what the next one wrote. It does not change when
-    # the lock is extended, and is there still when the lock has expired or was lost, until it is unlocked.
+    # With <tt>fencing: true</tt>, a number that is greater than those of all earlier locks of the same resource;
+    # else nil. Pass it with each write to the system that the lock protects. That system must refuse a number that
+    # is less than the greatest it has seen, as a database does with <tt>UPDATE ... WHERE fence <= :token</tt>. Then
+    # a holder that was paused beyond the end of its lock cannot undo what the next holder wrote. The number does
+    # not change when the lock is extended. It stays available when the lock has expired or was lost, until it is
+    # unlocked.
     def fencing_token
       token = C.call("RedLockLease_FencingToken", @handle.to_i)
       token unless token.zero?
@@ -1474,7 +1476,7 @@ module Redlock
       "#<#{self.class} of #{what.inspect}, valid for #{remaining} s>"
     end
 
-    # Which of these resources this is a held lock of; nil if of none.
+    # The resource, of these, that this lease holds; nil if it holds none of them.
     def held_of(servers, resources) # :nodoc:
       (resources & @resources).first if @permits.zero? && servers.equal?(@servers) && held?
     end
@@ -1491,7 +1493,7 @@ module Redlock
     rescue Taken, Unreachable, TooSlow => e
       raise @refusal = e
     ensure
-      options&.to_i # C has read it by now
+      options&.to_i # keeps it alive until C has read it
     end
 
     def adopt(ticket)
@@ -1502,7 +1504,7 @@ module Redlock
       @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
     ensure
-      text&.to_i # C has read it by now
+      text&.to_i # keeps it alive until C has read it
     end
 
     def adopted_names
@@ -1571,11 +1573,11 @@ module Redlock
       raise @refusal = Nested.new(words, 1)
     end
 
-    # The end of a block that ran through: it has a right to know if it ran without the lock.
+    # The end of a block that ended normally: raises Lost if the block ran without the lock.
     def finish
       unlock unless @unlocked
     rescue Unreachable
-      false # the block had the lock to its end
+      false # the block held the lock to its end
     end
 
     def release
@@ -1592,7 +1594,7 @@ module Redlock
       unlock if held?
       @released = true
     rescue Error
-      @released = true # it ends by itself
+      @released = true # the lock expires
     end
 
     # Submits a call and waits for its end.
@@ -1617,8 +1619,8 @@ module Redlock
       C.check(status, @message)
     end
 
-    # Ends the call that is under way, if there is one: who waited for it was interrupted. Its event comes at
-    # once; if none comes, it was never submitted.
+    # Ends the call that is under way, if there is one, because the thread that waited for it was interrupted. The
+    # event of the call comes at once. If no event comes, the call was never submitted.
     def settle(address)
       return unless @call
 
@@ -1642,7 +1644,7 @@ module Redlock
     end
   end
 
-  # A lock that its owner may take again, without its levels: they are the leases that programs have.
+  # A lock that its owner may take again, without its levels. The levels are the leases that programs get.
   class Core < Lease # :nodoc:
     attr_reader :levels
 
@@ -1650,7 +1652,8 @@ module Redlock
       Thread.current[:redlock_cores] ||= []
     end
 
-    # The lock that this fiber has already of all these, if it has; also where it is lost in a block that goes on.
+    # The lock of all these resources that this fiber already holds, if any. A lost lock counts, too, while one of
+    # its blocks is still running.
     def self.find(servers, resources)
       of_fiber.delete_if(&:over?)
       of_fiber.find { |core| core.of?(servers, resources) }
@@ -1664,12 +1667,12 @@ module Redlock
       @process = Process.pid
     end
 
-    # One of the parent's is somebody else's in a child.
+    # In a child, a lock of the parent does not count.
     def of?(servers, resources)
       servers.equal?(@servers) && (resources.map(&:b) - @resources.map(&:b)).empty? && @process == Process.pid
     end
 
-    # Whether no level can be added: none is there, or what is there is lost, and no block goes on.
+    # Whether no level can be added: the lock is not held, and none of its blocks is still running.
     def over?
       !held? && @levels.none?(&:in_block?)
     end
@@ -1680,7 +1683,7 @@ module Redlock
       Core.of_fiber.push(self)
     end
 
-    # Whether an inner level has to extend it.
+    # Whether an inner level need not extend the lock.
     def lasts?(ttl_ms)
       is_kept = @kept && !@lost && ttl_ms <= @ttl_ms
       is_kept || C.call("RedLockLease_RemainingMs", @handle.to_i) >= ttl_ms
@@ -1699,12 +1702,12 @@ module Redlock
       @kept = true
     end
 
-    # One level is left.
+    # Leaves one level.
     def leave
       call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
     end
 
-    # For the end of a level.
+    # Called at the end of a level.
     def remove(level)
       @levels.delete_if { |it| it.equal?(level) }
       return unless @levels.empty?
@@ -1716,8 +1719,8 @@ module Redlock
   end
   private_constant :Core
 
-  # One of the leases of a lock that its thread may take again: see Manager#lock. As a Lease otherwise; #extend,
-  # #confirm, #keep_alive and #on_lost are about the lock, and so for all levels.
+  # One of the leases of a lock that its thread may take again: see Manager#lock. Otherwise as a Lease; #extend,
+  # #confirm, #keep_alive and #on_lost act on the lock, and so on all levels.
   class Level < Lease
     def in_block? # :nodoc:
       @in_block && !@left
@@ -1759,7 +1762,7 @@ module Redlock
       self
     end
 
-    # Leaves this level; if it is the last one, as Lease#unlock. Lost: the lock had already ended.
+    # Leaves this level; the last level is unlocked as by Lease#unlock. Lost: the lock had already ended.
     def unlock
       raise Lost.new("the lock was unlocked before", 4) if @left || !@core
 
@@ -1788,7 +1791,7 @@ module Redlock
 
     private
 
-    # Calls of this level are those of the lock, one at a time.
+    # Calls of this level are calls of the lock, one at a time.
     def through_core
       raise Lost.new("the lock was unlocked before", 4) if @left || !@core
 
@@ -1851,11 +1854,11 @@ module Redlock
       @released = true
     rescue Error
       leave_for_good
-      @released = true # it ends by itself
+      @released = true # the lock expires
     end
 
-    # Whether a level of a lock that is held is this one's. What was entering or leaving it may have been cut short,
-    # before or after that was done: C knows.
+    # Whether the lock is held and this level is still to be left. An exception may have interrupted entering or
+    # leaving the level, before or after that took effect. The count in C tells which.
     def to_be_left?
       return false if @left || @retains_from.nil? || !@core.held?
 

@@ -1,4 +1,5 @@
-//! A lock that goes from one holder to another: who gives it away sends nothing of it any more.
+//! A lock that goes from one holder to another. A holder that gives a lock away sends nothing about it any
+//! more.
 
 use std::sync::atomic::Ordering;
 
@@ -7,10 +8,10 @@ use crate::moment::Moment;
 use crate::server_set::ServerSet;
 
 impl HeldLock {
-    /// Its holder gives it away. From now on nothing is sent that could release it, or set it anywhere again. Returns
-    /// false, and changes nothing, if it was released or lost before.
+    /// The holder gives the lock away. From now on, nothing is sent that could release the lock, or set it
+    /// anywhere again. Returns false, and changes nothing, if the lock was released or lost before.
     pub(crate) fn detach(&self) -> bool {
-        // Repairs begin with this mutex held: none begins after it.
+        // Repairs begin while this mutex is held, so none begins after this.
         let _standings = self.standings();
         let (taken, detached) = (Phase::Taken as u8, Phase::Detached as u8);
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
@@ -21,7 +22,8 @@ impl HeldLock {
         self.phase.load(Ordering::Acquire) == Phase::Detached as u8
     }
 
-    /// It is adopted: these servers have said that they have it, of all that may have it, and a quorum has it until then.
+    /// Adopts the lock. `all` are the servers that may have it, and `having` those that said that they have it.
+    /// A quorum has it until `valid_until`.
     pub(crate) fn adopt(&self, having: ServerSet, all: ServerSet, valid_until: Moment) {
         self.standings().take(having.bits(), all.bits());
         self.servers.store(all.bits(), Ordering::Release);

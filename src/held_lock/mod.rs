@@ -1,4 +1,4 @@
-//! One lock that was asked for: how far its life has come, and what each server has said of it.
+//! One lock that was asked for: its phase, and what each server has said of it.
 
 mod handover;
 mod permit;
@@ -23,36 +23,38 @@ use crate::transport::roster::{Places, Roster};
 
 /// A lock that was asked for, and perhaps taken. The leases that continue one lock share it.
 ///
-/// What it knows of servers is by their places in the list of the manager that took the lock; through
-/// another manager it is used as a [`View`].
+/// It identifies servers by their places in the list of the manager that took the lock. Another manager uses it
+/// through a [`View`].
 #[derive(Debug)]
 pub(crate) struct HeldLock {
     target: Target,
-    /// The slot that it has, of a semaphore.
+    /// The slot that the lock has, if it is a permit of a semaphore.
     permit: OnceLock<Permit>,
     token: Token,
-    /// The process that took it, and that alone may use it.
+    /// The process that took the lock. Only this process may use it.
     process: Generation,
-    /// The servers, in the order of the manager that took it.
+    /// The servers, in the order of the manager that took the lock.
     roster: Roster,
     asked: Asked,
-    /// Until when it is valid; grows, unless the servers' clocks are set forward. The beginning of time before it is taken.
+    /// Until when the lock is valid. This only grows, unless the servers' clocks are set forward. Before the
+    /// lock is taken, it is the beginning of time.
     valid_until: AtomicI64,
-    /// The servers that may have it: those to which it was sent.
+    /// The servers that may have the lock: those to which it was sent.
     servers: AtomicU64,
     standings: Mutex<Standings>,
-    /// The TTL that it was last given.
+    /// The TTL that the lock was last given.
     ttl_ms: AtomicI64,
-    /// The longest TTL that a server may have given it.
+    /// The longest TTL that a server may have given the lock.
     longest_ttl_ms: AtomicI64,
-    /// 0: none.
+    /// 0 means none.
     fencing_token: AtomicI64,
-    /// The round in which it became a shared lock; 0: in none.
+    /// The round in which the lock became a shared one; 0 means in none.
     downgraded_in: AtomicU32,
     phase: AtomicU8,
-    /// Whether its holder has released it, before it was found out to be lost.
+    /// Whether the holder has released the lock before it was found to be lost.
     was_released: AtomicBool,
-    /// Whether a release was sent by a call that found it ended, for another that ends it.
+    /// Whether a release was sent by a call that found the lock ended, in addition to the release of the call
+    /// that ends it.
     release_sent: AtomicBool,
 }
 
@@ -61,28 +63,28 @@ pub(crate) struct HeldLock {
 pub(crate) struct Asked {
     pub(crate) at: Moment,
     pub(crate) ttl_ms: i64,
-    /// A server that granted it within this time counts as if it had granted it at once.
+    /// A server that granted the lock within this time counts as if it had granted it at once.
     pub(crate) window_ms: i64,
     pub(crate) drift: Drift,
 }
 
-/// How far a lock's life has come. It only goes forward.
+/// How far a lock's life has come. The phase only goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It was taken. Whether it is still valid, the clock tells.
+    /// The lock was taken. The clock tells whether it is still valid.
     Taken,
-    /// It was found out not to be ours any more; perhaps something of it is left somewhere.
+    /// The lock was found to be no longer ours. Something of it may be left on a server.
     Lost,
-    /// It is being released; perhaps not all servers were told yet.
+    /// The lock is being released. Perhaps not all servers were told yet.
     Releasing,
-    /// Nothing is left of it.
+    /// Nothing is left of the lock.
     Over,
-    /// It was given away.
+    /// The lock was given away.
     Detached,
 }
 
 impl HeldLock {
-    /// One that is about to be asked for.
+    /// A lock that is about to be asked for.
     pub(crate) fn new(target: Target, token: Token, asked: Asked, roster: Roster) -> Self {
         let standings = Standings::new(roster.len());
         Self {
@@ -105,7 +107,7 @@ impl HeldLock {
         }
     }
 
-    /// One that was taken on one server.
+    /// A lock that was taken on one server.
     #[cfg(test)]
     pub(crate) fn of_one_server(
         resource: &[u8],
@@ -115,19 +117,20 @@ impl HeldLock {
         Self::of_one_server_as(resource, false, token, (at, ttl_ms))
     }
 
-    /// It is taken: these servers had granted it when that was decided, and to these it was sent.
+    /// Marks the lock as taken. `granted` are the servers that had granted it when that was decided. `sent` are
+    /// the servers to which it was sent.
     pub(crate) fn take(&self, granted: ServerSet, sent: ServerSet) {
         self.standings().take(granted.bits(), sent.bits());
         self.servers.store(sent.bits(), Ordering::Release);
         self.extend_to(self.deadline(), self.asked.ttl_ms);
     }
 
-    /// When it was asked for.
+    /// When the lock was asked for.
     pub(crate) fn asked_at(&self) -> Moment {
         self.asked.at
     }
 
-    /// Until when it is valid as long as it is not extended.
+    /// Until when the lock is valid if it is not extended.
     pub(crate) fn deadline(&self) -> Moment {
         self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
     }
@@ -137,7 +140,7 @@ impl HeldLock {
         &self.target
     }
 
-    /// What was asked for, by its name.
+    /// The name of what was asked for.
     pub(crate) fn resource(&self) -> &Arc<[u8]> {
         &self.target.resource
     }
@@ -146,12 +149,13 @@ impl HeldLock {
         &self.token
     }
 
-    /// The TTL that it was last given.
+    /// The TTL that the lock was last given.
     pub(crate) fn ttl_ms(&self) -> i64 {
         self.ttl_ms.load(Ordering::Relaxed)
     }
 
-    /// Which lock of this resource it is, in the order in which they were taken; 0 if that is not known.
+    /// The number of this lock in the order in which the locks of its resource were taken; 0 if that is not
+    /// known.
     pub(crate) fn fencing_token(&self) -> i64 {
         self.fencing_token.load(Ordering::Relaxed)
     }
@@ -164,7 +168,7 @@ impl HeldLock {
         self.longest_ttl_ms.load(Ordering::Relaxed)
     }
 
-    /// A server may have given it this TTL from now on.
+    /// Notes that a server may have given the lock this TTL from now on.
     pub(crate) fn note_ttl(&self, ttl_ms: i64) {
         self.longest_ttl_ms.fetch_max(ttl_ms, Ordering::Relaxed);
     }
@@ -177,15 +181,16 @@ impl HeldLock {
         Moment::from_nanos(self.valid_until.load(Ordering::Acquire))
     }
 
-    /// Extends the validity, by this TTL; never shortens it.
+    /// Extends the validity until this moment, with this TTL. Never shortens the validity.
     pub(crate) fn extend_to(&self, valid_until: Moment, ttl_ms: i64) {
         self.ttl_ms.store(ttl_ms, Ordering::Relaxed);
         self.valid_until.fetch_max(valid_until.as_nanos(), Ordering::AcqRel);
     }
 
-    /// Shortens the validity, which was until `known`, if a quorum of the servers have the lock at the latest until before
-    /// that: somebody has set their clocks. From then on it is valid for as long as they have it for sure. Not if somebody
-    /// has extended it since. Returns whether it was shortened.
+    /// Shortens the validity, which lasted until `known`, if a quorum of the servers has the lock until an
+    /// earlier moment at the latest. In that case somebody has set the servers' clocks. From then on, the lock
+    /// is valid for as long as the servers certainly have it. Does nothing if the lock was extended since.
+    /// Returns whether the validity was shortened.
     pub(crate) fn shorten(&self, known: Moment, (latest, sure): (Moment, Moment)) -> bool {
         if latest.plus_ms(Drift::PRECISION_MS) >= known || sure >= known {
             return false;
@@ -194,7 +199,7 @@ impl HeldLock {
         self.valid_until.compare_exchange(known, sure, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Goes on to a later phase. Returns the one before.
+    /// Goes on to a later phase. Returns the phase before.
     pub(crate) fn pass_to(&self, phase: Phase) -> Phase {
         match self.phase.fetch_max(phase as u8, Ordering::AcqRel) {
             0 => Phase::Taken,
@@ -209,12 +214,12 @@ impl HeldLock {
         self.phase.load(Ordering::Acquire) != Phase::Taken as u8
     }
 
-    /// Whether its holder has released it, or given it away, and it was not lost before.
+    /// Whether the holder has released the lock, or given it away, and the lock was not lost before.
     pub(crate) fn was_released(&self) -> bool {
         self.was_released.load(Ordering::Acquire) || self.is_detached()
     }
 
-    /// Its holder releases it. Returns the phase that it was in.
+    /// The holder releases the lock. Returns the phase that the lock was in.
     pub(crate) fn begin_release(&self) -> Phase {
         if !self.is_lost_or_over() {
             self.was_released.store(true, Ordering::Release);
@@ -222,23 +227,24 @@ impl HeldLock {
         self.pass_to(Phase::Releasing)
     }
 
-    /// A release is about to be sent beside the one that ends it.
+    /// Notes that a release is about to be sent in addition to the one that ends the lock.
     pub(crate) fn note_release(&self) {
         self.release_sent.store(true, Ordering::Release);
     }
 
-    /// Whether one may have been: then a server that has nothing to delete was told before.
+    /// Whether such a release may have been sent. If so, a server that has nothing to delete was told before.
     pub(crate) fn was_release_sent(&self) -> bool {
         self.release_sent.load(Ordering::Acquire)
     }
 
-    /// Whether somebody else may have it by now: nothing is left of it, it was given away, or found out to be lost.
+    /// Whether another client may hold the lock by now: nothing is left of it, it was given away, or it was
+    /// found to be lost.
     pub(crate) fn is_lost_or_over(&self) -> bool {
         let phase = self.phase.load(Ordering::Acquire);
         phase == Phase::Lost as u8 || phase >= Phase::Over as u8
     }
 
-    /// Whether nothing is left of it.
+    /// Whether nothing is left of the lock.
     pub(crate) fn is_over(&self) -> bool {
         self.phase.load(Ordering::Acquire) == Phase::Over as u8
     }
@@ -247,7 +253,8 @@ impl HeldLock {
         self.process == this_process()
     }
 
-    /// How long it is valid after `now`; 0 if it is not, or is another process's.
+    /// How many milliseconds the lock is valid after `now`; 0 if it is not valid, or if it belongs to another
+    /// process.
     pub(crate) fn remaining_ms(&self, now: Moment) -> i64 {
         if self.has_ended() || !self.is_ours() {
             return 0;
@@ -259,7 +266,8 @@ impl HeldLock {
         !self.has_ended() && now < self.valid_until() && self.is_ours()
     }
 
-    /// What a server says of the key, asked by the request of this number, and heard at `now`.
+    /// Hears what a server says of the key. The request of this number asked for it, and the answer was heard
+    /// at `now`.
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
             (_, Answer::Slots(Slots { got, .. })) => {
@@ -269,7 +277,7 @@ impl HeldLock {
                 Word::Granted { in_time: now <= self.window_end() }
             }
             (Verb::Repair, Answer::Done) => Word::Repaired,
-            // A reply that is an error is a reply: the server does not come back to the request.
+            // An error reply is a reply, too: the server does not come back to the request.
             (verb, _) if verb.acquires() || matches!(verb, Verb::Move | Verb::Repair) => {
                 Word::NotSet
             }
@@ -286,7 +294,7 @@ impl HeldLock {
                 }
             }
             (Verb::Extend, Answer::Foreign { .. }) if self.was_exclusive_in(number) => return,
-            // Of one that shares it: other readers have it, and it can be joined once more.
+            // The lock is a shared one: other readers have it, and this lock can join them again.
             (Verb::Inspect, Answer::Shared { .. }) => Word::Absent,
             (
                 Verb::Extend | Verb::Downgrade | Verb::Inspect,
@@ -308,7 +316,7 @@ impl Witness for HeldLock {
     }
 }
 
-/// A lock as one manager sees it: with the servers by their places in that manager's list.
+/// A lock as one manager sees it. Servers are identified by their places in that manager's list.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     hold: Arc<HeldLock>,
@@ -316,7 +324,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Nothing if the lock is one of other servers than the manager's.
+    /// Returns nothing if the lock is on other servers than the manager's.
     pub(crate) fn new(hold: &Arc<HeldLock>, roster: &Roster) -> Option<Self> {
         let places = roster.places_in(&hold.roster)?;
         Some(Self { hold: Arc::clone(hold), places })
@@ -326,7 +334,7 @@ impl View {
         &self.hold
     }
 
-    /// Who hears what the servers say to this manager.
+    /// The witness that hears what the servers say to this manager.
     pub(crate) fn witness(&self) -> Arc<dyn Witness> {
         if self.places.is_same() {
             return Arc::clone(&self.hold) as Arc<dyn Witness>;
@@ -334,22 +342,22 @@ impl View {
         Arc::new(self.clone())
     }
 
-    /// The servers that may have it.
+    /// The servers that may have the lock.
     pub(crate) fn servers(&self) -> ServerSet {
         self.places.here(ServerSet::from_bits(self.hold.servers.load(Ordering::Acquire)))
     }
 
-    /// These servers may have it from now on.
+    /// Notes that these servers may have the lock from now on.
     pub(crate) fn note_servers(&self, servers: ServerSet) {
         self.hold.servers.fetch_or(self.places.there(servers).bits(), Ordering::AcqRel);
     }
 
-    /// Whether the word of this server, that it has the key, is a vote.
+    /// Whether the word of this server that it has the key is a vote.
     pub(crate) fn is_sound(&self, server: usize) -> bool {
         self.hold.standings().is_sound(self.places.place_there(server))
     }
 
-    /// Whether so many servers have lost it that no quorum can ever vouch for it again.
+    /// Whether so many servers have lost the lock that no quorum can ever vouch for it again.
     pub(crate) fn is_lost(&self) -> bool {
         self.hold.standings().voters() < self.hold.roster.quorum()
     }
@@ -358,7 +366,8 @@ impl View {
         self.hold.standings().begin_round()
     }
 
-    /// These servers have said in time that they have it. Returns whether that is a quorum still.
+    /// Ends a round in which these servers said in time that they have the lock. Returns whether they are still
+    /// a quorum.
     pub(crate) fn pass_round(&self, number: u32, voters: ServerSet) -> bool {
         let voters = self.places.there(voters).bits();
         self.hold.standings().pass_round(number, voters, self.hold.roster.quorum())
@@ -368,7 +377,7 @@ impl View {
         self.hold.standings().fail_round(number);
     }
 
-    /// The servers that are to be sent a repair now, and its number.
+    /// The number of the next repair, and the servers that must be sent it now.
     pub(crate) fn begin_repairs(&self) -> (u32, ServerSet) {
         let mut standings = self.hold.standings();
         if self.hold.is_detached() {
@@ -378,7 +387,7 @@ impl View {
         (number, self.places.here(ServerSet::from_bits(servers)))
     }
 
-    /// To these it was not sent.
+    /// Takes the repair back for these servers, because it was not sent to them.
     pub(crate) fn withdraw_repairs(&self, servers: ServerSet) {
         self.hold.standings().withdraw_repairs(self.places.there(servers).bits());
     }

@@ -1,4 +1,4 @@
-//! A permit of a semaphore: which of its slots it has. From then on it is an ordinary lock of that slot.
+//! A permit of a semaphore: which slot it has. Once it has a slot, it is an ordinary lock of that slot.
 
 use super::HeldLock;
 use super::slot::{Granted, Permit};
@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use crate::quorum::standing::Word;
 
 impl HeldLock {
-    /// This slot is had.
+    /// Takes this slot.
     pub(crate) fn take_slot(&self, slot: u16, granted: &Granted<'_>, now: Moment) {
         let &Granted { voters, sent, moved, given } = granted;
         let key = self.target.slot(slot);
@@ -20,13 +20,13 @@ impl HeldLock {
         }
     }
 
-    /// The slot that it has, of a semaphore.
+    /// The slot that the lock has, if it is a permit of a semaphore.
     pub(crate) fn slot(&self) -> Option<u16> {
         self.permit.get().map(|permit| permit.slot)
     }
 
-    /// A server has given it this slot, or none. Before it is known which one is had, that says nothing: then it is told
-    /// to [`Self::take_slot`].
+    /// Hears that a server has given the lock this slot, or none. Before the lock has taken a slot, this says
+    /// nothing. In that case [`Self::take_slot`] is told of it.
     pub(super) fn hear_slot(&self, server: usize, verb: Verb, got: Option<u16>, now: Moment) {
         let Some(permit) = self.permit.get() else { return };
         if verb == Verb::Acquire && permit.moved.contains(server) {
@@ -43,7 +43,7 @@ impl HeldLock {
         }
         standings.hear(server, 0, Word::NotSet);
         if has_other {
-            // The other one is given up there: it may be given this one.
+            // The other slot is released there, so the server may be given this one.
             standings.hear(server, 0, Word::Absent);
         }
     }

@@ -1,25 +1,25 @@
-//! Which slot of a semaphore a lock has, and what is known when that is had.
+//! Which slot of a semaphore a lock has, and what is known when that slot is taken.
 
 use crate::lock_kind::Target;
 use crate::server_set::ServerSet;
 
-/// The slot that is had.
+/// The slot that was taken.
 #[derive(Debug)]
 pub(super) struct Permit {
     pub(super) key: Target,
     pub(super) slot: u16,
-    /// The servers that were asked to move there: what these said before that is old.
+    /// The servers that were asked to move there. Anything that they said before that is out of date.
     pub(super) moved: ServerSet,
 }
 
-/// What is known of the servers when a slot is had.
+/// What is known of the servers when a slot is taken.
 pub(crate) struct Granted<'a> {
-    /// Those that have it.
+    /// The servers that have the slot.
     pub(crate) voters: ServerSet,
-    /// Those that were sent anything that may set it.
+    /// The servers that were sent any request that may set the slot.
     pub(crate) sent: ServerSet,
-    /// Those that were asked to move there.
+    /// The servers that were asked to move there.
     pub(crate) moved: ServerSet,
-    /// What slot has been given by those that were asked last.
+    /// The slots that were given by the servers that were asked last.
     pub(crate) given: &'a [(usize, Option<u16>)],
 }

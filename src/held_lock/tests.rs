@@ -1,4 +1,4 @@
-//! What a server's word makes of it, and when.
+//! What a server's word means for the lock, and when.
 
 use super::*;
 use crate::lock_kind::LockKind;
@@ -16,7 +16,7 @@ fn hold() -> HeldLock {
 
 fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
     let hold = hold();
-    // It was sent there, and nothing was heard.
+    // The request was sent to the server, and nothing was heard.
     *hold.standings() = Standings::new(1);
     hold.hear(0, (verb, 0), &answer, at_ms(ms));
     hold.standings().is_sound(0)
@@ -37,7 +37,7 @@ fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
     }
 }
 
-/// A window of 25 ms: what was set later than that has longer to live.
+/// The window is 25 ms. A key that was set later than that has longer to live.
 #[test]
 fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
     let extended = |left_ms, ms| is_sound_after(Verb::Extend, Answer::Extended { left_ms }, ms);
@@ -46,9 +46,9 @@ fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
     assert!(extended(TTL - 100 + 23, 100));
     assert!(!extended(TTL - 100 + 24, 100));
     assert!(!extended(TTL, 100));
-    // What is there within the window was set within it.
+    // A key that is there within the window was set within it.
     assert!(extended(TTL, 0) && extended(TTL, 25) && extended(3 * TTL, 1));
-    // Somebody has extended it, or taken its end away.
+    // Somebody has extended the key, or has taken its end away.
     assert!(!extended(3 * TTL, 26) && !extended(-1, 26) && !extended(i64::MIN, 26));
     let found = |value: &[u8], left_ms, ms| {
         let value = value.to_vec();
@@ -73,7 +73,7 @@ fn an_answer_that_is_none_changes_nothing() {
 }
 
 impl HeldLock {
-    /// One that was taken on one server.
+    /// A lock that was taken on one server.
     pub(crate) fn of_one_server_as(
         resource: &[u8],
         is_shared: bool,

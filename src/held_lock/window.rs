@@ -4,8 +4,8 @@ use super::HeldLock;
 use crate::moment::Moment;
 
 impl HeldLock {
-    /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
-    /// within the window of the acquire. An extension that came before makes it look later.
+    /// Whether a server is known to have set the key within the window of the acquire, because the key has this
+    /// much time left, heard at `now`. An earlier extension makes the key look as if it was set later.
     pub(super) fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
         if now <= self.window_end() {
             return true;
@@ -19,7 +19,8 @@ impl HeldLock {
         now <= self.window_end().plus_ms(least_ms)
     }
 
-    /// Until when a server may have granted it that counts as if it had granted it at once.
+    /// The end of the time in which a server may have granted the lock and counts as if it had granted it at
+    /// once.
     pub(super) fn window_end(&self) -> Moment {
         self.asked.at.plus_ms(self.asked.window_ms)
     }

@@ -35,15 +35,15 @@ use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
 use crate::wait_queue::{Manners, Permission, Wait};
 
-/// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
+/// How much longer than its plan an attempt may take if it was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
 
 /// How long to go on trying.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Plan {
-    /// So many tries, with CRedLock's pauses.
+    /// This many tries, with CRedLock's pauses.
     Tries(i64),
-    /// Until then, with pauses that grow.
+    /// Until this moment, with pauses that grow.
     Until(Moment),
 }
 
@@ -56,16 +56,16 @@ pub(crate) struct Wanted {
     pub(crate) slice_end: Moment,
     /// The wait that an earlier slice has left off.
     pub(crate) resumed: Option<Box<BrokenOff>>,
-    /// The thread that waits for it, if one does.
+    /// The thread that waits for this acquire, if one does.
     pub(crate) thread: Option<usize>,
     pub(crate) keeping: Option<Box<Keeping>>,
 }
 
-/// What it takes to keep the lock as soon as it is had.
+/// What is needed to keep the lock from the moment it is taken.
 pub(crate) struct Keeping {
     pub(crate) keeper: Keeper,
     pub(crate) kept: Kept,
-    /// What comes with the news that it cannot be kept.
+    /// The payload of the report that the lock cannot be kept.
     pub(crate) payload: Payload,
 }
 
@@ -73,20 +73,20 @@ pub(crate) struct Keeping {
 pub(crate) struct Acquire {
     wanted: Wanted,
     tries: i64,
-    /// Whether the servers were asked, in this slice or one before.
+    /// Whether the servers were asked, in this slice or an earlier one.
     has_asked: bool,
     backoff: Backoff,
-    /// Drawn, and not sent to any server yet.
+    /// A token that is drawn and not sent to any server yet.
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
-    /// Whether it looks how things stand, rather than trying.
+    /// Whether the acquire only looks at the state on the servers instead of trying.
     looks: bool,
-    /// For which slots the attempt has asked, of a semaphore.
+    /// For a semaphore: the slots that the attempt has asked for.
     moves: Moves,
-    /// Its number in the wait queue, from 1; none once it has left it.
+    /// The acquire's number in the wait queue, from 1. None once it has left the queue.
     number: Option<NonZeroU64>,
-    /// Whether the servers have refused it because of somebody else.
+    /// Whether the servers have refused the acquire because another client has the lock.
     was_refused: bool,
     patience: Patience,
     /// How many of its attempts were divided.
@@ -99,16 +99,16 @@ enum Stage {
     /// Before an attempt that is cut short at that moment.
     Connecting(Box<ConnectQuorum>, Moment),
     Asking(Box<Question>),
-    /// How things stand in the lines; with what the last try has come to.
+    /// Asking the servers about their lines. Also holds the result of the last try.
     Looking(Box<Question>, Option<Box<Miss>>),
-    /// A quorum has granted it, and its fencing token is brought to one.
+    /// A quorum has granted the lock, and its fencing token is being brought to a quorum.
     Raising(Box<Raising>),
-    /// For its turn, or for the end of a pause. With what the last try has come to.
+    /// Waiting for the turn, or for the end of a pause. Also holds the result of the last try.
     Waiting(Wait, Box<Miss>),
 }
 
 impl Acquire {
-    /// The token is for the first attempt: to draw one takes a system call.
+    /// The token is for the first attempt. The caller passes it because drawing a token takes a system call.
     pub(crate) fn new(wanted: Wanted, token: Token) -> Self {
         let resumed = wanted.resumed.as_ref();
         let has_asked = resumed.is_some_and(|wait| wait.has_asked);
@@ -158,7 +158,7 @@ impl Acquire {
         self.try_if(permission, manners, actions);
     }
 
-    /// Goes on as its queue permits.
+    /// Goes on as the wait queue permits.
     fn try_if(&mut self, permission: Permission, manners: Manners, actions: &mut dyn Actions) {
         let (now, is_last) = (actions.now(), manners.is_last);
         self.tries += 1;
@@ -172,7 +172,7 @@ impl Acquire {
                 return self.miss(Miss::Behind(permission), actions);
             }
         }
-        // The first attempt is never cut short; a later one is, soon after the end of the plan.
+        // The first attempt is never cut short. A later attempt is, soon after the end of the plan.
         let cut = match self.wanted.plan {
             Plan::Until(until) if self.has_asked => last_try_end(until, now),
             _ => Moment::NEVER,
@@ -182,7 +182,7 @@ impl Acquire {
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
             Some(quorum) => {
                 if !self.looks {
-                    // Also if it comes to nothing because servers cannot be reached.
+                    // Also if the attempt fails because servers cannot be reached.
                     self.note_attempt(actions);
                 }
                 self.stage = Stage::Connecting(quorum, cut);
@@ -241,7 +241,7 @@ impl Acquire {
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
-    /// What an attempt has come to; what there may be of a lock that was not had is released.
+    /// Evaluates an attempt. If the lock was not taken, releases what may be left of it on the servers.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
         let sent = self.moves.note_sent(sent);
@@ -261,10 +261,11 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
-        // Then it is somebody else's, also if too few servers say so.
+        // A divided attempt means that another client has the lock, even if too few servers say so.
         let is_taken = self.note_divided(&question) || status == Status::Taken;
         self.patience.note(&self.wanted.target, &question);
-        // Also of those that are late: what they may have granted is released, and so no news.
+        // This includes late servers. What they may have granted is released, so it is no news that they are
+        // free.
         let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
         self.note(&miss, actions);
         match is_taken && self.may_stand_in_line(actions) {
@@ -273,7 +274,7 @@ impl Acquire {
         }
     }
 
-    /// It is had: these servers were sent the request.
+    /// The lock is taken. These servers were sent the request.
     fn take(
         &mut self,
         hold: Arc<HeldLock>,
@@ -285,7 +286,7 @@ impl Acquire {
         self.succeed(hold, question, actions);
     }
 
-    /// The lock is had.
+    /// The lock is taken.
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         self.patience.end(actions);
         let absent = question.absent(actions.roster());
@@ -317,7 +318,7 @@ impl Acquire {
         }
     }
 
-    /// Ends at once. What there may be of a lock is released.
+    /// Ends at once. Anything that may have been granted is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
             Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),

@@ -45,7 +45,8 @@ impl Adopt {
         let LockTicket { target, ttl_ms, fencing_token, token } = &self.ticket;
         let (since, drift) = (actions.now(), actions.settings().drift());
         let reply_ms = reply_ms(actions, *ttl_ms);
-        // Who says in this time that it has the lock counts as if it had said it at once, as with an acquire.
+        // A server that says within this time that it has the lock counts as if it had said so at once, as with
+        // an acquire.
         let window_ms = reply_ms.max(Timeouts::default_reply_ms(*ttl_ms));
         let asked = Asked { at: since, ttl_ms: *ttl_ms, window_ms, drift };
         let roster = actions.roster().clone();
@@ -61,7 +62,7 @@ impl Adopt {
 
     fn conclude(hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         let (now, roster) = (actions.now(), actions.roster());
-        // Without an end it is valid for as long as any lock can be.
+        // A lock without an end is valid for as long as any lock can be.
         let left_ms = question.confirmed_ms(now).min(TTL_MAX_MS);
         let status = match question.outcome() {
             Outcome::Reached if left_ms > 0 => {
@@ -82,7 +83,7 @@ impl Operation for Adopt {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         let stage = mem::replace(&mut self.stage, Stage::Submitted);
         if let Event::Cancelled { .. } = event {
-            // A question changes nothing: the ticket is as good as before.
+            // A question changes nothing, so the ticket is as good as before.
             return actions.end(Err(cancelled().into()));
         }
         match stage {

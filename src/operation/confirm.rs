@@ -17,14 +17,14 @@ use crate::moment::Moment;
 use crate::quorum::round::Outcome;
 use crate::stats::{Account, Kind};
 
-/// Asks whether a lock is still there for so long.
+/// Asks whether a lock is still there for at least this long.
 pub(crate) struct Confirm {
     view: View,
     least_ms: i64,
-    /// Until when it was valid as this began.
+    /// Until when the lock was valid when this began.
     valid_until: Moment,
     asked_at: Moment,
-    /// Whether it has asked before.
+    /// Whether this has asked before.
     is_again: bool,
     stage: Stage,
 }
@@ -80,7 +80,7 @@ impl Confirm {
         let Asking { question, number, is_shared } = asking;
         let (view, hold, now) = (&self.view, self.view.hold(), actions.now());
         if is_shared != hold.is_shared() && !mem::replace(&mut self.is_again, true) {
-            // Asked was for the exclusive lock that it was before.
+            // The question was about the exclusive lock that this was before.
             view.fail_round(number);
             return self.begin(actions);
         }
@@ -89,7 +89,7 @@ impl Confirm {
         let is_ours = end_round(view, number, is_reached, &question);
         let end = question.end(actions.settings().drift(), 0, self.asked_at);
         if !view.is_lost() && hold.shorten(self.valid_until, end) {
-            // It has to be renewed earlier than its keepers wait for.
+            // The lock must be renewed earlier than the moment that its keepers wait for.
             actions.wake_keepers(*hold.token());
         }
         if is_ours && question.confirmed_ms(now) >= self.least_ms {
@@ -100,15 +100,15 @@ impl Confirm {
             let was_extended = hold.valid_until() > self.valid_until;
             let may_be_enough = hold.valid_until().ms_since(now) >= self.least_ms;
             if was_extended && may_be_enough && !mem::replace(&mut self.is_again, true) {
-                // Another handle has extended it since the servers were asked. That is asked about once: a lock that
-                // is kept may be extended again and again.
+                // Another handle has extended the lock since the servers were asked. The question is repeated
+                // only once, because a kept lock may be extended again and again.
                 return self.begin(actions);
             }
-            // It is there, or may be; but not for so long.
+            // The lock is there, or may be, but not for that long.
             let is_short = is_ours || question.outcome() == Outcome::Refused;
             if is_short { Status::TooShort } else { Status::Unreachable }
         } else {
-            // A question changes nothing on the servers: Unlock clears up what is left.
+            // A question changes nothing on the servers. Unlock clears up what is left.
             hold.pass_to(Phase::Lost);
             forget(hold, actions);
             Status::Lost
@@ -116,7 +116,7 @@ impl Confirm {
         actions.end(Err(question.error(status, actions.roster()).into()));
     }
 
-    /// Ends at once. A question changes nothing.
+    /// Ends at once. A question changes nothing on the servers.
     fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
         if let Stage::Asking(asking) = stage {
             self.view.fail_round(asking.number);

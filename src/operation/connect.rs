@@ -6,20 +6,22 @@ use crate::error::Status;
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
 
-/// How long servers are given to follow when a quorum is connected: in a call that has something else
-/// to do as long as the quorum took, between these, and in one that connects alone no less.
+/// How long the other servers get to follow once a quorum is connected: as long as the quorum took, within
+/// bounds. In a call that has something else to do, the time lies between these two values. In a call that only
+/// connects, it is at least the larger value.
 const STRAGGLERS_MIN_MS: i64 = 2;
 const STRAGGLERS_MS: i64 = 20;
 
-/// Has a quorum of connections, or says why not. A part of all other operations, where there is none yet.
+/// Connects to a quorum, or says why that failed. All other operations use this if there is no quorum of
+/// connections yet.
 pub(super) struct ConnectQuorum {
     stage: Stage,
-    /// When it began to connect: the time of passwords and names is left out.
+    /// When it began to connect. The time for passwords and names is left out.
     began: Moment,
-    /// When to wait no longer for a quorum, and when for nothing at all.
+    /// When to stop waiting for a quorum, and when to stop waiting for anything.
     until: Moment,
     limit: Moment,
-    /// Names are looked up if fewer servers than this are promising without.
+    /// Names are looked up if fewer servers than this are promising without that.
     enough: usize,
     ttl_ms: i64,
     /// Whether the call has nothing else to do.
@@ -30,14 +32,14 @@ enum Stage {
     /// Passwords are asked for, and names are looked up.
     Preparing,
     Connecting(Box<Question>),
-    /// The servers that seemed promising did not do. Names are looked up that were left out before.
+    /// The servers that seemed promising were not enough. Names that were left out before are looked up.
     LookingUpTheRest(Box<Question>),
     /// A quorum is connected, and the other servers may follow. Passwords are asked for again.
     PreparingToFollow,
     Following(Box<Question>),
 }
 
-/// How far it is.
+/// The state of the attempt.
 pub(super) enum Progress {
     Pending,
     Connected,
@@ -45,7 +47,7 @@ pub(super) enum Progress {
 }
 
 impl ConnectQuorum {
-    /// Before a request about a lock of this TTL, for which nothing is waited for after `limit`. Nothing if
+    /// Prepares for a request about a lock of this TTL. Nothing is waited for after `limit`. Returns nothing if
     /// there is a quorum of connections already.
     pub(super) fn if_needed(
         limit: Moment,
@@ -65,7 +67,7 @@ impl ConnectQuorum {
         Some(Box::new(Self { stage, began, until, limit, enough, ttl_ms, is_alone: false }))
     }
 
-    /// For a call that has nothing else to do: it looks up all names and waits longer for the others.
+    /// For a call that has nothing else to do: it looks up all names and waits longer for the other servers.
     fn alone(limit: Moment, actions: &mut dyn Actions) -> Box<Self> {
         let (began, enough) = (actions.now(), actions.roster().len());
         actions.prepare(enough);
@@ -80,7 +82,7 @@ impl ConnectQuorum {
         }
     }
 
-    /// Goes on.
+    /// Goes on after an event.
     pub(super) fn handle(&mut self, event: Event, actions: &mut dyn Actions) -> Progress {
         let stage = std::mem::replace(&mut self.stage, Stage::Preparing);
         match (stage, event) {
@@ -112,12 +114,13 @@ impl ConnectQuorum {
         }
     }
 
-    /// So long it took to ask for passwords and to look up names: that is not the servers' time.
+    /// Adds the time that asking for passwords and looking up names took, because that is not the servers'
+    /// time.
     fn set_aside(&mut self, took_ms: i64) {
         self.began = self.began.plus_ms(took_ms);
         self.until = self.until.plus_ms(took_ms);
         if self.is_alone {
-            // The caller's time, and no end of a lock.
+            // Here the limit is the caller's time, not the end of a lock.
             self.limit = self.limit.plus_ms(took_ms);
         }
     }
@@ -147,8 +150,8 @@ impl ConnectQuorum {
         Progress::Pending
     }
 
-    /// A quorum is up. The others may be about to follow: what is asked next should reach them, too,
-    /// since nobody may come to send it later.
+    /// A quorum is connected, and other servers may be about to follow. The next request should reach them,
+    /// too, because no thread may come to send it later.
     fn await_stragglers(&mut self, actions: &mut dyn Actions) -> Progress {
         let now = actions.now();
         let took_ms = now.ms_since(self.began);
@@ -161,9 +164,9 @@ impl ConnectQuorum {
     }
 }
 
-/// Connects now, and tells which servers are not up.
+/// Connects now, and tells which servers are not connected.
 pub(crate) struct Connect {
-    /// With this much time; 0 for that of the settings.
+    /// The time for connecting, in milliseconds; 0 means the time of the settings.
     timeout_ms: i64,
     quorum: Option<Box<ConnectQuorum>>,
 }
@@ -186,7 +189,7 @@ impl Connect {
         let Some(all) = self.question() else { return };
         let result = match all.has_quorum() {
             true => Ok(Ended::Connected { absent: all.absent(actions.roster()) }),
-            // Some were lost at once.
+            // Some connections were lost at once.
             false => Err(all.error(Status::Unreachable, actions.roster()).into()),
         };
         actions.end(result);

@@ -1,4 +1,4 @@
-//! Giving a lock away: nobody is asked.
+//! Giving a lock away. No server is asked.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ impl Operation for Detach {
         let hold = self.view.hold();
         let check = check_valid(hold, actions.now());
         if check.is_ok() && hold.detach() {
-            // Whoever of this manager waits for it waits for another holder from now on.
+            // From now on, waiters of this manager wait for another holder.
             forget(hold, actions);
             return actions.end(Ok(Ended::Detached));
         }
-        // Another handle may have released it at this moment.
+        // Another handle may have released the lock at this moment.
         let check = check.and_then(|()| check_valid(hold, actions.now()));
         actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
     }

@@ -1,8 +1,8 @@
-//! Making a shared lock of an exclusive one: its holder goes on reading, and others may, too.
+//! Turning an exclusive lock into a shared one: its holder goes on reading, and others may read, too.
 //!
-//! Each server does it in one step, and the lock keeps its end there. From the moment when the servers are asked the lock
-//! counts as a shared one, whatever they say: a server may do it at any time. A server that was not
-//! reached does it with the next extension.
+//! Each server makes the change in one step, and the lock keeps its end there. The lock counts as shared from
+//! the moment when the servers are asked, whatever they answer, because a server may carry out the request at
+//! any time. A server that was not reached makes the change with the next extension.
 
 use std::mem;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 
-/// Makes a shared lock of an exclusive one.
+/// Turns an exclusive lock into a shared one.
 pub(crate) struct Downgrade {
     view: View,
     stage: Stage,
@@ -38,7 +38,7 @@ struct Asking {
     question: Question,
     number: u32,
     asked_at: Moment,
-    /// Until when it was valid then.
+    /// Until when the lock was valid at that time.
     valid_until: Moment,
 }
 
@@ -69,15 +69,15 @@ impl Downgrade {
         let limits = Limits { since: asked_at, until: valid_until, reply_ms };
         actions.ask(request(Verb::Downgrade, view, ttl_ms).numbered(number), limits);
         self.call_readers(actions);
-        // Readers of this manager that wait ask behind that.
+        // Waiting readers of this manager ask behind the downgrade.
         let next = actions.wait_queues().downgraded(hold);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
     }
 
-    /// Behind that: has the servers tell readers of other processes that wait in line.
+    /// Sent behind the downgrade: has the servers tell readers of other processes that wait in line.
     fn call_readers(&self, actions: &mut dyn Actions) {
         if actions.settings().has_waking() {
-            // Under the name of a channel that nobody has.
+            // The request names a channel that nobody has.
             let resource = Arc::clone(self.view.hold().resource());
             let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
             actions.tell(request.to(ServerSet::first(actions.roster().len())));
@@ -91,13 +91,13 @@ impl Downgrade {
             question.outcome() == Outcome::Reached && actions.now() < hold.valid_until();
         let is_ours = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
-            // Another handle released it meanwhile.
+            // Another handle released the lock meanwhile.
             let error = question.error(Status::Lost, actions.roster());
             return actions.end(Err(error.into()));
         }
         if is_ours {
             if hold.shorten(valid_until, question.end(actions.settings().drift(), 0, asked_at)) {
-                // It has to be renewed earlier than its keepers wait for.
+                // The lock must be renewed earlier than the moment that its keepers wait for.
                 actions.wake_keepers(*hold.token());
             }
             return actions.end(Ok(Ended::Extended { absent: question.absent(actions.roster()) }));
@@ -115,7 +115,7 @@ impl Downgrade {
     }
 }
 
-/// What is left of a lock that may be shared on some servers.
+/// The error if the lock may be shared on some servers already.
 fn shared_all_the_same(error: &Error) -> Error {
     let words = format!("{error}; the lock is held still, but from now on it counts as shared");
     Error::new(error.status(), words)
@@ -136,7 +136,7 @@ impl Operation for Downgrade {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                // Nobody was asked: the lock is what it was.
+                // No server was asked, so the lock is unchanged.
                 Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),

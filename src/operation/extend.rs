@@ -1,4 +1,4 @@
-//! Giving a lock a new TTL, and giving it again to servers that have lost it.
+//! Giving a lock a new TTL, and setting it again on servers that have lost it.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
 use crate::stats::{Account, Kind};
 
-/// One attempt to extend a lock: a part of the operations that extend.
+/// One attempt to extend a lock. It is a part of the operations that extend.
 pub(super) struct Extension {
     view: View,
     ttl_ms: i64,
-    /// When nothing is waited for any more; nor is it after the end of the lock.
+    /// When to stop waiting. The attempt never waits past the end of the lock either.
     limit: Moment,
     stage: Stage,
 }
@@ -39,12 +39,12 @@ struct Asking {
     number: u32,
     extended_until: Moment,
     asked_at: Moment,
-    /// Until when it was valid then, and whether it was shared.
+    /// Until when the lock was valid when the servers were asked, and whether it was shared.
     valid_until: Moment,
     is_shared: bool,
 }
 
-/// How far an attempt is.
+/// The state of an attempt.
 pub(super) enum Attempt {
     Pending,
     /// With words about servers that could not take part.
@@ -53,7 +53,7 @@ pub(super) enum Attempt {
     },
     Failed {
         error: Error,
-        /// Whether another attempt may succeed: the lock is valid still, and the servers may come back.
+        /// Whether another attempt may succeed: the lock is still valid, and the servers may come back.
         may_succeed: bool,
     },
 }
@@ -103,7 +103,7 @@ impl Extension {
         }
     }
 
-    /// Ends at once. What was valid stays valid until its old end.
+    /// Ends at once. If the lock was valid, it stays valid until its old end.
     pub(super) fn cancel(&mut self) {
         if let Stage::Asking(asking) = mem::replace(&mut self.stage, Stage::Over) {
             self.view.fail_round(asking.number);
@@ -131,33 +131,34 @@ impl Extension {
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
         let Asking { question, number, extended_until, asked_at, valid_until, is_shared } = asking;
         let (view, hold) = (&self.view, self.view.hold());
-        let is_reached = question.outcome() == Outcome::Reached
-            && actions.now() < extended_until.max(hold.valid_until());
+        let is_reached = question.outcome() == Outcome::Reached;
         let is_extended = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
-            // Another handle released it meanwhile.
+            // Another handle released the lock meanwhile.
             return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {
-            // Its holder may ask for less than it has, and the servers may have less than it has.
+            // The holder may ask for less time than the lock has left, and the servers may have less than it
+            // has.
             let end = question.end(actions.settings().drift(), self.ttl_ms, asked_at);
             let is_shorter = hold.shorten(valid_until, end);
             let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
             if let Err(error) = check_valid(hold, actions.now()) {
-                // The servers have less than was asked for, by their clocks, and that is over already.
+                // The answers came too late. Or the servers have less time left than was asked for, by their clocks,
+                // and it is already over.
                 give_up(view, actions);
                 return Attempt::Failed { error, may_succeed: false };
             }
             if has_other_ttl {
-                // With this TTL it may have to be renewed earlier than its keepers wait for.
+                // With this TTL the lock may need renewal earlier than the moment that its keepers wait for.
                 actions.wake_keepers(*hold.token());
             }
             self.repair(actions);
             return Attempt::Extended { absent: question.absent(actions.roster()) };
         }
-        // Another handle may have extended it meanwhile.
-        // What refuses an exclusive lock may be what it has become meanwhile.
+        // Another handle may have extended the lock meanwhile. A request for an exclusive lock may be refused
+        // because the lock has become shared meanwhile.
         let is_valid = (question.outcome() != Outcome::Refused || is_shared != hold.is_shared())
             && actions.now() < hold.valid_until()
             && !view.is_lost();
@@ -168,8 +169,8 @@ impl Extension {
         failed(&Miss::Votes(status, Box::new(question)), actions)
     }
 
-    /// A quorum has just vouched for the lock: servers that have lost it are given it again. That is no
-    /// extension, and changes nothing for this call.
+    /// A quorum has just vouched for the lock, so servers that have lost it are given it again. This is no
+    /// extension, and it changes nothing for this call.
     fn repair(&self, actions: &mut dyn Actions) {
         let view = &self.view;
         let (number, servers) = view.begin_repairs();
@@ -181,7 +182,7 @@ impl Extension {
         let told = actions.tell(repair.to(servers));
         view.withdraw_repairs(servers.minus(told));
         if view.hold().has_ended() && !view.hold().is_detached() {
-            // Another handle released it meanwhile, and its release may have come before the repair.
+            // Another handle released the lock meanwhile, and its release may have come before the repair.
             view.hold().note_release();
             actions.tell(release_of(view, actions));
         }
@@ -196,7 +197,7 @@ fn failed(miss: &Miss, actions: &dyn Actions) -> Attempt {
 /// Extends a lock.
 pub(crate) struct Extend {
     extension: Extension,
-    /// How often it is tried still while the servers cannot be reached.
+    /// How many tries are left while the servers cannot be reached.
     tries_left: i64,
     is_under_way: bool,
 }
@@ -208,7 +209,7 @@ impl Extend {
         Self { extension, tries_left: 1, is_under_way: false }
     }
 
-    /// Tries so often, with the pauses of the settings.
+    /// Makes this many tries, with the pauses of the settings.
     pub(crate) fn with_tries(self, tries: i64) -> Self {
         Self { tries_left: tries, ..self }
     }
@@ -224,7 +225,7 @@ impl Extend {
         }
     }
 
-    /// Before the next try.
+    /// Waits before the next try.
     fn pause(&mut self, actions: &mut dyn Actions) {
         match actions.random() {
             Ok(random) => {

@@ -1,4 +1,4 @@
-//! Asking whether anybody has a lock.
+//! Asking whether anybody holds a lock.
 
 use std::mem;
 use std::sync::Arc;
@@ -25,20 +25,21 @@ enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
     Asking(Box<Question>),
-    /// Some servers have a token and others the mark of readers: is its holder one of these there?
+    /// Some servers have a token and others have the mark of readers. The question is whether the token's
+    /// holder is one of the readers there.
     AskingFor(Box<InChange>),
-    /// Readers have it: how many? With what was found before.
+    /// Readers hold the lock, and the question is how many. Also holds what was found before.
     Counting(Box<Question>, Box<Question>),
 }
 
-/// Who may be becoming a reader.
+/// Holders that may be changing from an exclusive lock to a shared one.
 struct InChange {
-    /// It is asked for the last of these, of which there is one.
+    /// The current question is about the last of these tokens. There is at least one.
     tokens: Vec<Token>,
     question: Question,
     /// What was found before.
     first: Box<Question>,
-    /// For all of them: a call is not to take longer for their number.
+    /// The deadline for all tokens together. The call must not take longer because there are many.
     until: Moment,
 }
 
@@ -47,7 +48,7 @@ impl Inspect {
         Self { resource: Arc::from(resource), counts: false, stage: Stage::Submitted }
     }
 
-    /// The same, which asks as well how many readers have it.
+    /// The same inspection, which also asks how many readers hold the lock.
     pub(crate) fn with_count(self) -> Self {
         Self { counts: true, ..self }
     }
@@ -64,7 +65,7 @@ impl Inspect {
         self.put((LockKind::Exclusive, Token::NOBODYS), Moment::NEVER, actions);
     }
 
-    /// As the holder of an exclusive lock asks, and every server knows how to answer; or as a reader.
+    /// Asks as the holder of an exclusive lock, which every server can answer, or as a reader.
     fn put(&self, (kind, token): (LockKind, Token), until: Moment, actions: &mut dyn Actions) {
         let target = Target { resource: Arc::clone(&self.resource), kind };
         let request = Request::new(Verb::Inspect, target, token, QUESTION_TTL_MS);
@@ -105,7 +106,8 @@ impl Inspect {
             change.question = Question::holders(actions.roster().len());
             return self.ask_for(change, actions);
         }
-        // It is none of these. But who is silent may have what others have, such as the mark of other readers.
+        // The holder is none of these. But a silent server may have what other servers have, such as the mark
+        // of other readers.
         if change.first.may_be_locked() {
             return Self::fail(&change.first, actions);
         }
@@ -136,7 +138,7 @@ impl Inspect {
         if counted.outcome() != Outcome::Reached {
             return Self::fail(counted, actions);
         }
-        // They may all have left in between.
+        // All readers may have left in between.
         let readers = counted.readers();
         let locked_until = holders.locked_until().filter(|_| readers > 0);
         let absent = counted.absent(actions.roster());

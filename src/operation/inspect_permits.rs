@@ -13,7 +13,7 @@ use crate::moment::Moment;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 
-/// Asks the servers who has the slots of a semaphore.
+/// Asks the servers which slots of a semaphore are held.
 pub(crate) struct InspectPermits {
     target: Target,
     stage: Stage,

@@ -1,10 +1,10 @@
-//! Leaving an inner level of a lock that is held at several: nobody is asked.
+//! Leaving an inner level of a lock that is held at several levels. No server is asked.
 
 use super::question::Question;
 use super::{Actions, Ended, Event, Operation, cancelled, check_valid};
 use crate::held_lock::View;
 
-/// Leaves an inner level, and tells whether the lock is held still.
+/// Leaves an inner level, and tells whether the lock is still held.
 pub(crate) struct Leave {
     view: View,
 }

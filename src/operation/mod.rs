@@ -1,9 +1,9 @@
 //! Every lock call is an operation: a state machine that knows no socket, no thread and no clock.
 //!
-//! An operation is told what happens, one [`Event`] after the other, and says through [`Actions`] what
-//! is to be done: ask the servers, release a key, wait until a moment, give its turn to the next, end.
-//! It holds everything that the call knows; nothing of a call lives on a stack. So it does not matter
-//! to it who waits for it, or whether anybody does.
+//! The engine passes an operation one [`Event`] after the other. The operation uses [`Actions`] to say what
+//! must be done: ask the servers, release a key, wait until a moment, give the turn to the next waiter, end. An
+//! operation holds all the state of its call. No part of that state lives on a stack. Therefore an operation
+//! does not depend on which thread waits for it, or on whether any thread waits at all.
 
 pub(crate) mod acquire;
 pub(crate) mod adopt;
@@ -40,104 +40,106 @@ use crate::transport::roster::Roster;
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::{Permission, WaitQueues};
 
-/// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
-/// the derived reply timeouts.
+/// The TTL that a question uses if it is not about a lock of this manager. It gives the longest derived reply
+/// timeout.
 pub(crate) const QUESTION_TTL_MS: i64 = 10_000;
 
 /// What happens to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It has been submitted.
+    /// The operation has been submitted.
     Started,
-    /// Somebody has done what [`Actions::prepare`] asked for.
+    /// The preparation that [`Actions::prepare`] asked for is done.
     Prepared(Prepared),
-    /// The question is over: it is decided, or its time is up. A byte of the request may have been sent
-    /// to these servers.
+    /// The question is over, because it is decided or because its time is up. A byte of the request may have
+    /// been sent to these servers.
     Closed { sent: ServerSet },
-    /// The moment has come that it waited for, or somebody has ended the wait.
+    /// The moment that the operation waited for has come, or another operation has ended the wait.
     TimeOut,
-    /// A server has told by itself that the resource is free for which it waits. It is noted in the line of that.
+    /// A server has announced that the resource that the operation waits for is free. The announcement is
+    /// already noted in the line of that resource.
     Pushed { server: usize },
-    /// The lock was released just now by this manager, and it is its turn. Nobody else's request comes in
-    /// between on any server, if it asks at once.
+    /// This manager has just released the lock, and it is this operation's turn. If the operation asks at once,
+    /// no other request comes in between on any server.
     YourTurn,
-    /// It is to end at once. If a question was open, it is over, and a byte of the request may have been sent
-    /// to these servers.
+    /// The operation must end at once. If a question was open, it is over, and a byte of the request may have
+    /// been sent to these servers.
     Cancelled { sent: ServerSet },
 }
 
-/// What preparing to connect has come to.
+/// The result of preparing to connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prepared {
-    /// How long the program took to give passwords, and the system to look up names. That is not the
-    /// servers' time.
+    /// How long the program took to give passwords, and the system to look up names. This time must not be
+    /// counted as the servers' time.
     pub(crate) took_ms: i64,
-    /// Whether names were looked up: then there may be other addresses to connect to.
+    /// Whether names were looked up. If so, there may be other addresses to connect to.
     pub(crate) has_looked_up: bool,
 }
 
 /// How long to wait for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// When that began: now, or a moment ago.
+    /// When the wait began: now, or a moment ago.
     pub(crate) since: Moment,
-    /// When to wait no longer in any case. Servers that have not answered by then have
+    /// When to stop waiting in any case. A server that has not answered by then fails with
     /// [`crate::failure::Failure::NoAnswer`].
     pub(crate) until: Moment,
-    /// How long a server may take to answer a request, since it was sent. One that owes an answer for
-    /// longer is not asked at all.
+    /// How long a server may take to answer a request, counted from when it was sent. A server that has owed an
+    /// answer for longer than this is not asked at all.
     pub(crate) reply_ms: i64,
 }
 
 /// One lock call.
 pub(crate) trait Operation: Send {
-    /// Something has happened. Nothing happens to an operation that has ended.
+    /// Handles an event. An operation that has ended gets no more events.
     fn handle(&mut self, event: Event, actions: &mut dyn Actions);
 
     /// The question that is open.
     fn question(&mut self) -> Option<&mut Question>;
 
-    /// A server's answer to that, heard at `now`. Each server is heard at most once. Returns whether
-    /// nothing more needs to be heard.
+    /// Passes a server's answer to the open question, heard at `now`. Each server is heard at most once.
+    /// Returns whether nothing more needs to be heard.
     fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         self.question().is_some_and(|question| question.hear(server, answer, now))
     }
 
-    /// Whether it makes haste: the servers that have not answered are not given the whole of their time, but little more
-    /// than they usually take, so many times doubled.
+    /// Whether the operation is in haste. If so, servers that have not answered do not get their whole reply
+    /// timeout. They get little more than their usual time, doubled the returned number of times.
     fn haste(&mut self, _now: Moment) -> Option<u32> {
         None
     }
 
-    /// The servers of which it is to be told how things stand with them, now that the question is closed.
+    /// The servers whose condition the operation must be told, now that the question is closed.
     fn wanted_conditions(&mut self) -> ServerSet {
         self.question().map_or_else(ServerSet::default, |question| question.wanted_conditions())
     }
 
-    /// How things stand with a server of which it wants to know.
+    /// Notes the condition of a server that the operation wants to know about.
     fn note_condition(&mut self, server: usize, condition: Condition) {
         if let Some(question) = self.question() {
             question.note_condition(server, condition);
         }
     }
 
-    /// What it is, for those who count.
+    /// What the operation is, for the statistics.
     fn account(&self) -> Account {
         Account::default()
     }
 
-    /// The resource that it is about, for those who follow what becomes of it.
+    /// The resource that the operation is about, for observers that follow what happens to it.
     fn resource(&self) -> Option<&Arc<[u8]>> {
         None
     }
 
-    /// It is to end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
+    /// The operation must end at once, whatever it was about. It leaves nothing behind that keeps others
+    /// waiting.
     fn leave(&mut self, _actions: &mut dyn Actions) {}
 }
 
-/// What an operation can have done, and what it can know.
+/// What an operation can have done, and what it can find out.
 pub(crate) trait Actions {
-    /// Now, when the event happens.
+    /// The time of the event.
     fn now(&self) -> Moment;
 
     /// The settings of the manager.
@@ -146,85 +148,88 @@ pub(crate) trait Actions {
     /// The servers of the manager.
     fn roster(&self) -> &Roster;
 
-    /// A token that was never used.
+    /// Draws a token that was never used before.
     fn draw_token(&self) -> Result<Token, Error>;
 
-    /// What this machine's clock shows that people set, in microseconds since 1970.
+    /// The wall-clock time of this machine, which people can set, in microseconds since 1970.
     fn wall_us(&self) -> i64;
 
     /// A random number, uniform over all of u64.
     fn random(&self) -> Result<u64, Error>;
 
-    /// Who of this manager waits for which resource.
+    /// The wait queues: which operations of this manager wait for which resource.
     fn wait_queues(&mut self) -> &mut WaitQueues;
 
-    /// The token of the channel over which servers tell this manager things by themselves. It is drawn when it is first
-    /// needed.
+    /// The token of the channel on which servers send announcements to this manager. It is drawn when it is
+    /// first needed.
     fn channel(&mut self) -> Result<Token, Error>;
 
-    /// The wait that this operation begins may be ended by what a server tells by itself.
+    /// Says that an announcement from a server may end the wait that this operation begins.
     fn listen(&mut self);
 
-    /// Names this operation in a wait queue, until it asks the servers the next time.
+    /// The name of this operation in a wait queue. It is valid until the operation asks the servers the next
+    /// time.
     fn ticket(&self) -> Ticket;
 
-    /// Whether so many servers are connected and keep up, as far as can be told at once.
+    /// Whether at least `enough` servers are connected and keep up, as far as can be told at once.
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool;
 
-    /// Has somebody ask for passwords and look up names, with no mutex held; names only if fewer than
-    /// `enough` servers are promising without. [`Event::Prepared`] comes when that is done.
+    /// Has a thread ask for passwords and look up names, with no mutex held. Names are looked up only if fewer
+    /// than `enough` servers are promising without that. [`Event::Prepared`] comes when the preparation is
+    /// done.
     fn prepare(&mut self, enough: usize);
 
-    /// Has the servers connected to. The question hears [`Answer::Done`] of each that is.
-    /// [`Event::Closed`] comes when it has heard enough, or when the time is up.
+    /// Connects to the servers. The question hears [`Answer::Done`] of each server that is connected.
+    /// [`Event::Closed`] comes when the question has heard enough, or when the time is up.
     fn connect(&mut self, limits: Limits);
 
-    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough or no server has any
-    /// time left to reply. Requests that were sent go on after that, with nobody waiting for them; those
-    /// that were not sent yet never will be, but to servers that they must reach
+    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough, or when no server has any
+    /// time left to reply. After that, requests that were sent go on, but no caller waits for them. Requests
+    /// that were not sent yet are dropped, except those to servers that they must reach
     /// ([`Request::must_reach`]).
     fn ask(&mut self, request: Request, limits: Limits);
 
     /// Sends a request to the servers that it is for ([`Request::is_for`]), behind what was sent to them
-    /// before, and waits for nothing. To a server that it must reach it goes later if it cannot go now; to
-    /// others it goes now or never. Returns the servers for which it was queued.
+    /// before. Does not wait for answers. If the request must reach a server and cannot be sent to it now, it
+    /// is sent later. To other servers it is sent now or never. Returns the servers for which it was queued.
     fn tell(&mut self, request: Request) -> ServerSet;
 
     /// Has [`Event::TimeOut`] come at this moment.
     fn wait_until(&mut self, until: Moment);
 
-    /// Begins another operation, which nobody waits for: what it comes to is told with this payload.
+    /// Begins another operation that no thread waits for. Its result is reported with this payload.
     fn begin(&mut self, operation: Box<dyn Operation>, payload: Payload);
 
     /// Notes that this operation keeps the lock of this token.
     fn keep(&mut self, lock: Token);
 
-    /// Ends the waits of operations that keep the lock of this token: it is released or lost.
+    /// Ends the waits of operations that keep the lock of this token, because the lock is released or lost.
     fn wake_keepers(&mut self, lock: Token);
 
-    /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
+    /// Gives the turn to another operation that waits, as soon as this operation has said what must be done.
     fn give_turn(&mut self, ticket: Ticket);
 
-    /// Notes something that is counted.
+    /// Notes something that the statistics count.
     fn mark(&mut self, mark: Mark);
 
     /// Ends the wait of another operation.
     fn end_wait(&mut self, ticket: Ticket);
 
-    /// It has ended with this.
+    /// Ends this operation with this result.
     fn end(&mut self, result: Result<Ended, Failed>);
 }
 
-/// What comes with an operation that no thread waits for, and goes with the news of its end.
+/// Data that belongs to an operation that no thread waits for. It is handed out with the report of the
+/// operation's end.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// What an operation has come to. With words about servers that could not take part.
+/// The result of an operation that succeeded. `absent` describes servers that could not take part.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Acquired {
         hold: Arc<HeldLock>,
         absent: String,
-        /// If it is kept.
+        /// The keeper, if the lock is kept.
         keeper: Option<Keeper>,
     },
     Extended {
@@ -239,14 +244,15 @@ pub(crate) enum Ended {
     Connected {
         absent: String,
     },
-    /// Until when anybody has the lock, if anybody has it.
+    /// Until when the lock is held, if anybody holds it.
     Inspected {
         locked_until: Option<Moment>,
-        /// How many have it, if they have it shared; 0 if that was not asked.
+        /// How many readers hold the lock, if it is held shared; 0 if the operation did not ask for their
+        /// number.
         readers: Option<i64>,
         absent: String,
     },
-    /// So many permits of a semaphore are taken, and when the first of them ends.
+    /// How many permits of a semaphore are taken, and when the first of them ends.
     Counted {
         taken: u16,
         first_end: Option<Moment>,
@@ -256,7 +262,7 @@ pub(crate) enum Ended {
     Detached,
     /// An inner level of the lock was left.
     Left,
-    /// The lock is kept no more, as its holder wished.
+    /// The lock is no longer kept, as its holder wished.
     Stopped,
     /// The lock cannot be kept, for this reason.
     Unkept {
@@ -265,7 +271,7 @@ pub(crate) enum Ended {
     },
 }
 
-/// What has kept an operation from succeeding.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: Error,
@@ -282,18 +288,19 @@ impl From<Error> for Failed {
     }
 }
 
-/// A try that came to nothing.
+/// A try that failed.
 pub(crate) enum Miss {
     /// The servers did not agree.
     Votes(Status, Box<Question>),
-    /// Somebody else of this process is before it.
+    /// Another operation of this process comes first.
     Behind(Permission),
-    /// That was so in an earlier slice of the wait, or the servers did not agree then.
+    /// An earlier slice of the wait failed with this error: another operation came first, or the servers did
+    /// not agree.
     Resumed(Error),
 }
 
 impl Miss {
-    /// The call ends with it.
+    /// Ends the call with this failure.
     fn end(&self, actions: &mut dyn Actions) {
         actions.end(Err(self.error(actions.roster()).into()));
     }
@@ -312,19 +319,20 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
     actions.settings().timeouts().reply_ms(ttl_ms)
 }
 
-/// A request about a lock, whose answers it hears.
+/// A request about a lock. The lock hears the answers.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
     let request = Request::new(verb, hold.key(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
-/// The release of a lock from all servers that may have it. Who waits for it elsewhere is woken, if that is wished.
+/// The release of a lock on all servers that may have it. If the settings say so, it wakes clients that wait
+/// for the lock elsewhere.
 fn release_of(view: &View, actions: &dyn Actions) -> Request {
     release_as(waking_release(actions), view)
 }
 
-/// What releases a lock openly.
+/// The verb that releases a lock openly.
 fn waking_release(actions: &dyn Actions) -> Verb {
     match actions.settings().has_waking() {
         true => Verb::ReleaseAndWake,
@@ -339,7 +347,7 @@ fn release_as(verb: Verb, view: &View) -> Request {
     request.to(view.servers())
 }
 
-/// The lock is not ours any more: the next operation that waits for it may ask for it.
+/// The lock no longer belongs to this manager. The next operation that waits for it may ask the servers for it.
 fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
     let now = actions.now();
     let next = actions.wait_queues().lost(hold, now);
@@ -347,7 +355,7 @@ fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
     actions.wake_keepers(*hold.token());
 }
 
-/// The lock is lost. What may be left of it somewhere must not keep others out.
+/// The lock is lost. Anything left of it on a server must not keep others out, so it is released.
 fn give_up(view: &View, actions: &mut dyn Actions) {
     let hold = view.hold();
     forget(hold, actions);
@@ -357,7 +365,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
     }
 }
 
-/// Why a lock that is to be extended or confirmed is none any more, if it is none.
+/// Checks a lock that a call wants to extend or confirm. Returns the error if the lock is no longer valid.
 pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     if hold.is_detached() {
         return Err(detached());
@@ -374,17 +382,17 @@ pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     Err(Error::new(Status::Lost, words))
 }
 
-/// What a call says on a lock that was given away.
+/// The error of a call on a lock that was given away.
 fn detached() -> Error {
     Error::new(Status::Lost, "the lock was detached: it is for whoever adopts its ticket")
 }
 
-/// What a call says that was cancelled.
+/// The error of a call that was cancelled.
 fn cancelled() -> Error {
     Error::new(Status::Cancelled, "the call was cancelled")
 }
 
-/// Ends a round of asking who has a lock. Returns whether a quorum has vouched for it.
+/// Ends a round of asking which servers have a lock. Returns whether a quorum has vouched for the lock.
 fn end_round(view: &View, number: u32, is_reached: bool, question: &Question) -> bool {
     if is_reached {
         return view.pass_round(number, question.voters());

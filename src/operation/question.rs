@@ -1,5 +1,5 @@
-//! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
-//! that did not vote yes are kept, for the words.
+//! How the servers' answers are evaluated. Each answer becomes a vote in a round. The answers of servers that
+//! did not vote yes are kept for the error text.
 
 mod confirmation;
 mod hearing;
@@ -31,23 +31,24 @@ use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::wait_queue::Place;
 
-/// One question to all servers, and what came of it.
+/// One question to all servers, and its result.
 pub(crate) struct Question {
     count: Count,
     /// The lock that an attempt asks for.
     attempt: Option<Arc<HeldLock>>,
-    /// The fencing tokens that were drawn for it.
+    /// The fencing tokens that the servers drew for it.
     draw: Draw,
-    /// The lock that is to be extended or confirmed: not every server's word that it has it is a vote.
+    /// The lock that the question extends or confirms. Not every server's word that it has the lock is a vote.
     view: Option<View>,
-    /// For how many milliseconds servers have that lock, by what they said, and when that was heard; those that have it
-    /// not, for 0.
+    /// For how many milliseconds the servers have that lock, by their answers, and when each answer was heard.
+    /// The time is 0 for a server that does not have the lock.
     lefts: Vec<(i64, Moment)>,
-    /// What was said by servers that did not vote yes.
+    /// The answers of servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
-    /// What is known of those that were not heard before it failed, or may have changed since.
+    /// The condition of servers that were not heard before the question failed, or whose condition may have
+    /// changed since.
     unheard: Vec<(usize, Condition)>,
-    /// Whether a server has woken somebody who waits for the lock that is released.
+    /// Whether a server has woken a client that waits for the lock that is released.
     has_woken: bool,
 }
 
@@ -66,20 +67,21 @@ enum Count {
     Holders(Holders),
     /// To find out how many readers there are.
     Readers(Readers),
-    /// To hear of every server once.
+    /// To hear from every server once.
     AllServers(Ballot),
     /// To stand in line for a resource.
     Line(Places),
 }
 
-/// What it means that a server has nothing to delete.
+/// What it means if a server has nothing to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// The lock was lost there.
     Lost,
-    /// So it was, unless the release went there twice: when it was sent, the lock was held.
+    /// The lock was lost there, unless the release reached the server twice. The lock was held when the release
+    /// was sent.
     LostUnlessRepeated,
-    /// We have released it: that was tried before.
+    /// We have released the lock there, because a release was tried before.
     Released,
 }
 
@@ -88,7 +90,7 @@ impl Question {
         Self::new(Count::Round(Round::new(goal, servers)))
     }
 
-    /// Whether a quorum can be connected to.
+    /// Whether a quorum of servers can be connected.
     pub(crate) fn connect(servers: usize) -> Self {
         Self::round(Goal::Connect, servers)
     }
@@ -99,13 +101,13 @@ impl Question {
         Self { attempt: Some(hold), ..Self::round(Goal::Acquire { valid_until }, servers) }
     }
 
-    /// Whether the fencing token of a lock that was granted stands on a quorum.
+    /// Whether a quorum has the fencing token of a lock that was granted.
     pub(crate) fn raise(hold: Arc<HeldLock>, servers: usize) -> Self {
         let valid_until = hold.deadline();
         Self { attempt: Some(hold), ..Self::round(Goal::Raise { valid_until }, servers) }
     }
 
-    /// An extension of a lock that is valid until then.
+    /// An extension of a lock that is valid until `valid_until`.
     pub(crate) fn extend(valid_until: Moment, view: View, servers: usize) -> Self {
         Self { view: Some(view), ..Self::round(Goal::Extend { valid_until }, servers) }
     }
@@ -114,14 +116,14 @@ impl Question {
         Self::new(Count::Release(Round::new(Goal::Release, servers), absence))
     }
 
-    /// A question whether a lock is there. It may be extended meanwhile by another call, so it has no end of
-    /// its own.
+    /// A question whether a lock is there. Another call may extend the lock meanwhile, so the question has no
+    /// deadline of its own.
     pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
         let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
         Self { view: Some(view), ..Self::new(Count::Confirm(round, confirmation)) }
     }
 
-    /// A question whether a lock is there that is to be adopted: the word of every server counts.
+    /// A question whether a lock is there that this manager wants to adopt. The word of every server counts.
     pub(crate) fn adopt(confirmation: Confirmation, servers: usize) -> Self {
         let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
         Self::new(Count::Confirm(round, confirmation))
@@ -131,7 +133,7 @@ impl Question {
         Self::new(Count::Holders(Holders::new(servers).with_mark(shared::VALUE)))
     }
 
-    /// How many readers have a resource.
+    /// How many readers hold a resource.
     pub(crate) fn readers_of(servers: usize) -> Self {
         Self::new(Count::Readers(Readers::new(servers)))
     }
@@ -140,7 +142,7 @@ impl Question {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
 
-    /// A question, asked at this moment, where we stand in line for a resource.
+    /// A question about our place in line for a resource, asked at this moment.
     pub(crate) fn line(asked_at: Moment, servers: usize) -> Self {
         Self::new(Count::Line(Places::new(asked_at, servers)))
     }
@@ -164,7 +166,7 @@ impl Question {
         }
     }
 
-    /// How it ended. One that never did found too few servers.
+    /// How the question ended. A question that was never decided found too few servers.
     pub(crate) fn outcome(&self) -> Outcome {
         let outcome = match &self.count {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
@@ -187,7 +189,7 @@ impl Question {
         self.attempt.as_ref()
     }
 
-    /// Until when there is a lock, if it has found one.
+    /// Until when there is a lock, if the question found one.
     pub(crate) fn locked_until(&self) -> Option<Moment> {
         let Count::Holders(holders) = &self.count else { return None };
         holders.locked_until()
@@ -198,7 +200,8 @@ impl Question {
         matches!(&self.count, Count::Holders(holders) if holders.has(value))
     }
 
-    /// Whose lock it may be, on a quorum, if the mark of readers stands for that holder where it stands.
+    /// The tokens of holders that may have the lock on a quorum. That is so if the mark of readers, on the
+    /// servers that have it, stands for that holder.
     pub(crate) fn holders_in_change(&self) -> Vec<Token> {
         match &self.count {
             Count::Holders(holders) if holders.finding() == Some(Finding::Mixed) => {
@@ -208,7 +211,7 @@ impl Question {
         }
     }
 
-    /// Whether those that were not heard may make a quorum of those that have one value.
+    /// Whether the servers that were not heard may complete a quorum that has one value.
     pub(crate) fn may_be_locked(&self) -> bool {
         matches!(&self.count, Count::Holders(holders) if holders.may_be_locked())
     }
@@ -218,7 +221,7 @@ impl Question {
         if let Count::Readers(readers) = &self.count { readers.count() } else { 0 }
     }
 
-    /// For how long a quorum confirmed the lock, to be sure of at `now`.
+    /// For how many milliseconds after `now` the lock is confirmed for certain by a quorum.
     pub(crate) fn confirmed_ms(&self, now: Moment) -> i64 {
         let Count::Confirm(round, confirm) = &self.count else { return 0 };
         let mut left_ms = confirm.left_ms.clone();
@@ -227,8 +230,9 @@ impl Question {
         least.saturating_sub(confirm.elapsed_ms(now)).max(0)
     }
 
-    /// When a quorum has the lock no longer, by what was heard, with this TTL if they were to extend it: at the latest, if
-    /// clocks are as they should be; and until when they have it for sure, asked at that moment.
+    /// When a quorum no longer has the lock, by the answers that were heard. If the servers were asked to
+    /// extend the lock, `ttl_ms` is its new TTL. Returns two moments: the latest possible one if the clocks are
+    /// right, and the one until which a quorum certainly has the lock. The second counts from `asked_at`.
     pub(crate) fn end(&self, drift: Drift, ttl_ms: i64, asked_at: Moment) -> (Moment, Moment) {
         let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
         let unheard = servers.saturating_sub(self.lefts.len());
@@ -236,8 +240,8 @@ impl Question {
         else {
             return (Moment::NEVER, Moment::NEVER);
         };
-        // Answers come at different times: which server has it for the longest, and which until the latest, are two
-        // questions.
+        // Answers come at different times. Therefore the longest remaining time and the latest end may belong
+        // to different servers.
         let lefts = self.lefts.iter().map(|&(ms, heard_at)| (ms.max(ttl_ms), heard_at));
         let mut ends: Vec<Moment> =
             lefts.clone().map(|(ms, heard_at)| heard_at.plus_ms(ms)).collect();
@@ -258,34 +262,34 @@ impl Question {
             Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
             ref other => other.is_foreign().then_some(0),
         };
-        // Below 0 it has no end.
+        // A negative time means that the key has no end.
         let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });
         self.lefts.extend(left_ms.map(|ms| (ms, now)));
     }
 
-    /// Those that voted yes.
+    /// The servers that voted yes.
     pub(crate) fn voters(&self) -> ServerSet {
         let ballot = self.ballot();
         (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server)).collect()
     }
 
-    /// The fencing token that was drawn for the lock that was granted, 0 if it was to have none; and whether it is to
+    /// The fencing token that was drawn for the granted lock, 0 if none was drawn. Also whether the token must
     /// be raised on other servers.
     pub(crate) fn fencing_token(&self) -> (i64, bool) {
         (self.draw.token(), self.draw.is_to_raise(self.ballot().quorum()))
     }
 
-    /// Whether this server's word that it has the lock is a vote.
+    /// Whether the word of this server that it has the lock is a vote.
     fn is_vote(&self, server: usize) -> bool {
         self.view.as_ref().is_none_or(|view| view.is_sound(server))
     }
 
-    /// Whether a server has woken somebody who waits for the lock that is released.
+    /// Whether a server has woken a client that waits for the lock that is released.
     pub(crate) fn has_woken(&self) -> bool {
         self.has_woken
     }
 
-    /// Where we stand in line, by what the servers said.
+    /// Our places in line, by the servers' answers.
     pub(crate) fn places(&self) -> &[(usize, Place)] {
         match &self.count {
             Count::Line(places) => places.heard(),
@@ -293,27 +297,28 @@ impl Question {
         }
     }
 
-    /// Those of these servers that have not answered.
+    /// Which of these servers have not answered.
     pub(crate) fn unheard_of(&self, sent: ServerSet) -> ServerSet {
         sent.iter().filter(|&server| self.ballot().is_pending(server)).collect()
     }
 
-    /// Whether so many voted yes that they are a quorum.
+    /// Whether the servers that voted yes are a quorum.
     pub(crate) fn has_quorum(&self) -> bool {
         self.ballot().yes() >= self.ballot().quorum()
     }
 
-    /// Whether it asks for connections alone.
+    /// Whether the question asks for connections only.
     fn is_about_connections(&self) -> bool {
         matches!(&self.count, Count::Round(round) if round.goal() == Goal::Connect)
     }
 
-    /// Whether a question found the lock that it is about.
+    /// Whether a confirmation found its own lock in this answer.
     fn is_ours(&self, answer: &Answer) -> bool {
         matches!(&self.count, Count::Confirm(_, confirm) if confirm.left_ms(answer).is_some())
     }
 
-    /// Whether some servers have granted an attempt, and others have not because somebody else has it.
+    /// Whether some servers have granted an attempt, and others have refused it because another client has the
+    /// lock.
     pub(crate) fn is_divided(&self) -> bool {
         let ballot = self.ballot();
         self.attempt.is_some() && ballot.yes() > 0 && ballot.no() > 0
@@ -335,7 +340,7 @@ impl Question {
 }
 
 impl Absence {
-    /// Whether this answer says that we have released it.
+    /// Whether this answer means that we have released the lock.
     fn is_release(self, answer: &Answer) -> bool {
         match answer {
             Answer::Absent => self == Self::Released,

@@ -1,4 +1,4 @@
-//! Releasing a lock, and giving the turn to whoever of this manager waits for it.
+//! Releasing a lock, and giving the turn to the next waiter of this manager.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::quorum::round::Outcome;
 use crate::stats::{Account, Kind};
 use crate::wait_queue::{Next, STAND_BACK};
 
-/// In so many round trips somebody who was woken has taken the lock.
+/// In this many round trips a woken client has taken the lock.
 const ROUND_TRIPS_TO_TAKE: u32 = 2;
 
 /// Releases a lock.
@@ -27,12 +27,12 @@ pub(crate) struct Release {
     view: View,
     /// Whether nothing was left of the lock when the call was made.
     was_over: bool,
-    /// Whether it was held, by our clock, when the release began.
+    /// Whether the lock was held, by our clock, when the release began.
     was_held: bool,
-    /// Whether a release of it may have been sent before: then a server that has nothing to delete was told
-    /// by that one.
+    /// Whether a release of the lock may have been sent before. If so, a server that has nothing to delete was
+    /// already told by that earlier release.
     is_again: bool,
-    /// When the servers were asked to release it.
+    /// When the servers were asked to release the lock.
     asked_at: Moment,
     stage: Stage,
 }
@@ -57,7 +57,7 @@ impl Release {
         }
         let hold = self.view.hold();
         self.was_held = hold.is_held(actions.now());
-        // An extension that has found out meanwhile that it is over has sent a release of its own.
+        // An extension that found out meanwhile that the lock is over has sent a release of its own.
         self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
         if hold.is_detached() {
             return actions.end(Err(detached().into()));
@@ -69,12 +69,12 @@ impl Release {
         }
     }
 
-    /// Sends the release, and behind it what the next in the queue asks.
+    /// Sends the release, and behind it the request of the next waiter in the queue.
     fn ask(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
         self.is_again |= hold.was_release_sent();
         if self.is_again {
-            // Through another manager it may pass the one that was first.
+            // Through another manager, this release may overtake the first one.
             hold.note_release();
         }
         let absence = match (self.is_again, self.was_held) {
@@ -86,7 +86,8 @@ impl Release {
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
         let (next, open) = self.let_go(actions);
-        // Whoever asks right behind it is to be the next: nobody else is told.
+        // If a waiter asks right behind the release, it is meant to be the next holder, and no other waiter is
+        // told.
         let request = match open {
             0 => release_as(Verb::Release, &self.view),
             lines => release_of(&self.view, actions).with_lines(lines),
@@ -96,21 +97,22 @@ impl Release {
         next.into_iter().for_each(|next| tell_next(next, actions));
     }
 
-    /// The release is about to be sent. Returns who of this manager comes next, and the resources that nobody of it asks
-    /// for right behind the release: a bit for each.
+    /// Updates the wait queues, because the release is about to be sent. Returns the waiters of this manager
+    /// that come next. Also returns, as one bit per resource, the resources that no waiter of this manager asks
+    /// for right behind the release.
     fn let_go(&self, actions: &mut dyn Actions) -> (Vec<Next>, u128) {
         let (hold, since) = (self.view.hold(), actions.now());
         let (mut all, mut open) = (Vec::new(), 0);
         for (place, resource) in hold.target().names().iter().enumerate() {
             let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
             if stands_back {
-                // Without randomness for as long as anybody ever does.
+                // Without randomness, stand back for the longest time.
                 let random = actions.random().unwrap_or(u64::MAX);
                 let until = since.plus(backoff::jitter(STAND_BACK, random));
                 actions.wait_queues().stand_back(hold.target(), resource, until);
             }
             open |= open_line(place, &next);
-            // Mostly nobody waits: then this takes no memory.
+            // Usually nobody waits, and then this takes no memory.
             if next != Next::Nobody {
                 all.push(next);
             }
@@ -118,7 +120,7 @@ impl Release {
         (all, open)
     }
 
-    /// Ends at once. A release that has begun goes on, with nobody waiting for it.
+    /// Ends at once. A release that has begun goes on, but no caller waits for it.
     fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
         if let Stage::Connecting(_) = stage {
             let (next, _) = self.let_go(actions);
@@ -128,7 +130,8 @@ impl Release {
         actions.end(Err(cancelled().into()));
     }
 
-    /// Somebody else was woken. Who of us wants the lock again asks when that one has had the time to take it.
+    /// Another client was woken. A waiter of this manager that wants the lock asks only after that client has
+    /// had time to take it.
     fn yield_to_woken(&self, actions: &mut dyn Actions) {
         let (now, random) = (actions.now(), actions.random().unwrap_or(u64::MAX));
         let round_trip = Duration::from_nanos((now - self.asked_at).max(0).unsigned_abs());
@@ -161,12 +164,13 @@ impl Release {
     }
 }
 
-/// The bit of the resource at this place, unless somebody of this manager asks for it right behind the release.
+/// The bit of the resource at this place, or 0 if a waiter of this manager asks for it right behind the
+/// release.
 fn open_line(place: usize, next: &Next) -> u128 {
     if let Next::Ask(_) = next { 0 } else { 1 << (place % 128) }
 }
 
-/// The release is on its way.
+/// Tells the next waiter that the release is on its way.
 fn tell_next(next: Next, actions: &mut dyn Actions) {
     match next {
         Next::Ask(waiter) => actions.give_turn(waiter),
@@ -185,7 +189,8 @@ impl Operation for Release {
             Stage::Submitted => self.begin(actions),
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
-                // Without a quorum of connections the release is queued, and told to those that are there.
+                // Without a quorum of connections, the release is queued and sent to the servers that are
+                // connected.
                 Progress::Connected | Progress::Failed(_) => self.ask(actions),
             },
             Stage::Asking(question) => self.conclude(&question, actions),

@@ -1,4 +1,4 @@
-//! Keeping a lock: extending it again and again, until its holder releases it, or it cannot be kept.
+//! Keeping a lock: extending it again and again, until its holder releases it or it cannot be kept.
 
 use std::mem;
 use std::sync::Arc;
@@ -12,20 +12,19 @@ use crate::keeper::Kept;
 use crate::moment::Moment;
 use crate::stats::Mark;
 
-/// A lock is extended when a third of its TTL has passed, as peers do it: two more attempts have their time
-/// then before it ends.
+/// A lock is extended when a third of its TTL has passed, as similar libraries do. That leaves time for two
+/// more attempts before the lock ends.
 const RENEWED_PARTS: i64 = 3;
 
-/// Renewals of many locks come together at moments that are a multiple of this part of the TTL, and go out in
-/// one write.
+/// Renewals of many locks are aligned to multiples of this part of the TTL, so that they go out in one write.
 const GRID_PARTS: i64 = 64;
 const GRID_MAX_MS: i64 = 200;
 
-/// How long after an attempt that failed the next one comes, as a part of the TTL.
+/// How long after a failed attempt the next one comes, as a part of the TTL.
 const PAUSE_PARTS: i64 = 30;
 
-/// What is left of the TTL, at the least, when it is said that the lock cannot be kept: a tenth is promised, and
-/// a twentieth more is for the way of the news.
+/// How much of the TTL is left at least when the library reports that the lock cannot be kept. A tenth is
+/// promised, and another twentieth is for delivering the report.
 const LEFT_PERCENT: i64 = 15;
 
 /// Keeps a lock.
@@ -33,7 +32,7 @@ pub(crate) struct Renew {
     view: View,
     kept: Kept,
     stage: Stage,
-    /// Not before this moment is another attempt made, after one that failed; and what it said.
+    /// After a failed attempt: the earliest moment of the next attempt, and the error of the failed one.
     again_at: Moment,
     failure: Option<Error>,
 }
@@ -55,7 +54,7 @@ impl Renew {
         self.go_on(actions);
     }
 
-    /// Waits for what comes next, or does it.
+    /// Waits for the next step, or takes it.
     fn go_on(&mut self, actions: &mut dyn Actions) {
         let (hold, now) = (self.view.hold(), actions.now());
         if self.kept.is_given_up() || hold.was_released() {
@@ -80,7 +79,7 @@ impl Renew {
             Attempt::Pending => {
                 let has_question = self.question().is_some();
                 if !has_question {
-                    // It is prepared to connect, which may take any time.
+                    // The extension is preparing to connect, which may take any time.
                     actions.wait_until(self.given_up_at());
                 }
                 return;
@@ -100,7 +99,7 @@ impl Renew {
         self.go_on(actions);
     }
 
-    /// The lock cannot be kept.
+    /// Reports that the lock cannot be kept.
     fn end(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
         let is_lost = hold.has_ended() || actions.now() >= hold.valid_until();
@@ -124,17 +123,17 @@ impl Renew {
         Moment::from_nanos(renew_at - renew_at.rem_euclid(grid)).max(self.again_at)
     }
 
-    /// When to look again at the latest. Through another manager, which wakes nobody here, the lock may be given a
-    /// longer TTL than it has, and is to be renewed earlier then. Half of the time that is left is soon enough: no
-    /// extension ends earlier than the lock does.
+    /// When to look again at the latest. Another manager may give the lock a longer TTL without waking this
+    /// keeper, and then the lock must be renewed earlier. Looking after half of the time that is left is soon
+    /// enough, because no extension ends earlier than the lock does.
     fn look_at(&self, now: Moment) -> Moment {
         now.plus_ms((self.view.hold().valid_until().ms_since(now) / 2).max(1))
     }
 
-    /// When it is said that it cannot be kept, unless it is extended before.
+    /// When the library reports that the lock cannot be kept, unless it is extended before.
     fn given_up_at(&self) -> Moment {
-        // Rounded up, and a millisecond as what is left is rounded down. No more: of a short TTL there would be
-        // nothing left in which to renew.
+        // Rounded up, plus one millisecond because the remaining time is rounded down. Not more: a short TTL
+        // would leave no time to renew.
         let (hundreds, rest) = (self.ttl_ms() / 100, self.ttl_ms() % 100);
         let left_ms = hundreds * LEFT_PERCENT + (rest * LEFT_PERCENT + 99) / 100 + 1;
         self.view.hold().valid_until().plus_ms(-left_ms)
@@ -147,9 +146,9 @@ impl Operation for Renew {
             (_, Event::Cancelled { .. }) => actions.end(Ok(Ended::Stopped)),
             (Stage::Submitted, _) => self.begin(actions),
             (Stage::Waiting, _) => self.go_on(actions),
-            // Nobody has prepared it in time.
+            // The preparation did not finish in time.
             (Stage::Extending(_), Event::TimeOut) => self.go_on(actions),
-            // It was connecting, and its holder has let go of the lock meanwhile.
+            // The extension was connecting, and the holder has released the lock meanwhile.
             (Stage::Extending(extension), _)
                 if self.kept.is_given_up() && !extension.has_asked() =>
             {

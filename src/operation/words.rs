@@ -1,9 +1,10 @@
-//! Why somebody of this process comes first.
+//! The words for why another operation of this process comes first.
 
 use crate::error::{Error, Status};
 use crate::wait_queue::Permission;
 
-/// What is told of an acquire that may not ask the servers. The words are made only for who reads them: thousands may wait.
+/// The error of an acquire that may not ask the servers. The text is made only when a caller reads it, because
+/// thousands of operations may wait.
 pub(super) fn came_first(permission: Permission) -> Error {
     match permission {
         Permission::Held { left_ms, readers } => held_here("", left_ms, readers),

@@ -4,23 +4,22 @@ use std::time::Duration;
 
 use crate::moment::Moment;
 
-/// A pause around a mean of `delay_ms`: from half of it up to one and a half, as CRedLock's code
-/// does. `random` is uniform over all of u64.
+/// A pause around a mean of `delay_ms`: from half of it up to one and a half times it, as in CRedLock's code.
+/// `random` is uniform over all of u64.
 pub fn pause(delay_ms: i64, random: u64) -> Duration {
     let delay = u128::from(delay_ms.max(0).unsigned_abs()) * 1_000_000;
     let nanos = delay / 2 + ((delay * u128::from(random)) >> 64);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// The pauses of a caller that waits for a lock for a time: with full jitter (uniform from nothing up
-/// to a bound, so that callers that were refused together do not come again together), the bound
-/// being a few round trips at first and doubled by each refusal. Polls are so the more frequent the
-/// younger the wait: what is held for long is asked for seldom, and what changes hands often is
-/// had soon.
+/// The pauses of a caller that waits for a lock for a time. They have full jitter: each is uniform from nothing
+/// up to a bound, so that callers that were refused together do not come again together. The bound is a few
+/// round trips at first, and each refusal doubles it. The younger the wait, the more frequent the polls. A lock
+/// that is held for long is polled seldom, and a lock that changes hands often is taken soon.
 ///
-/// A pause ends early when so many keys can have expired that a quorum is free. One server does not
-/// bring that about: the word of one that puts its key's end off as time passes counts for nothing,
-/// and so does that of one for which a few pauses have ended early, until one has not.
+/// A pause ends early when so many keys can have expired that a quorum is free. One server alone cannot bring
+/// that about. The word of a server that puts the end of its key off as time passes counts for nothing. Neither
+/// does the word of a server for which a few pauses have ended early, until one pause has not ended early.
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     bound: Duration,
@@ -32,9 +31,9 @@ pub struct Backoff {
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub server: usize,
-    /// When it expires by clocks like ours.
+    /// When the key expires if the server's clock runs like ours.
     pub expiry: Moment,
-    /// When it can have expired at the earliest, by clocks that are as fast as they may be.
+    /// The earliest moment when the key can have expired, if the server's clock is as fast as it may be.
     pub earliest: Moment,
 }
 
@@ -45,9 +44,9 @@ pub struct Refusal {
     pub round_trip: Duration,
     /// What they said of their keys.
     pub claims: Vec<Claim>,
-    /// How many of these keys have to expire before a quorum can be free.
+    /// How many of these keys must expire before a quorum can be free.
     pub to_expire: usize,
-    /// Whether those that refuse have all said how long their keys live.
+    /// Whether all servers that refuse have said how long their keys live.
     pub is_complete: bool,
 }
 
@@ -56,43 +55,45 @@ struct Told {
     server: usize,
     expiry: Moment,
     at: Moment,
-    /// How many pauses have ended early for it since the last that did not for anybody.
+    /// How many pauses have ended early for this server since the last pause that did not end early for any
+    /// server.
     early: u32,
 }
 
-/// What to think of a server's word.
+/// How a server's word is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// It is the first.
     New,
-    /// The key ends when it was to end.
+    /// The key ends when the server said before.
     Stands,
-    /// It ends later than was said before: there is another holder, or the server knows no end.
+    /// The key ends later than the server said before. There is another holder, or the server knows no end.
     MovesOn,
 }
 
 impl Backoff {
-    /// The first bound: so short that a lock that is held for moments is not missed, and no shorter,
+    /// The first bound. It is short enough not to miss a lock that is held only for moments. It is no shorter,
     /// so that asking does not become the load.
     const FIRST_ROUND_TRIPS: u32 = 4;
     const FIRST_MIN: Duration = Duration::from_micros(500);
 
-    /// The longest bound while the lock changes hands: whoever has it now will not have it for long.
+    /// The longest bound while the lock changes hands, because the current holder will not hold it for long.
     const LIVELY_MAX: Duration = Duration::from_millis(16);
 
-    /// How long who is first in line waits to be told, and how much longer for each before it, at most; and up to which
-    /// part of that longer still.
+    /// How long the first client in line waits to be told, and how much longer a client waits for each one
+    /// before it. `LOOK_MAX` limits this time. The pause may be longer still, by up to one `LOOK_SPREAD`th of
+    /// the time.
     const LOOK: Duration = Duration::from_millis(200);
     const LOOK_MAX: Duration = Duration::from_secs(5);
     const LOOK_SPREAD: u32 = 4;
 
-    /// Keys of one holder expire at one time. The times told may differ by as much as a request is
-    /// on its way, and by how much faster clocks run: a part of the time between. A new holder's are
-    /// later by more.
+    /// Keys of one holder expire at one time. The times that servers report may differ by as long as a request
+    /// is on its way. They may also differ by how much faster clocks run, which is a part of the time between.
+    /// The keys of a new holder expire later by more than that.
     const SAME_HOLDER_MS: i64 = 3;
     const SAME_HOLDER_PART: i64 = 8;
 
-    /// How many pauses may end early for one server: its key may live a little longer than it seems.
+    /// How many pauses may end early for one server, because its key may live a little longer than it seems.
     const EARLY_MAX: u32 = 5;
 
     /// Until when to pause, at most for `longest`. `random` is uniform over all of u64.
@@ -112,8 +113,8 @@ impl Backoff {
         self.cut(refusal, &words, now.plus(jitter(self.bound, random)), now)
     }
 
-    /// Until when a caller pauses that stands in line, behind so many at most, and is told when it is its turn: it looks again
-    /// all the same, for it may not be told.
+    /// Until when to pause for a caller that stands in line behind at most `rank` others, and is told when it
+    /// is its turn. It looks again all the same, because the message may not come.
     pub fn fallback(&mut self, refusal: &Refusal, rank: u32, random: u64, now: Moment) -> Moment {
         let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
         let least = Self::LOOK.saturating_mul(rank.saturating_add(1)).min(Self::LOOK_MAX);
@@ -165,14 +166,14 @@ impl Backoff {
 }
 
 impl Claim {
-    /// As early as it can have expired; if that is as good as now, when it has, for a server counts whole
-    /// milliseconds.
+    /// When to look at the key: as early as it can have expired. If that is within 1 ms of its expiry, one
+    /// millisecond after the expiry, because a server counts whole milliseconds.
     fn worth_a_look_at(&self) -> Moment {
         if self.expiry.ms_since(self.earliest) > 1 { self.earliest } else { self.expiry.plus_ms(1) }
     }
 }
 
-/// From nothing up to a bound.
+/// A random time from nothing up to a bound.
 pub fn jitter(bound: Duration, random: u64) -> Duration {
     let nanos = (bound.as_nanos() * u128::from(random)) >> 64;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -183,8 +184,8 @@ pub fn longest(delay_ms: i64) -> Duration {
     pause(delay_ms, u64::MAX)
 }
 
-/// When to try again to reach a server that failed `failures` times in a row: twice as late each
-/// time, from 20 ms up to 640 ms, and spread so that clients do not come all at once.
+/// How long to wait before trying again to reach a server that failed `failures` times in a row. The time
+/// doubles with each failure, from 20 ms up to 640 ms. It is spread so that clients do not come all at once.
 pub fn reconnect(failures: u32, random: u64) -> Duration {
     const FIRST_MS: i64 = 20;
     const DOUBLINGS: u32 = 5;
@@ -208,7 +209,7 @@ mod tests {
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     const MS: Duration = Duration::from_millis(1);
 
-    /// This is said of their keys, which live so long, by servers of which two are a quorum.
+    /// A refusal by servers of which two are a quorum. Each says that its key lives this long.
     fn refused(claims_ms: &[(usize, i64)], now: Moment) -> Refusal {
         let claim = |&(server, left_ms): &(usize, i64)| {
             let expiry = now.plus_ms(left_ms);
@@ -218,7 +219,7 @@ mod tests {
         Refusal { round_trip: MS, claims, to_expire: 1, is_complete: true }
     }
 
-    /// The bounds of pauses after refusals by a key that expires then, in milliseconds.
+    /// The bounds of pauses, in milliseconds, after refusals because of a key that expires at these times.
     fn bounds(expiries_ms: &[i64]) -> Vec<u128> {
         let mut backoff = Backoff::default();
         let bound = |&ms: &i64| {
@@ -228,8 +229,8 @@ mod tests {
         expiries_ms.iter().map(bound).collect()
     }
 
-    /// So many pauses of a caller that is answered in 1 ms, in milliseconds. What the servers claim
-    /// is told by how long it waits.
+    /// The first `count` pauses, in milliseconds, of a caller that is answered in 1 ms. What the servers claim
+    /// depends on how long the caller has waited.
     fn pauses(count: usize, claims_at: impl Fn(i64) -> Vec<(usize, i64)>) -> Vec<i64> {
         let (mut backoff, mut now) = (Backoff::default(), NOW);
         let mut pauses = Vec::new();
@@ -251,11 +252,12 @@ mod tests {
     fn what_changes_hands_is_looked_at_often() {
         let (same, others) = ([9000; 7], [9004, 9020, 9100]);
         assert_eq!(bounds(&[&same[..], &others[..]].concat())[6..], [256, 16, 16, 16]);
-        // A moment's difference is the network's.
+        // A difference of a few milliseconds comes from the network.
         assert_eq!(bounds(&[9000, 9003, 9001, 9004, 9001]), [4, 8, 16, 32, 64]);
     }
 
-    /// Clocks of servers and ours drift apart while nobody asks: an eighth of that time tells nothing of a new holder.
+    /// The clocks of the servers and ours drift apart while nobody asks. A difference of an eighth of that time
+    /// does not indicate a new holder.
     #[test]
     fn the_longer_ago_a_key_was_told_of_the_more_its_end_may_differ() {
         let heard = |ms_later: i64, moved_ms: i64| {
@@ -278,8 +280,8 @@ mod tests {
         assert_eq!([look(0), look(1), look(2), look(5)], [end(1), end(1), end(-2), end(-5)]);
     }
 
-    /// The same for a server that says nothing of the key, one that has it for ever, and one that is
-    /// believed for a while.
+    /// These pauses are the same for three servers: one says nothing of the key, one has it for ever, and one
+    /// is believed for a while.
     const USUAL: [i64; 9] = [2, 4, 8, 16, 32, 64, 128, 150, 150];
 
     #[test]
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(pauses(9, |_| Vec::new()), USUAL);
         assert_eq!(pauses(9, |at| vec![(0, 100_000 - at), (1, 100_000 - at)]), USUAL);
         let for_ever = i64::MAX / 1_000_000;
-        // It answers before one that tells the truth, or with others that are down or free.
+        // It answers before a server that tells the truth, or with other servers that are down or free.
         let beside = |left_ms| pauses(40, move |at| vec![(0, left_ms), (1, 100_000 - at)]);
         let alone = |left_ms| pauses(40, move |_| vec![(0, left_ms)]);
         for left_ms in [0, 1, 5, 20, 100, 250, for_ever] {
@@ -298,7 +300,7 @@ mod tests {
                 assert!(pauses[12..].iter().all(|&it| it >= usual), "{left_ms} {what}: {pauses:?}");
             }
         }
-        // Alone, it looks like a lock that changes hands; where others are down, nothing says so.
+        // If it answers alone, the lock seems to change hands. If other servers are down, nothing says so.
         let (mut backoff, mut now) = (Backoff::default(), NOW);
         for nth in 0..40 {
             let refusal = Refusal { is_complete: false, ..refused(&[(0, 5)], now) };
@@ -315,7 +317,7 @@ mod tests {
             let refusal = Refusal { to_expire, ..refused(&claims, NOW) };
             Backoff::default().next(&refusal, 1_000_000 * MS, u64::MAX, NOW)
         };
-        // The first pause is of 4 ms at most.
+        // The first pause is at most 4 ms.
         assert_eq!(next(1, &[1, 9000]), NOW.plus_ms(2));
         assert_eq!(next(2, &[1, 2, 9000]), NOW.plus_ms(3));
         assert!(next(2, &[1, 9000]) > NOW.plus_ms(3));
@@ -339,7 +341,7 @@ mod tests {
 
     #[test]
     fn whatever_servers_say_most_pauses_are_whole() {
-        // All of them say that their keys end now, or that they have ended long ago.
+        // All of them say that their keys end now, or that they ended long ago.
         for (least, is_past) in [(40, false), (5, true)] {
             let (mut backoff, mut now, mut whole) = (Backoff::default(), NOW, 0);
             for _ in 0..60 {
@@ -378,7 +380,7 @@ mod tests {
             let refusal = Refusal { round_trip, ..Refusal::default() };
             let mut backoff = Backoff::default();
             let mut next = || backoff.next(&refusal, longest, u64::MAX, NOW) - NOW;
-            // The longest there can be is a nanosecond less.
+            // The longest possible pause is a nanosecond shorter than the bound.
             (0..5).map(|_| Duration::from_nanos(next().unsigned_abs() + 1)).collect()
         };
         assert_eq!(bounds(MS, 50 * MS), [4 * MS, 8 * MS, 16 * MS, 32 * MS, 50 * MS]);

@@ -1,20 +1,20 @@
-//! Who has voted what.
+//! Which server has voted what.
 
 /// The most servers that a ballot can count: one bit each.
 pub const SERVERS_MAX: usize = 64;
 
-/// What an answer is worth in a round.
+/// How an answer counts in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
     /// The server did, or has, what was asked.
     Yes,
-    /// The server answered, and did not.
+    /// The server answered, but did not do, or does not have, what was asked.
     No,
     /// The server gave no usable answer.
     Unusable,
 }
 
-/// The votes of one round, one a server.
+/// The votes of one round, one for each server.
 #[derive(Clone, Debug)]
 pub struct Ballot {
     servers: u32,
@@ -31,7 +31,7 @@ impl Ballot {
         Self { servers, yes: 0, no: 0, unusable: 0 }
     }
 
-    /// Counts the vote of a server. A later one replaces an earlier one.
+    /// Counts the vote of a server. A later vote replaces an earlier one.
     pub fn cast(&mut self, server: usize, vote: Vote) {
         self.withdraw(server);
         let bit = 1 << server;
@@ -42,7 +42,7 @@ impl Ballot {
         }
     }
 
-    /// Takes a vote back: the server counts as one that has not answered yet.
+    /// Takes a vote back. The server then counts as one that has not answered yet.
     pub fn withdraw(&mut self, server: usize) {
         let others = !(1 << server);
         self.yes &= others;
@@ -60,7 +60,7 @@ impl Ballot {
         self.servers / 2 + 1
     }
 
-    /// How many may fail to agree before a quorum is out of reach.
+    /// How many servers may fail to agree before a quorum is out of reach.
     pub fn tolerance(&self) -> u32 {
         self.servers - self.quorum()
     }

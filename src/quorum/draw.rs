@@ -1,5 +1,6 @@
-//! Which fencing token a lock has: the greatest number that one of the servers drew that granted it. It counts once
-//! it stands on a quorum, for whoever is granted the lock next hears of one server of that.
+//! The fencing token of a lock: the greatest number that was drawn by a server that granted the lock. It counts
+//! once a quorum has it, because the next client that is granted the lock then hears from at least one server
+//! of that quorum.
 
 /// The numbers that servers drew for one lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// A server that granted the lock drew this number, more than 0.
+    /// Notes the number, more than 0, that a server drew when it granted the lock.
     pub fn note(&mut self, number: i64) {
         if number > self.greatest {
             *self = Self { greatest: number, servers: 0 };
@@ -23,7 +24,7 @@ impl Draw {
         self.greatest
     }
 
-    /// Whether it has to be raised on others, to stand on so many.
+    /// Whether the token must be raised on other servers, so that this many servers have it.
     pub fn is_to_raise(self, quorum: u32) -> bool {
         self.greatest > 0 && self.servers < quorum
     }

@@ -1,8 +1,8 @@
-//! Does anybody hold a resource? One value that stands on a quorum says so.
+//! Does anybody hold a resource? Somebody does if a quorum has one value.
 //!
-//! Where readers have a resource, a mark stands in place of a token. While the holder of an exclusive lock makes it a shared
-//! one, some servers have its token still and others the mark: together they may be a quorum. Whether the mark stands for
-//! that holder has to be asked.
+//! If readers hold a resource, a mark stands in place of a token. While the holder of an exclusive lock turns
+//! it into a shared one, some servers still have its token and others have the mark. Together they may be a
+//! quorum. Whether the mark stands for that holder must be asked.
 
 use super::ballot::{Ballot, Vote};
 use crate::moment::Moment;
@@ -10,11 +10,11 @@ use crate::moment::Moment;
 /// What was found out about the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// One value stands on a quorum.
+    /// A quorum has one value.
     Locked,
-    /// A quorum answered, and no value stands on one.
+    /// A quorum answered, and no value is on a quorum.
     Free,
-    /// No value stands on a quorum, but one does together with the mark of readers.
+    /// No value is on a quorum, but one is if the mark of readers is counted with it.
     Mixed,
     /// Too few servers answered.
     Unreachable,
@@ -24,7 +24,7 @@ pub enum Finding {
 #[derive(Clone, Debug)]
 pub struct Holders {
     ballot: Ballot,
-    /// What stands where readers have the resource.
+    /// The value that servers have if readers hold the resource.
     mark: Option<&'static [u8]>,
     /// Each value, and when it ends on each of the servers that have it.
     values: Vec<(Vec<u8>, Vec<Moment>)>,
@@ -37,12 +37,13 @@ impl Holders {
         Self { ballot: Ballot::new(servers), mark: None, values: Vec::new(), finding: None }
     }
 
-    /// The same of a resource that readers may have, where this stands then.
+    /// The same count for a resource that readers may hold. Servers then have this mark.
     pub fn with_mark(self, mark: &'static [u8]) -> Self {
         Self { mark: Some(mark), ..self }
     }
 
-    /// Counts a server that has this value until then, or none. Returns whether it is decided.
+    /// Counts a server that has this value until the given moment, or no value. Returns whether the count is
+    /// decided.
     pub fn handle_value(&mut self, server: usize, value: Option<(Vec<u8>, Moment)>) -> bool {
         self.ballot.cast(server, if value.is_some() { Vote::Yes } else { Vote::No });
         if let Some((value, until)) = value {
@@ -54,18 +55,18 @@ impl Holders {
         self.decide()
     }
 
-    /// Counts a server that gave no usable answer. Returns whether it is decided.
+    /// Counts a server that gave no usable answer. Returns whether the count is decided.
     pub fn handle_silence(&mut self, server: usize) -> bool {
         self.ballot.cast(server, Vote::Unusable);
         self.decide()
     }
 
-    /// What was found, if it is decided.
+    /// What was found, if the count is decided.
     pub fn finding(&self) -> Option<Finding> {
         self.finding
     }
 
-    /// Until when a quorum has the value that stands on one, if it is neither extended nor released.
+    /// Until when a quorum has the same value, if the lock is neither extended nor released.
     pub fn locked_until(&self) -> Option<Moment> {
         let quorum = self.ballot.quorum() as usize;
         let (_, ends) = self.values.iter().find(|(_, ends)| ends.len() >= quorum)?;
@@ -80,14 +81,14 @@ impl Holders {
         self.values.iter().any(|(known, ends)| known == value && ends.len() >= quorum)
     }
 
-    /// The values that stand on a quorum together with the mark of readers.
+    /// The values that are on a quorum together with the mark of readers.
     pub fn mixed(&self) -> impl Iterator<Item = &[u8]> {
         let (quorum, marks) = (self.ballot.quorum() as usize, self.marks());
         let of_one = move |it: &&(Vec<u8>, Vec<Moment>)| marks + it.1.len() >= quorum;
         self.others().filter(move |it| marks > 0 && of_one(it)).map(|(value, _)| &**value)
     }
 
-    /// Whether those that gave no usable answer may make a quorum of those that have one value, or the mark.
+    /// Whether servers that gave no usable answer may complete a quorum that has one value, or the mark.
     pub fn may_be_locked(&self) -> bool {
         let most = self.values.iter().map(|(_, ends)| ends.len()).max().unwrap_or(0);
         let silent = (self.ballot.pending() + self.ballot.unusable()) as usize;
@@ -103,7 +104,7 @@ impl Holders {
         self.values.iter().filter(|(value, _)| Some(&**value) != self.mark)
     }
 
-    /// Who has answered: yes, a value; no, none.
+    /// The votes so far. Yes: the server has a value. No: it has none.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
     }
@@ -130,7 +131,7 @@ impl Holders {
         } else if most_mixed >= ballot.quorum() && most + ballot.pending() < ballot.quorum() {
             Some(Finding::Mixed)
         } else if ballot.pending() == 0 {
-            // Those that are silent may make a quorum of those that have it.
+            // The silent servers may complete a quorum that has the value.
             Some(Finding::Unreachable)
         } else {
             None
@@ -182,7 +183,8 @@ mod tests {
         }
         assert_eq!(holders.mixed().collect::<Vec<_>>(), [b"a", b"b"]);
         assert!(!holders.may_be_locked());
-        // Not what stands on a quorum with no mark, nor with too few of them.
+        // Not a value that is on a quorum without any mark, and not a value that is on too few servers even
+        // with the mark.
         for (value, servers) in [("a", 3), ("mark", 5)] {
             let mut holders = count(servers);
             for (server, value) in ["a", value].into_iter().enumerate() {

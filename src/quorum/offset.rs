@@ -1,13 +1,13 @@
-//! By how much a server's clock is ahead of ours, as an interval: and so whether somebody has set it.
+//! By how much a server's clock is ahead of ours, as an interval, and whether somebody has set that clock.
 //!
-//! A key lives as long as its server's clock says. If that is set forward, keys are gone early, and whoever is
-//! granted such a key has it beside its holder.
+//! A key lives as long as its server's clock says. If that clock is set forward, keys are gone early. The next
+//! client that is granted such a key holds it beside the earlier holder.
 
 use super::validity::Drift;
 use crate::moment::Moment;
 
-/// What a server's clock showed, in nanoseconds of its own, at some time between these moments of ours. It showed
-/// less than `grain` more.
+/// What a server's clock showed, in its own nanoseconds, at some time between these moments of our clock. It
+/// showed less than `grain` more than this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Showing {
     pub shown: i64,
@@ -16,45 +16,48 @@ pub struct Showing {
     pub heard: Moment,
 }
 
-/// What was found out by a showing.
+/// What a showing says about the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// It goes on as it did.
+    /// The clock goes on as before.
     Even,
-    /// It was set forward, by so many milliseconds at least.
+    /// The clock was set forward, by at least this many milliseconds.
     Forward { ms: i64 },
-    /// It was set back.
+    /// The clock was set back.
     Back { ms: i64 },
 }
 
-/// The interval in which the server's clock less ours lies, in nanoseconds, as of a moment; and how fast it may change.
+/// The interval in which the server's clock minus ours lies, in nanoseconds, as of a moment, and how fast it
+/// may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     least: i64,
     most: i64,
     at: Moment,
-    /// An older one, from which speeds are known.
+    /// An older interval, from which the speeds are known.
     anchor: (i64, i64, Moment),
-    /// In millionths; as far as known.
+    /// In millionths, as far as known.
     slowest: Option<i64>,
     fastest: Option<i64>,
 }
 
 impl Offset {
-    /// As long as the speed is not known, it is taken to differ by no more than that, in millionths: ten times what
-    /// crystals do, and twice what NTP slews.
+    /// As long as the speed of a clock is not known, it is assumed to differ from ours by no more than this, in
+    /// millionths. It is ten times what crystals do, and twice what NTP slews.
     const USUAL: i64 = 1_000;
 
-    /// The speed of a clock that nobody sets changes by less than that, in millionths: NTP slews by 500 at the most.
+    /// The speed of a clock that nobody sets changes by less than this, in millionths, because NTP slews by at
+    /// most 500.
     const SLEW: i64 = 500;
 
-    /// Less than that is no step: keys may go so early as it is, which is taken off each validity.
+    /// A smaller difference is no step. Keys may go early by this much anyway, and it is taken off each
+    /// validity.
     const STEP_LEAST: i64 = 2_000_000;
 
-    /// Speeds are known from two showings that are so far apart.
+    /// Speeds are known from two showings that are at least this far apart.
     const SPEED_SINCE: i64 = 1_000_000_000;
 
-    /// What is older is of no use: the speed has changed since.
+    /// An older interval is of no use, because the speed has changed since.
     const ANCHOR_FOR: i64 = 3_600_000_000_000;
 
     pub fn of(showing: &Showing) -> Self {
@@ -64,7 +67,7 @@ impl Offset {
         Self { least, most, at, anchor: (least, most, at), slowest: None, fastest: None }
     }
 
-    /// The clock has shown this since. It may run faster or slower than ours by this drift.
+    /// Notes what the clock has shown since. It may run faster or slower than ours by this drift.
     pub fn note(&mut self, showing: &Showing, drift: Drift) -> Course {
         const MS: i64 = 1_000_000;
         let new = Self::of(showing);
@@ -74,7 +77,8 @@ impl Offset {
         let most = self.most.saturating_add(share(passed, fastest));
         let (ahead, behind) = (new.least.saturating_sub(most), least.saturating_sub(new.most));
         if ahead > Self::STEP_LEAST || behind > Self::STEP_LEAST {
-            // It may be no more than a fast clock. Who cannot tell takes it for a step, once.
+            // This may be no more than a fast clock. As long as that is not known, it is taken for a step,
+            // once.
             let least = speed(new.least.saturating_sub(self.most), passed);
             let most = speed(new.most.saturating_sub(self.least), passed) + 1 + Self::SLEW;
             let fastest = (ahead.is_positive() && least <= Self::bound(drift)).then_some(most);
@@ -104,7 +108,7 @@ impl Offset {
         }
     }
 
-    /// The least and the greatest, in millionths.
+    /// The least and the greatest speed, in millionths.
     fn speeds(&self, drift: Drift) -> (i64, i64) {
         let bound = Self::bound(drift);
         let slowest = self.slowest.unwrap_or(-Self::USUAL).clamp(-bound, bound);
@@ -117,18 +121,18 @@ impl Offset {
         drift.share_ms(1_000_000)
     }
 
-    /// The server's clock less ours, in nanoseconds: the middle of where it may lie.
+    /// The server's clock minus ours, in nanoseconds: the middle of the interval.
     pub fn middle_ns(&self) -> i64 {
         self.least.midpoint(self.most)
     }
 
-    /// What the server's clock shows now, at the most, in milliseconds.
+    /// What the server's clock shows now at most, in milliseconds.
     pub fn shown_ms(&self, now: Moment) -> i64 {
         self.most.saturating_add(now.as_nanos()) / 1_000_000
     }
 }
 
-/// So many millionths of a time.
+/// This many millionths of a time.
 fn share(time: i64, millionths: i64) -> i64 {
     // The usual case, without a division of 128 bits.
     if let Some(product) = time.checked_mul(millionths) {
@@ -137,7 +141,7 @@ fn share(time: i64, millionths: i64) -> i64 {
     i64::try_from(i128::from(time) * i128::from(millionths) / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// How many millionths of a time that is.
+/// How many millionths of a time a change is.
 fn speed(change: i64, time: i64) -> i64 {
     let time = time.max(1);
     if let Some(product) = change.checked_mul(1_000_000) {
@@ -152,15 +156,16 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Sent at so many milliseconds, answered within 1 ms; the server is ahead by so much, and shows whole
-    /// milliseconds.
+    /// A showing that was sent at `sent_ms` and answered within 1 ms. The server is ahead by `ahead_ms` and
+    /// shows whole milliseconds.
     fn showing(sent_ms: i64, ahead_ms: i64) -> Showing {
         let sent = Moment::from_nanos(sent_ms * MS);
         let shown = (sent_ms + ahead_ms) * MS;
         Showing { shown, grain: MS, sent, heard: sent.plus_ms(1) }
     }
 
-    /// The courses of clocks that are ahead by so much at these milliseconds.
+    /// The courses of a clock that is ahead by the second number at the time of the first, both in
+    /// milliseconds.
     fn courses(ahead: &[(i64, i64)]) -> Vec<Course> {
         let mut offset = Offset::of(&showing(ahead[0].0, ahead[0].1));
         ahead[1..]
@@ -169,7 +174,7 @@ mod tests {
             .collect()
     }
 
-    /// Of three centuries as well, where the product is too large for 64 bits.
+    /// This includes a time of three centuries, where the product is too large for 64 bits.
     #[test]
     fn a_share_is_the_same_of_a_short_time_and_of_a_long_one() {
         for time in [3_000_000, 9_000_000_000_000_000_000] {
@@ -182,7 +187,7 @@ mod tests {
     fn a_clock_that_nobody_sets_goes_evenly() {
         use Course::Even;
         assert_eq!(courses(&[(0, 70), (1, 70), (1_000, 70), (100_000, 70)]), [Even; 3]);
-        // A thousandth faster, or slower; and by as much as a key may go early.
+        // A thousandth faster, or slower. And ahead by as much as a key may go early.
         assert_eq!(courses(&[(0, 0), (50_000, 50), (100_000, 100)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (50_000, -50), (100_000, -100)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (10, 3), (20, 0)]), [Even; 2]);
@@ -191,40 +196,41 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_is_seen() {
         use Course::{Back, Even, Forward};
-        // What was answered within 1 ms leaves 2 ms open, and 2 more are no step.
+        // An answer within 1 ms leaves 2 ms open, and 2 ms more are no step.
         assert_eq!(courses(&[(0, 0), (10, 5), (20, 5)]), [Forward { ms: 2 }, Even]);
         assert_eq!(courses(&[(0, 0), (10, 3_600_000)]), [Forward { ms: 3_599_997 }]);
         assert_eq!(courses(&[(0, 0), (10, -1_000), (20, -1_000)]), [Back { ms: 997 }, Even]);
-        // Also by one that has run evenly for long.
+        // Also for a clock that has run evenly for long.
         assert_eq!(courses(&[(0, 0), (5_000, 0), (5_001, 6)]), [Even, Forward { ms: 3 }]);
     }
 
-    /// By a hundredth it may be faster; that is not known of it at first.
+    /// The clock is faster by a hundredth, as it may be. That is not known of it at first.
     #[test]
     fn the_speed_of_a_clock_is_learnt() {
         use Course::{Even, Forward};
         let fast = [(0, 0), (10_000, 99), (20_000, 198), (30_000, 297)];
         let seen = courses(&[&fast[..], &[(90_000, 891)]].concat());
         assert!(matches!(seen[..], [Forward { ms: 80..99 }, Even, Even, Even]), "{seen:?}");
-        // From then on a step of 60 ms is seen after a minute, of which a hundredth would be 600.
+        // From then on, a step of 60 ms is seen after a minute. A hundredth of that minute would be 600 ms.
         let set = courses(&[&fast[..], &[(90_000, 891 + 60)]].concat());
         assert!(matches!(set[3], Forward { ms: 10..60 }), "{set:?}");
-        // One that has gone evenly for long is not taken for one that may have become a thousandth faster.
+        // A clock that has gone evenly for long is not mistaken for one that may have become a thousandth
+        // faster.
         let even = courses(&[(0, 0), (50_000, 0), (100_000, 0), (160_000, 52)]);
         assert!(matches!(even[..], [Even, Even, Forward { ms: 10..30 }]), "{even:?}");
-        // A faster one is never taken for one that goes evenly.
+        // A clock that is faster than allowed is never mistaken for one that goes evenly.
         let too_fast = courses(&[(0, 0), (10_000, 200), (20_000, 400), (30_000, 600)]);
         assert!(!too_fast.contains(&Even), "{too_fast:?}");
     }
 
-    /// Neither a step back nor one that no drift explains tells how fast a clock goes.
+    /// Neither a step back nor a step that no drift explains tells how fast a clock goes.
     #[test]
     fn what_was_set_is_no_speed() {
         use Course::{Even, Forward};
         assert_eq!(courses(&[(0, 0), (10, -1_000), (60_000, -1_000)])[1], Even);
         let set = courses(&[(0, 0), (10, 3_600_000), (60_000, 3_600_200)]);
         assert!(matches!(set[1], Forward { ms: 100..200 }), "{set:?}");
-        // What a drift does explain: from then on it may change by as much as a clock is slewed.
+        // A step that a drift explains does: from then on the speed may change by as much as a clock is slewed.
         assert_eq!(courses(&[(0, 0), (10_000, 99), (20_000, 202)])[1], Even);
     }
 
@@ -234,9 +240,9 @@ mod tests {
         let even = (0..21).map(|nth| (nth * 500, 0));
         let seen = courses(&even.chain([(100_000, 80)]).collect::<Vec<_>>());
         assert!(matches!(seen[20], Forward { ms: 5..30 }), "{seen:?}");
-        // One that has gone evenly may be slewed back as well.
+        // A clock that has gone evenly may be slewed back as well.
         assert_eq!(courses(&[(0, 0), (50_000, 0), (100_000, 0), (160_000, -20)]), [Even; 3]);
-        // In no time no speed is known, however far the clock was set.
+        // If no time has passed, no speed is known, however far the clock was set.
         let set = courses(&[(0, 0), (0, 36_000_000), (60_000, 36_000_050)]);
         assert_eq!(set[1], Even);
     }
@@ -244,7 +250,8 @@ mod tests {
     #[test]
     fn a_step_is_more_than_a_key_may_go_early() {
         use Course::{Back, Even, Forward};
-        // In no time, so that the speed of the clock leaves nothing open: 2 ms of answers, and 2 more.
+        // No time passes, so that the speed of the clock leaves nothing open: 2 ms of the answers, and 2 ms
+        // more.
         assert_eq!(courses(&[(0, 0), (0, 4)]), [Even]);
         assert_eq!(courses(&[(0, 0), (0, -4)]), [Even]);
         let by = |ns: i64| {
@@ -261,7 +268,7 @@ mod tests {
         assert_eq!((offset.least, offset.most), (MS, MS));
     }
 
-    /// A millionth that is cut off is no speed that the clock may have.
+    /// Rounding must not cut off a speed that the clock may have.
     #[test]
     fn a_speed_is_rounded_away_from_what_is_known() {
         const SINCE: i64 = 7_000;
@@ -270,7 +277,7 @@ mod tests {
             offset.note(&showing(SINCE, ahead), Drift::DEFAULT);
             (offset.slowest, offset.fastest)
         };
-        // From 2 ms less to 2 ms more than it is ahead by; and it may be slewed.
+        // The clock is ahead by this, plus or minus 2 ms. And it may be slewed.
         let is_faster = |speed: Option<i64>, ahead: i64| {
             (speed.unwrap() - Offset::SLEW) * SINCE > (ahead + 2) * 1_000_000
         };
@@ -278,7 +285,7 @@ mod tests {
             (speed.unwrap() + Offset::SLEW) * SINCE < (ahead - 2) * 1_000_000
         };
         assert!(is_faster(after(3).1, 3) && is_slower(after(-3).0, -3));
-        // What may be no step, but a fast clock.
+        // This may be no step, but a fast clock.
         let (slowest, fastest) = after(60);
         assert!(slowest.is_none() && is_faster(fastest, 60), "{fastest:?}");
     }
@@ -298,11 +305,11 @@ mod tests {
         let mut offset = Offset::of(&slow);
         assert_eq!(offset.note(&showing(1_000, 0), Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_001, 6), Drift::DEFAULT), Course::Forward { ms: 3 });
-        // A slow answer widens nothing.
+        // A slow answer does not widen the interval.
         let slow = Showing { heard: Moment::from_nanos(9_000 * MS), ..showing(1_002, 6) };
         assert_eq!(offset.note(&slow, Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_003, 12), Drift::DEFAULT), Course::Forward { ms: 4 });
-        // Nor does one that was carried out late.
+        // An answer that was carried out late does not widen it either.
         let late = Showing { shown: 18_012 * MS, heard: Moment::from_nanos(18_000 * MS), ..slow };
         let mut offset = Offset::of(&showing(1_003, 12));
         assert_eq!(offset.note(&late, Drift::DEFAULT), Course::Even);

@@ -1,7 +1,8 @@
-//! The round in which a permit of a semaphore is wanted: which slot is had, or could be had yet.
+//! The round for a permit of a semaphore: which slot was taken, or which one can still be taken.
 //!
-//! Every slot is an ordinary lock, so a permit is had when one slot stands on a quorum with our token. To count free
-//! slots server by server would not do: of two permits on three servers three clients could each be given a majority.
+//! Every slot is an ordinary lock, so a permit is taken when a quorum has one slot with our token. Counting the
+//! free slots server by server would not be enough: with two permits on three servers, three clients could each
+//! be given a majority.
 
 use super::ballot::{Ballot, Vote};
 use super::round::Outcome;
@@ -15,16 +16,17 @@ pub type SlotBits = [u64; 4];
 pub struct Permits {
     /// How many slots there are.
     of: u16,
-    /// The slot that comes first where several are as good.
+    /// The slot that comes first if several are equally good.
     first: u16,
-    /// When nothing is had any more.
+    /// From this moment on it is too late to take a permit.
     valid_until: Moment,
     /// Yes: the server has given us a slot.
     ballot: Ballot,
-    /// What each server has said, also after it was decided: its slot of ours, and those that are taken.
+    /// What each server has said, also after the round was decided: the slot that it gave us, and the slots
+    /// that are taken there.
     said: Vec<(usize, Option<u16>, SlotBits)>,
     outcome: Option<Outcome>,
-    /// How many servers had answered when that was decided.
+    /// How many servers had answered when the round was decided.
     counted: usize,
 }
 
@@ -35,7 +37,8 @@ impl Permits {
         Self { of, first, valid_until, ballot, said, outcome: None, counted: 0 }
     }
 
-    /// Counts a server which has given us this slot, or none, of which these are taken. Returns whether it is decided.
+    /// Counts a server that has given us this slot, or none. These slots are taken there. Returns whether the
+    /// round is decided.
     pub fn handle_slots(
         &mut self,
         server: usize,
@@ -47,24 +50,26 @@ impl Permits {
         self.cast(server, if got.is_some() { Vote::Yes } else { Vote::No }, now)
     }
 
-    /// Counts a server that gave no usable answer. Returns whether it is decided.
+    /// Counts a server that gave no usable answer. Returns whether the round is decided.
     pub fn handle_silence(&mut self, server: usize, now: Moment) -> bool {
         self.cast(server, Vote::Unusable, now)
     }
 
-    /// How it ended, if it has. It is refused also where another slot can be had: see [`Self::next`].
+    /// How the round ended, if it has. It is also refused if another slot can still be taken: see
+    /// [`Self::next`].
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// The slot that most servers have given us, and which they are: one bit a server.
+    /// The slot that most servers have given us, and these servers: one bit for each.
     pub fn leader(&self) -> Option<(u16, u64)> {
         let best = self.best(|slot| (self.ours(slot), 0), 1)?;
         let has = |&&(_, got, _): &&(usize, Option<u16>, SlotBits)| got == Some(best);
         Some((best, self.counted().filter(has).fold(0, |servers, it| servers | 1 << it.0)))
     }
 
-    /// The slot that can still be had, if one can: by moving there on servers that have given us another.
+    /// The slot that can still be taken, if there is one, by moving there on servers that have given us another
+    /// slot.
     pub fn next(&self) -> Option<u16> {
         if self.outcome != Some(Outcome::Refused) {
             return None;
@@ -76,7 +81,8 @@ impl Permits {
         self.best(reach, 1)
     }
 
-    /// What each server has said that has answered, whether it counted or not: its slot of ours.
+    /// The slot that each server has given us, for all servers that have answered, even if the answer did not
+    /// count.
     pub fn given(&self) -> impl Iterator<Item = (usize, Option<u16>)> {
         self.said.iter().map(|&(server, got, _)| (server, got))
     }
@@ -93,7 +99,7 @@ impl Permits {
         self.of
     }
 
-    /// Who has answered: yes, with a slot; no, without one.
+    /// The votes so far. Yes: the server has given us a slot. No: it has given us none.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
     }
@@ -116,7 +122,8 @@ impl Permits {
         if most + pending >= quorum {
             return None;
         }
-        // No slot stands on a quorum: because of others, or for want of servers? See `Round::out_of_reach`.
+        // No slot is on a quorum, because of other clients or because too few servers answered. See
+        // `Round::out_of_reach`.
         let (no, unusable) = (self.ballot.no(), self.ballot.unusable());
         let tolerance = self.ballot.tolerance();
         if unusable > tolerance {
@@ -140,7 +147,8 @@ impl Permits {
         count(self.counted().filter(|it| it.1 != Some(slot) && !contains(&it.2, slot)))
     }
 
-    /// The slot with the greatest of these, and at least so much; the first of equals, from `first` on.
+    /// The slot with the greatest worth, which must be at least `least`. Of equal slots, the first from `first`
+    /// on.
     fn best(&self, worth: impl Fn(u16) -> (u32, u32), least: u32) -> Option<u16> {
         let mut best: Option<((u32, u32), u16)> = None;
         for slot in (self.first..self.of).chain(0..self.first.min(self.of)) {
@@ -174,7 +182,8 @@ mod tests {
         bits
     }
 
-    /// What a server says: the slot that it gave us, and those that others have; nothing, if it is silent.
+    /// What a server says: the slot that it gave us, and the slots that others have. None if the server is
+    /// silent.
     type Said<'a> = Option<(Option<u16>, &'a [u16])>;
 
     fn play(of: u16, servers: usize, said: &[Said<'_>]) -> Permits {
@@ -213,13 +222,13 @@ mod tests {
 
     #[test]
     fn different_slots_are_none_but_one_may_be_moved_to() {
-        // Each has given another one, and on each the other is free.
+        // Each server has given another slot, and on each the other slot is free.
         let (first, second) = (Some((Some(0), &[][..])), Some((Some(1), &[][..])));
         assert_eq!(outcome(2, 3, &[first, second]), (None, None));
         assert_eq!(outcome(2, 3, &[first, second, first]).0, Some(Outcome::Reached));
-        // The third has none free: the first is as good as the second, and comes first.
+        // The third server has no free slot. The first slot is as good as the second, and comes first.
         assert_eq!(outcome(2, 3, &[first, second, Some((None, &[0, 1]))]), (REFUSED, Some(0)));
-        // Somebody else has the first on the second server.
+        // Another client has the first slot on the second server.
         let other = Some((Some(1), &[0][..]));
         assert_eq!(outcome(2, 3, &[first, other, Some((None, &[0, 1]))]), (REFUSED, Some(1)));
         let both = [Some((Some(0), &[1][..])), other, Some((None, &[0, 1][..]))];
@@ -232,7 +241,7 @@ mod tests {
         let rest = [Some((Some(1), &[][..])), Some((Some(2), &[][..]))];
         let all: Vec<Said<'_>> = said.into_iter().chain(rest).collect();
         assert_eq!(outcome(4, 5, &all), (REFUSED, Some(3)));
-        // It cannot be had: the others are taken.
+        // That slot cannot be taken, because it is taken on the other servers.
         let blocked =
             [Some((Some(1), &[3][..])), Some((Some(2), &[3][..])), Some((Some(1), &[3][..]))];
         let all: Vec<Said<'_>> = said[1..].iter().copied().chain(blocked).collect();
@@ -247,7 +256,7 @@ mod tests {
         assert_eq!(outcome(2, 3, &[full, None]), (None, None));
         assert_eq!(outcome(2, 3, &[full, None, full]), (REFUSED, None));
         assert_eq!(outcome(2, 3, &[full, None, None]), (Some(Outcome::Unreachable), None));
-        // Half of an even number is enough to refuse it.
+        // Half of an even number of servers is enough to refuse it.
         assert_eq!(outcome(2, 4, &[full, full]), (REFUSED, None));
     }
 
@@ -267,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Whatever three servers say of two slots, in whatever order.
+    /// Whatever three servers say of two slots, and in whatever order.
     #[test]
     fn every_round_ends_and_no_permit_comes_of_less_than_a_quorum() {
         let mut words: Vec<Said<'_>> = vec![None];

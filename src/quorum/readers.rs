@@ -1,4 +1,4 @@
-//! How many readers has a resource? So many as a quorum of servers has at the least.
+//! How many readers does a resource have? As many as a quorum of servers has at least.
 
 use super::ballot::{Ballot, Vote};
 use super::round::Outcome;
@@ -16,7 +16,7 @@ impl Readers {
         Self { ballot: Ballot::new(servers), counts: Vec::new() }
     }
 
-    /// Counts a server that has so many. Returns whether it is decided.
+    /// Counts a server that has this many readers. Returns whether the count is decided.
     pub fn handle_count(&mut self, server: usize, count: i64) -> bool {
         self.ballot.cast(server, Vote::Yes);
         let place = self.counts.partition_point(|&other| other >= count);
@@ -24,13 +24,13 @@ impl Readers {
         self.outcome().is_some()
     }
 
-    /// Counts a server that gave no usable answer. Returns whether it is decided.
+    /// Counts a server that gave no usable answer. Returns whether the count is decided.
     pub fn handle_silence(&mut self, server: usize) -> bool {
         self.ballot.cast(server, Vote::Unusable);
         self.outcome().is_some()
     }
 
-    /// Whether a quorum has answered, if those that have not would change nothing.
+    /// Whether a quorum has answered, if the servers that have not answered would change nothing.
     pub fn outcome(&self) -> Option<Outcome> {
         let quorum = self.ballot.quorum() as usize;
         if self.ballot.unusable() > self.ballot.tolerance() {
@@ -41,12 +41,12 @@ impl Readers {
         (has_quorum && (is_sure || self.ballot.pending() == 0)).then_some(Outcome::Reached)
     }
 
-    /// How many a quorum has.
+    /// How many readers a quorum has.
     pub fn count(&self) -> i64 {
         self.counts.get(self.ballot.quorum() as usize - 1).copied().unwrap_or(0)
     }
 
-    /// Who has answered.
+    /// Which servers have answered.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
     }
@@ -56,7 +56,7 @@ impl Readers {
 mod tests {
     use super::*;
 
-    /// After these have answered; below 0: one that did not.
+    /// The count after these servers have answered. A number below 0 stands for a server that did not answer.
     fn count(servers: usize, counts: &[i64]) -> (Option<Outcome>, i64) {
         let mut readers = Readers::new(servers);
         for (server, &count) in counts.iter().enumerate() {
@@ -74,7 +74,7 @@ mod tests {
         let reached = Some(Outcome::Reached);
         assert_eq!(count(3, &[3]).0, None);
         assert_eq!(count(3, &[3, 3]), (reached, 3));
-        // Who lost its memory is waited for no longer than for one that is down.
+        // A server that lost its memory is waited for no longer than a server that is down.
         assert_eq!(count(3, &[3, 0]).0, None);
         assert_eq!(count(3, &[3, 0, 3]), (reached, 3));
         assert_eq!(count(3, &[3, 0, -1]), (reached, 0));

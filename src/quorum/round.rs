@@ -3,19 +3,21 @@
 use super::ballot::{Ballot, Vote};
 use crate::moment::Moment;
 
-/// What a round is for. Each has its own idea of when there is nothing more to wait for.
+/// What a round is for. Each goal has its own rule for when there is nothing more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// To take a lock that is valid until then. Yes: granted. No: somebody else has it.
+    /// To take a lock that is valid until then. Yes: granted. No: another client has it.
     Acquire { valid_until: Moment },
-    /// To have the fencing token of a lock on a quorum, valid until then. Yes: it is there. No: the lock has gone there.
+    /// To bring the fencing token of a lock to a quorum, valid until then. Yes: the server has the token. No:
+    /// the server has lost the lock.
     Raise { valid_until: Moment },
-    /// To extend, or to confirm, a lock that is valid until then. Yes: it is ours there. No: it is
-    /// gone there, or somebody else's.
+    /// To extend, or to confirm, a lock that is valid until then. Yes: the server has our lock. No: the lock is
+    /// gone there, or it is another client's.
     Extend { valid_until: Moment },
-    /// To release a lock. Yes: it was ours there, and is deleted. No: it was not ours there.
+    /// To release a lock. Yes: the server had our lock, and has deleted it. No: the server did not have our
+    /// lock.
     Release,
-    /// To have connections. Yes: there is one.
+    /// To have connections. Yes: the server is connected.
     Connect,
 }
 
@@ -26,9 +28,9 @@ pub enum Outcome {
     Reached,
     /// A quorum said yes, but after the end of the validity.
     TooLate,
-    /// Too many said no.
+    /// Too many servers said no.
     Refused,
-    /// Too many gave no usable answer.
+    /// Too many servers gave no usable answer.
     Unreachable,
 }
 
@@ -46,11 +48,11 @@ impl Round {
         Self { goal, ballot: Ballot::new(servers), outcome: None }
     }
 
-    /// Counts a vote that was heard at `now`. Returns whether the round is decided; once it is,
-    /// votes change nothing more.
+    /// Counts a vote that was heard at `now`. Returns whether the round is decided. Once it is decided, votes
+    /// change nothing more.
     ///
-    /// Every server is to be heard of in the end: one that stays silent is [`Vote::Unusable`]. Then
-    /// the round is always decided.
+    /// Every server must be heard of in the end. A server that stays silent votes [`Vote::Unusable`]. Then the
+    /// round is always decided.
     pub fn handle_vote(&mut self, server: usize, vote: Vote, now: Moment) -> bool {
         if self.outcome.is_none() {
             self.ballot.cast(server, vote);
@@ -59,12 +61,12 @@ impl Round {
         self.outcome.is_some()
     }
 
-    /// How it ended, if it has.
+    /// How the round ended, if it has.
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// What it is for.
+    /// What the round is for.
     pub fn goal(&self) -> Goal {
         self.goal
     }
@@ -79,7 +81,7 @@ impl Round {
             return Some(self.reached(now));
         }
         if self.ballot.is_unopposed() {
-            // Those that are to vote can make it a quorum.
+            // The servers that have not voted yet can make it a quorum.
             return None;
         }
         match self.goal {
@@ -103,10 +105,10 @@ impl Round {
         }
     }
 
-    /// A quorum is out of reach when those that said yes and those that still may are too few; a tie is a
-    /// failure, never a wait. It is because of somebody else if so many said no, and for want of servers
-    /// if so many gave no usable answer. Where it takes both, the answers that are to come decide which of
-    /// the two it is; with none to come it is because of somebody else.
+    /// A quorum is out of reach when the servers that said yes and those that still may are too few. A tie is a
+    /// failure, never a wait. The round is refused if too many servers said no, and unreachable if too many
+    /// gave no usable answer. If only both together are too many, the answers that are still to come decide
+    /// which of the two it is. If none are to come, the round is refused.
     fn out_of_reach(&self) -> Option<Outcome> {
         let (no, unusable) = (self.ballot.no(), self.ballot.unusable());
         let (pending, tolerance) = (self.ballot.pending(), self.ballot.tolerance());
@@ -120,8 +122,8 @@ impl Round {
         }
     }
 
-    /// A lock is lost when so many said no that no quorum can have it. Where servers that are
-    /// silent may still have it, it is not lost; so those who may yet say no are waited for.
+    /// A lock is lost when so many servers said no that no quorum can have it. If silent servers may still have
+    /// the lock, it is not lost. Therefore servers that may still say no are waited for.
     fn lost_or_unheard(&self) -> Option<Outcome> {
         let (no, pending) = (self.ballot.no(), self.ballot.pending());
         if no > self.ballot.tolerance() {
@@ -135,9 +137,9 @@ impl Round {
         }
     }
 
-    /// A release is done when a quorum was told, even where some of them had nothing to delete:
-    /// nobody can be kept out by the rest. It came too late only if so many had nothing to delete
-    /// that no quorum can have had the lock.
+    /// A release is done when a quorum was told, even if some of these servers had nothing to delete, because
+    /// the other servers cannot keep anybody out. The release came too late only if so many servers had nothing
+    /// to delete that no quorum can have had the lock.
     fn released_or_untold(&self) -> Option<Outcome> {
         if self.ballot.no() > self.ballot.tolerance() {
             Some(Outcome::Refused)
@@ -161,7 +163,7 @@ mod tests {
     const TAKE: Goal = Goal::Acquire { valid_until: END };
     const KEEP: Goal = Goal::Extend { valid_until: END };
 
-    /// The outcome after these votes, and after how many of them it was clear.
+    /// The outcome after these votes, and the number of votes after which it was clear.
     fn play(goal: Goal, servers: usize, votes: &[Vote], now: Moment) -> Option<(Outcome, usize)> {
         let mut round = Round::new(goal, servers);
         let heard = votes.iter().enumerate().position(|(i, &it)| round.handle_vote(i, it, now))?;
@@ -189,7 +191,7 @@ mod tests {
     fn a_tie_is_a_definite_failure() {
         assert_eq!(play(TAKE, 2, &[Yes, No], BEFORE), Some((Outcome::Refused, 2)));
         assert_eq!(play(TAKE, 4, &[Yes, No, Yes, No], BEFORE), Some((Outcome::Refused, 4)));
-        // Whoever is still to answer can only make it one.
+        // The server that has not answered yet can only make it a tie.
         assert_eq!(play(TAKE, 4, &[No, Yes, No], BEFORE), Some((Outcome::Refused, 3)));
     }
 
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(play(TAKE, 5, &mixed, BEFORE), Some((Outcome::Unreachable, 5)));
     }
 
-    /// Whatever comes first.
+    /// The outcome is the same whichever answer comes first.
     #[test]
     fn the_order_of_the_answers_does_not_tell_a_refusal_from_an_absence() {
         let orders = [[No, Unusable, Unusable], [Unusable, No, Unusable], [Unusable, Unusable, No]];
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn a_lock_is_lost_only_if_no_quorum_can_have_it() {
         assert_eq!(play(KEEP, 3, &[No, No], BEFORE), Some((Outcome::Refused, 2)));
-        // Two say yes, one says no, and the silent ones may still have it.
+        // Two say yes, one says no, and the silent ones may still have the lock.
         let silent = [Yes, Yes, No, Unusable, Unusable];
         assert_eq!(play(KEEP, 5, &silent, BEFORE), Some((Outcome::Unreachable, 5)));
         // The third server may still make it a loss, so it is waited for.
@@ -250,8 +252,8 @@ mod tests {
         assert_eq!(round.outcome(), Some(Outcome::Reached));
     }
 
-    /// Whatever is answered in whatever order, a round in which every server was heard of is
-    /// decided, and it is won exactly if a quorum had said yes by then.
+    /// A round in which every server was heard of is decided, whatever the answers are and in whatever order
+    /// they come. It is won exactly if a quorum had said yes by then.
     #[test]
     fn every_round_ends() {
         for goal in [TAKE, Goal::Raise { valid_until: END }, KEEP, Goal::Release, Goal::Connect] {

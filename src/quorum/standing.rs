@@ -1,53 +1,54 @@
 //! Which servers may vouch for a lock, by what each has said of its key.
 //!
-//! A lock that a majority lost must not come back, or it would be vouched for although somebody else had
-//! it in between. So not every server that has the key counts. A server is *sound* while it is known to
-//! have had the key since the lock was taken; only sound servers vote when a lock is extended or
-//! confirmed. One that says that the key is gone is sound no more. It may be sent the key again (a
-//! *repair*), and is a *candidate* once it has it: a candidate becomes sound by a round of sound servers
-//! that began after it was heard, and succeeded, for that shows that nobody else can have had a quorum.
+//! A lock that a majority lost must not come back. Otherwise servers would vouch for it although another client
+//! held it in between. Therefore not every server that has the key counts. A server is *sound* while it is
+//! known to have had the key ever since the lock was taken. Only sound servers vote when a lock is extended or
+//! confirmed. A server that says that the key is gone is no longer sound. It may be sent the key again (a
+//! *repair*). Once it has the key, it is a *candidate*. A candidate becomes sound by a round of sound servers
+//! that began after the candidate was heard, and that succeeded. Such a round shows that no other client can
+//! have had a quorum.
 //!
-//! A lock may be used through several managers, each with connections of its own, and a connection is read
-//! only while its manager is used: so answers are heard in any order, and some very late. Each answer comes
-//! with the number of what was asked. The acquire is 0; rounds and repairs are counted from 1 in the order
-//! in which they begin.
+//! A lock may be used through several managers. Each manager has its own connections, and a connection is read
+//! only while its manager is used. Therefore answers are heard in any order, and some are heard very late. Each
+//! answer comes with the number of its request. The acquire is number 0. Rounds and repairs are counted from 1
+//! in the order in which they begin.
 //!
-//! `tests/pure/standing` goes through all that can happen to three servers.
+//! `tests/pure/standing` goes through everything that can happen to three servers.
 
-/// What a server has said of the key, or what was found out of that.
+/// What a server has said of the key, or what was found out from its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
-    /// It carried out the acquire, and is known to have done so in time (see [`Standings::hear`]) or
-    /// not.
+    /// It carried out the acquire. `in_time` says whether it is known to have done so in time (see
+    /// [`Standings::hear`]).
     Granted { in_time: bool },
     /// It did not carry out an acquire or a repair, and never will.
     NotSet,
     /// It carried out a repair.
     Repaired,
-    /// It has the key with our token, and is known to have had it in time, or not.
+    /// It has the key with our token. `in_time` says whether it is known to have had it in time.
     Has { in_time: bool },
     /// It has no such key.
     Absent,
-    /// The key is somebody else's.
+    /// The key belongs to another client.
     Foreign,
 }
 
-/// What is known of the servers of one lock. Sets have one bit a server, in the order of the manager
+/// What is known of the servers of one lock. Sets have one bit for each server, in the order of the manager
 /// that took the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Standings {
     sound: u64,
     candidates: u64,
-    /// The acquire may have been carried out there, and nothing was heard yet that tells when.
+    /// The acquire may have been carried out there, but nothing that was heard so far tells when.
     unproven: u64,
-    /// An acquire or a repair was sent there and was not answered: it may be carried out at any time
-    /// still. No other is sent meanwhile, so at most one is ever under way.
+    /// An acquire or a repair was sent there and was not answered, so it may still be carried out at any time.
+    /// No other one is sent meanwhile, so at most one is ever under way.
     unheard: u64,
-    /// Those that said that the key is gone, and may be given it again.
+    /// The servers that said that the key is gone. They may be given it again.
     absent: u64,
-    /// The last repair that each server was sent. Few are sent any.
+    /// The last repair that each server was sent. Few servers are sent any.
     repairs: Vec<Repair>,
-    /// The rounds that are under way, each with those that were candidates when it began.
+    /// The rounds that are under way, each with the servers that were candidates when it began.
     rounds: Vec<Round>,
     /// The number of the last round or repair.
     last_number: u32,
@@ -66,7 +67,7 @@ struct Round {
 }
 
 impl Standings {
-    /// Those of a lock that is about to be asked for on so many servers.
+    /// The standings of a lock that is about to be asked for on this many servers.
     pub fn new(servers: usize) -> Self {
         let all = if servers < 64 { (1 << servers) - 1 } else { u64::MAX };
         Self {
@@ -81,27 +82,29 @@ impl Standings {
         }
     }
 
-    /// The lock was had: these servers had granted it when that was decided, and to these something
-    /// had been sent.
+    /// Notes that the lock was taken. `granted` are the servers that had granted it when that was decided.
+    /// `sent` are the servers to which something had been sent.
     pub fn take(&mut self, granted: u64, sent: u64) {
         self.unproven &= sent & !granted;
         self.unheard &= sent & !granted;
         self.sound |= granted;
     }
 
-    /// A server has answered the request of this number; perhaps nobody waited for it any more.
+    /// Notes that a server has answered the request of this number. Perhaps no caller waits for that answer any
+    /// more.
     ///
     /// `in_time` is what is known to have happened within the reply timeout of the acquire. A grant that is
-    /// carried out later may follow upon somebody else's lock.
+    /// carried out later may follow another client's lock.
     pub fn hear(&mut self, server: usize, number: u32, word: Word) {
         let bit = 1 << server;
         let setter = self.last_setter(server);
         let is_stale = match word {
-            // What became of it is known already.
+            // The result of that request is known already.
             Word::Granted { .. } | Word::Repaired | Word::NotSet => {
                 number != setter || self.unheard & bit == 0
             }
-            // It was asked before the key was sent to it again. That says nothing of the key that it has now.
+            // The server was asked before the key was sent to it again. The answer says nothing of the key that
+            // it has now.
             Word::Has { .. } | Word::Absent | Word::Foreign => number < setter,
         };
         if is_stale {
@@ -113,11 +116,12 @@ impl Standings {
                 self.note_key(bit, in_time);
             }
             Word::Has { in_time } => {
-                // Whatever was under way to set it was carried out.
+                // Any request that was under way to set the key was carried out.
                 self.unheard &= !bit;
                 self.note_key(bit, in_time);
-                // What is read when its round has ended was perhaps said long before, and denies nothing: what is asked
-                // later still may prove it. So it is with a takeover, which comes before all rounds.
+                // An answer that is read after its round has ended may have been given long before, so it
+                // disproves nothing. A later question may still prove it. The same holds for a takeover, which
+                // comes before all rounds.
                 if self.rounds.iter().any(|round| round.number == number) {
                     self.unproven &= !bit;
                 }
@@ -171,13 +175,13 @@ impl Standings {
         self.sound & (1 << server) != 0
     }
 
-    /// How many servers may yet vouch for the lock: those that are sound, and those that may turn out to
-    /// be. If they are no quorum, the lock is lost for good.
+    /// How many servers may still vouch for the lock: those that are sound, and those that may turn out to be.
+    /// If they are no quorum, the lock is lost for good.
     pub fn voters(&self) -> u32 {
         (self.sound | self.unproven).count_ones()
     }
 
-    /// A round of asking them begins. Returns its number.
+    /// Begins a round of asking the servers. Returns its number.
     pub fn begin_round(&mut self) -> u32 {
         let number = self.next_number();
         self.rounds.push(Round { number, candidates: self.candidates });
@@ -189,14 +193,14 @@ impl Standings {
         self.last_number
     }
 
-    /// That round failed.
+    /// Ends this round as failed.
     pub fn fail_round(&mut self, number: u32) {
         self.rounds.retain(|round| round.number != number);
     }
 
-    /// In that round a quorum of these servers, each sound, said in time that it has the key: those
-    /// that were candidates when it began are sound now. Returns false, and changes nothing, if they are no
-    /// quorum any more, since some have been heard meanwhile to have lost it.
+    /// Ends this round as passed: a quorum of these servers, each sound, said in time that it has the key. The
+    /// servers that were candidates when the round began become sound. If some voters were heard meanwhile to
+    /// have lost the key and the others are no quorum, returns false and changes no server's standing.
     pub fn pass_round(&mut self, number: u32, voters: u64, quorum: u32) -> bool {
         let round = self.rounds.iter().position(|round| round.number == number);
         let Some(round) = round.map(|place| self.rounds.swap_remove(place)) else { return false };
@@ -210,9 +214,9 @@ impl Standings {
         true
     }
 
-    /// The servers that are to be given the key again, after a round that succeeded: they have to be sent
-    /// a repair of this number now, which [`Self::withdraw_repairs`] takes back. None while another round is
-    /// under way.
+    /// The servers that must be given the key again after a round that succeeded. They must be sent a repair of
+    /// this number now. [`Self::withdraw_repairs`] takes it back. Returns none while another round is under
+    /// way.
     pub fn begin_repairs(&mut self) -> (u32, u64) {
         let servers = self.absent & !self.unheard;
         if servers == 0 || !self.rounds.is_empty() {
@@ -227,7 +231,7 @@ impl Standings {
         (number, servers)
     }
 
-    /// To these servers the repair was not sent.
+    /// Takes the repair back for these servers, because it was not sent to them.
     pub fn withdraw_repairs(&mut self, servers: u64) {
         self.unheard &= !servers;
         self.absent |= servers;

@@ -1,4 +1,4 @@
-//! How many permits of a semaphore are taken? Each slot is looked at as a resource of its own.
+//! How many permits of a semaphore are taken? Each slot is examined as a resource of its own.
 
 use super::ballot::{Ballot, Vote};
 use super::holders::{Finding, Holders};
@@ -18,7 +18,8 @@ impl Taken {
         Self { slots, ballot: Ballot::new(servers) }
     }
 
-    /// Counts a server that has these values on these slots, each until then. Returns whether it is decided.
+    /// Counts a server that has these values on these slots, each until the given moment. Returns whether the
+    /// count is decided.
     pub fn handle_values(
         &mut self,
         server: usize,
@@ -36,7 +37,7 @@ impl Taken {
         self.is_decided()
     }
 
-    /// Counts a server that gave no usable answer. Returns whether it is decided.
+    /// Counts a server that gave no usable answer. Returns whether the count is decided.
     pub fn handle_silence(&mut self, server: usize) -> bool {
         self.ballot.cast(server, Vote::Unusable);
         for holders in &mut self.slots {
@@ -50,7 +51,7 @@ impl Taken {
         self.slots.iter().all(|holders| holders.finding().is_some())
     }
 
-    /// How many somebody has, on a quorum; none if of one of them nobody can say.
+    /// How many slots are held on a quorum. None if that cannot be said of one of the slots.
     pub fn count(&self) -> Option<u16> {
         let mut count = 0;
         for holders in &self.slots {
@@ -63,12 +64,12 @@ impl Taken {
         Some(count)
     }
 
-    /// When the first of those ends, if it is neither extended nor released.
+    /// When the first of the held slots ends, if it is neither extended nor released.
     pub fn first_end(&self) -> Option<Moment> {
         self.slots.iter().filter_map(Holders::locked_until).min()
     }
 
-    /// Who has answered.
+    /// Which servers have answered.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
     }
@@ -91,7 +92,7 @@ mod tests {
     fn what_stands_on_a_quorum_is_taken() {
         let mut taken = Taken::new(3, 3);
         assert!(!say(&mut taken, 0, &[(0, "a", 9), (1, "b", 7)]));
-        // The slot 1 is another's here, and may be either's on the third.
+        // Slot 1 belongs to another client here, and may belong to either client on the third server.
         assert!(!say(&mut taken, 1, &[(0, "a", 8), (1, "c", 7)]));
         assert_eq!(taken.count(), None);
         assert!(say(&mut taken, 2, &[(1, "c", 5), (2, "d", 1)]));

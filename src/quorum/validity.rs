@@ -1,13 +1,13 @@
-//! How long a lock is valid: integers only, and nothing overflows.
+//! How long a lock is valid. All times are integers, and nothing overflows.
 
 use crate::moment::Moment;
 
-/// The longest TTL, ten years of 365 days. Longer than any lock has a use for, and short enough
-/// that every sum of times fits into 64 bits of nanoseconds and into what servers accept.
+/// The longest TTL: ten years of 365 days. It is longer than any lock needs, and short enough that every sum of
+/// times fits into 64 bits of nanoseconds and into what servers accept.
 pub const TTL_MAX_MS: i64 = 10 * 365 * 24 * 3600 * 1000;
 
-/// Taken off in addition to the drift: a server expires keys on a clock of whole milliseconds,
-/// read once per command, so a key may go up to 2 ms early.
+/// This is taken off in addition to the drift. A server expires keys by a clock of whole milliseconds that it
+/// reads once per command, so a key may go up to 2 ms early.
 const EXPIRY_PRECISION_MS: i64 = 2;
 
 /// How much faster a server's clock may run than ours, as a fraction.
@@ -18,7 +18,7 @@ impl Drift {
     /// One percent, the value of the Redlock page.
     pub const DEFAULT: Self = Self(0.01);
 
-    /// What servers tell of a key's end may differ by so much from what it was.
+    /// What servers report about the end of a key may differ from the true end by this much.
     pub const PRECISION_MS: i64 = EXPIRY_PRECISION_MS;
 
     /// A factor of at least 0 and less than 1.
@@ -31,7 +31,7 @@ impl Drift {
         self.0
     }
 
-    /// What has to be taken off a span of `ms` to be sure of the rest.
+    /// What must be taken off a span of `ms` so that the rest is certain.
     pub fn allowance_ms(self, ms: i64) -> i64 {
         self.share_ms(ms).saturating_add(EXPIRY_PRECISION_MS)
     }
@@ -44,12 +44,12 @@ impl Drift {
         share
     }
 
-    /// What is left of a TTL to be sure of; 0 or less if nothing is.
+    /// The part of a TTL that is certain; 0 or less if there is none.
     pub fn validity_ms(self, ttl_ms: i64) -> i64 {
         ttl_ms.saturating_sub(self.allowance_ms(ttl_ms))
     }
 
-    /// Until when a lock is valid whose first request was sent at `start` or later.
+    /// Until when a lock is valid if its first request was sent at `start` or later.
     pub fn deadline(self, start: Moment, ttl_ms: i64) -> Moment {
         start.plus_ms(self.validity_ms(ttl_ms))
     }

@@ -1,6 +1,7 @@
-//! Where this manager stands in line for one resource, on the servers, and what it was told there.
+//! Where this manager stands in line for one resource on the servers, and what it was told there.
 //!
-//! All waiters of the manager have one place there: the head of their queue asks for it, and hears what is told.
+//! All waiters of the manager share one place there. The head of their queue asks for the place, and hears what
+//! the servers tell.
 
 use std::mem;
 use std::time::Duration;
@@ -9,82 +10,87 @@ use crate::moment::Moment;
 use crate::quorum::backoff::jitter;
 use crate::server_set::ServerSet;
 
-/// Two round trips in the mean after it was told by one server the head asks, although not so many as a quorum have told
-/// it: others may have been told in its place. After each try in vain it may be up to twice as long, so that those who
-/// got in each other's way do not do that again and again; for so many of them.
+/// After one server has told the head that the resource is free, the head asks two round trips later on
+/// average. It does so even if fewer servers than a quorum have told it, because other clients may have been
+/// told in its place. After each try in vain the time may be up to twice as long. Otherwise clients that got in
+/// each other's way might do that again and again. The number of doublings is limited.
 const SPREAD_ROUND_TRIPS: u32 = 2;
 const DOUBLINGS_MAX: u32 = 3;
 
-/// Bounds of what is taken for a round trip.
+/// Bounds of the assumed round trip.
 const ROUND_TRIP_MIN: Duration = Duration::from_micros(200);
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(20);
 
-/// For how long a place in line is kept for a waiter that has gone away and comes again: the next slice of its wait.
+/// How long a place in line is kept for a waiter that has gone away and comes back with the next slice of its
+/// wait.
 const KEEP_MS: i64 = 1_000;
 
 /// What a server says of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Nobody has the resource: we do not stand in line.
+    /// Nobody has the resource, so we do not stand in line.
     Free,
-    /// We stand in line, behind so many.
+    /// We stand in line, behind this many others.
     Behind(u32),
 }
 
 /// The place of one manager in line for one resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    /// Since when it waits, in microseconds since 1970; none if it does not stand in line.
+    /// Since when the manager waits, in microseconds since 1970; none if it does not stand in line.
     since_us: Option<i64>,
-    /// The place of the operation that asked last.
+    /// The engine's place of the operation that asked last.
     asker: Option<usize>,
-    /// Where it may stand in line, and where the resource is free as far as it knows.
+    /// The servers where the manager may stand in line, and those where the resource is free as far as it
+    /// knows.
     enrolled: ServerSet,
     free: ServerSet,
-    /// Those of which it was told so since it last asked for its place.
+    /// The servers that told it so since it last asked for its place.
     fresh: ServerSet,
-    /// Those that were found to be free since the last try to take the lock, and when the first of them was.
+    /// The servers that were found to be free since the last try to take the lock, and when the first of them
+    /// was.
     news: ServerSet,
     news_at: Option<Moment>,
-    /// Where it has given up its place: what they tell may have been on the way.
+    /// The servers where it has given up its place. What they tell may have been on the way.
     left: ServerSet,
     /// How long after the first news the head asks.
     grace: Duration,
-    /// How many tries were in vain since it stands in line.
+    /// How many tries were in vain since it got in line.
     in_vain: u32,
-    /// Whether it has lost a place by something else of this manager, and is to ask for it again.
+    /// Whether it has lost a place to another waiter of this manager, and must ask for it again.
     has_lost: bool,
     /// Until when it stands in line although nobody waits.
     kept_until: Option<Moment>,
 }
 
 impl Line {
-    /// The head is about to try to take the lock, by the operation at this place: what was known to be free need not be
-    /// any more.
+    /// The head is about to try to take the lock, through the operation at this place in the engine. Servers
+    /// that were known to be free may not be free any more.
     pub(crate) fn begin_attempt(&mut self, asker: usize) {
         self.asker = Some(asker);
         (self.free, self.news) = (ServerSet::default(), ServerSet::default());
-        // A try that is refused asks for a place; one that reaches nobody has a pause as ever.
+        // A try that is refused asks for a place. A try that reaches no server has a pause as usual.
         (self.news_at, self.kept_until, self.has_lost) = (None, None, false);
     }
 
-    /// A try that failed had taken these, and has released them again. That is no news.
+    /// A try that failed had taken the lock on these servers, and has released it again. That is no news.
     pub(crate) fn note_returned(&mut self, servers: ServerSet) {
         self.in_vain += u32::from(self.is_listening());
         self.free = self.free.union(servers);
     }
 
-    /// The head is about to ask for its place, by the operation at this place. Returns since when it waits.
+    /// The head is about to ask for its place in line, through the operation at this place in the engine.
+    /// Returns since when it waits.
     pub(crate) fn begin_look(&mut self, asker: usize, wall_us: i64) -> i64 {
         self.asker = Some(asker);
         (self.fresh, self.kept_until, self.has_lost) = (ServerSet::default(), None, false);
-        // What is told from now on is meant for this wait.
+        // Anything that is told from now on is meant for this wait.
         self.left = ServerSet::default();
         *self.since_us.get_or_insert(wall_us)
     }
 
-    /// Servers have answered that, after so long; of others it is not known whether they have done it. `random` is uniform
-    /// over all of u64.
+    /// Servers have answered the question for the place, after this round trip. Of the `unheard` servers it is
+    /// not known whether they have carried it out. `random` is uniform over all of u64.
     pub(crate) fn note(
         &mut self,
         heard: &[(usize, Place)],
@@ -96,13 +102,13 @@ impl Line {
         let spread = (SPREAD_ROUND_TRIPS << self.in_vain.min(DOUBLINGS_MAX)) * round_trip;
         self.grace = round_trip + jitter(spread, random);
         self.enrolled = self.enrolled.union(unheard);
-        // But for what they have told since, nobody knows.
+        // Except for what these servers have told since, nothing is known of them.
         let unknown = unheard.minus(self.fresh);
         self.free = self.free.minus(unknown);
         self.news = self.news.minus(unknown);
         for &(server, place) in heard {
             match place {
-                // It has told since that it is free.
+                // The server has told since then that the resource is free.
                 Place::Behind(_) if self.fresh.contains(server) => {}
                 Place::Behind(_) => {
                     self.enrolled = self.enrolled.with(server);
@@ -113,18 +119,18 @@ impl Line {
             }
         }
         if self.news.is_empty() {
-            // Somebody else was faster.
+            // Another client was faster.
             self.news_at = None;
         }
     }
 
-    /// These were asked for a place in line, and what they answer is not waited for.
+    /// These servers were asked for a place in line, and their answers are not waited for.
     pub(crate) fn note_asked(&mut self, servers: ServerSet) {
         self.enrolled = self.enrolled.union(servers);
     }
 
-    /// A server has told that the resource is free. If the head has asked it something that it has not answered yet, it
-    /// did that before.
+    /// A server has told that the resource is free. If the head has asked it something that it has not answered
+    /// yet, the server told this before it got that question.
     pub(super) fn note_pushed(&mut self, server: usize, is_asked: bool, now: Moment) {
         self.enrolled = self.enrolled.without(server);
         if !is_asked {
@@ -133,8 +139,8 @@ impl Line {
         }
     }
 
-    /// Its place on this server was taken by something else of this manager: one channel has one place in each line.
-    /// Returns whether it had one.
+    /// The place on this server was taken by another waiter of this manager, because one channel has one place
+    /// in each line. Returns whether it had a place.
     pub(super) fn lose_place(&mut self, server: usize) -> bool {
         let had_one = self.is_listening() && self.enrolled.contains(server);
         self.enrolled = self.enrolled.without(server);
@@ -142,8 +148,8 @@ impl Line {
         had_one
     }
 
-    /// Whether it is to ask for its place again at once. It is asked once: where nobody can be reached, there is a pause as
-    /// ever.
+    /// Whether it must ask for its place again at once. This is true only once, because there is a pause as
+    /// usual if no server can be reached.
     pub(crate) fn take_lost_place(&mut self) -> bool {
         mem::take(&mut self.has_lost)
     }
@@ -158,19 +164,19 @@ impl Line {
 
     /// Whether it stands in line on so many servers that it will hear when a quorum is free.
     ///
-    /// Where a quorum is free already and none of that is news, there is nothing to hear: a try had slots of a semaphore on
-    /// all of them, but not one slot on a quorum.
+    /// If a quorum is free already and none of that is news, there is nothing to hear. In that case a try had
+    /// slots of a semaphore on all of these servers, but not one slot on a quorum.
     pub(crate) fn will_hear(&self, quorum: usize) -> bool {
         let is_free = self.news_at.is_none() && self.free.len() >= quorum;
         self.since_us.is_some() && self.enrolled.union(self.free).len() >= quorum && !is_free
     }
 
-    /// Whether it may be told something.
+    /// Whether servers may tell it something.
     pub(crate) fn is_listening(&self) -> bool {
         self.since_us.is_some()
     }
 
-    /// When the head is to try to take the lock, by what it was told.
+    /// When the head must try to take the lock, by what it was told.
     pub(crate) fn due(&self, quorum: usize) -> Moment {
         match self.news_at {
             Some(news_at) if self.free.len() >= quorum => news_at,
@@ -179,12 +185,12 @@ impl Line {
         }
     }
 
-    /// Where it may stand in line, or was told something.
+    /// The servers where it may stand in line, or that told it something.
     pub(super) fn servers(&self) -> ServerSet {
         if self.is_listening() { self.enrolled.union(self.free) } else { ServerSet::default() }
     }
 
-    /// It stands in line no more. Returns the servers that have to be told.
+    /// It no longer stands in line. Returns the servers that must be told.
     pub(crate) fn leave(&mut self) -> ServerSet {
         let left = self.enrolled.union(self.free);
         let servers = self.servers();
@@ -192,22 +198,22 @@ impl Line {
         servers
     }
 
-    /// Nobody waits for now, but somebody will be back soon.
+    /// Nobody waits at the moment, but a waiter will be back soon.
     pub(super) fn keep(&mut self, now: Moment) {
         (self.asker, self.kept_until) = (None, Some(now.plus_ms(KEEP_MS)));
     }
 
-    /// Whether it is kept for somebody.
+    /// Whether the place is kept for a waiter.
     pub(super) fn is_kept(&self, now: Moment) -> bool {
         self.is_listening() && self.kept_until.is_some_and(|until| now < until)
     }
 
-    /// The place of the operation that asked last.
+    /// The engine's place of the operation that asked last.
     pub(super) fn asker(&self) -> Option<usize> {
         self.asker
     }
 
-    /// Whether what this server tells was on the way when the place was given up. It is asked once.
+    /// Whether the message of this server was on the way when the place was given up. This is true only once.
     pub(super) fn take_left(&mut self, server: usize) -> bool {
         let has_left = self.left.contains(server);
         self.left = self.left.without(server);
@@ -219,7 +225,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// With this the grace is two round trips.
+    /// With this, the grace is two round trips.
     const RTT: (Duration, u64) = (Duration::from_millis(1), 1 << 63);
 
     fn at_ms(ms: i64) -> Moment {
@@ -230,7 +236,7 @@ mod tests {
         servers.iter().copied().collect()
     }
 
-    /// In line on three servers.
+    /// A line with a place on three servers.
     fn enrolled() -> Line {
         let mut line = Line::default();
         assert_eq!(line.begin_look(0, 7), 7);
@@ -278,7 +284,7 @@ mod tests {
         line.note_returned(set(&[0]));
         line.begin_look(0, 7);
         line.note(&[(0, Place::Free), (1, Place::Behind(1))], set(&[2]), RTT, at_ms(3));
-        // It was in vain.
+        // The try was in vain.
         assert_eq!(line.grace, Duration::from_millis(3));
         assert_eq!(line.due(2), Moment::NEVER);
         line.note_pushed(1, false, at_ms(9));

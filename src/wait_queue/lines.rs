@@ -1,8 +1,9 @@
-//! Where the waiters of this manager stand in line on the servers: a place for each resource, one for each semaphore, and
-//! one for each that wants several resources at once.
+//! Where the waiters of this manager stand in line on the servers. There is one place for each resource, one
+//! for each semaphore, and one for each waiter that wants several resources at once.
 //!
-//! All of them are told over one channel, and a channel has one place in each line. So where a lock and a semaphore of the
-//! same name are waited for, or several resources and one of them, one may take the other's place; that one asks again.
+//! Servers tell all of them over one channel, and a channel has one place in each line. Therefore one waiter
+//! may take the place of another. That can happen with a lock and a semaphore of the same name, or with several
+//! resources and one of them. The waiter that lost its place asks for it again.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl WaitQueues {
         }
     }
 
-    /// Whether this waiter is to stand in line on the servers.
+    /// Whether this waiter may stand in line on the servers.
     pub(crate) fn may_stand_in_line(&mut self, target: &Target, number: u64) -> bool {
         match &target.kind {
             LockKind::Several(names) => {
@@ -48,8 +49,9 @@ impl WaitQueues {
         }
     }
 
-    /// This waiter is about to ask for its place: of several resources, in these lines. When it was refused just now, it
-    /// stands in the queues of what is in the way; else what was in the way before may be so still.
+    /// This waiter is about to ask for its place. For several resources, returns the lines in which it asks. If
+    /// it was refused just now, it stands in the queues of the resources that are in the way. Otherwise the
+    /// resources that were in the way before may still be.
     pub(crate) fn lines_of(&mut self, number: u64, was_refused: bool) -> u128 {
         let Some(standing) = self.several.get_mut(&number) else { return u128::MAX };
         if was_refused || standing.lined == 0 {
@@ -58,7 +60,8 @@ impl WaitQueues {
         standing.lined
     }
 
-    /// A release of ours has woken a waiter of another process: who of us comes next asks at this moment.
+    /// A release of this manager has woken a waiter of another process. The next waiter of this manager asks at
+    /// this moment.
     pub(crate) fn woke(&mut self, target: &Target, until: Moment, now: Moment) {
         if let Some(queue) = self.permits(target) {
             return queue.woke(until, now);
@@ -68,7 +71,7 @@ impl WaitQueues {
         }
     }
 
-    /// Whether that was so lately.
+    /// Whether a waiter of another process was woken lately.
     pub(crate) fn was_woken(&mut self, target: &Target, now: Moment) -> bool {
         if target.kind.permits().is_some() {
             return self.permits(target).is_some_and(|queue| queue.was_woken(now));
@@ -77,7 +80,8 @@ impl WaitQueues {
         target.names().iter().any(|name| self.queues.get(name).is_some_and(was_woken))
     }
 
-    /// Of several resources, others are in the way than those in whose lines this waiter stands: it leaves those.
+    /// For several resources: if this waiter stands in the lines of resources that are no longer in the way, it
+    /// leaves those lines.
     pub(crate) fn leave_lines_behind(&mut self, target: &Target, number: u64) -> Vec<Left> {
         let LockKind::Several(names) = &target.kind else { return Vec::new() };
         let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
@@ -98,8 +102,8 @@ impl WaitQueues {
         }
     }
 
-    /// The waiter gives up: if nobody else needs its place, nobody is to be told in vain. To be called before
-    /// [`Self::leave`] forgets the queue.
+    /// The waiter gives up. It leaves the line if no other waiter needs its place, so that servers do not tell
+    /// it in vain. This must be called before [`Self::leave`] forgets the queue.
     pub(crate) fn leave_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
         let is_alone = match &target.kind {
             LockKind::Several(_) => true,
@@ -111,7 +115,7 @@ impl WaitQueues {
         if is_alone { self.end_line(target, number) } else { Vec::new() }
     }
 
-    /// The waiter is about to leave the queue and to come again soon: its place in line is kept.
+    /// The waiter is about to leave the queue and will come back soon, so its place in line is kept.
     pub(crate) fn keep_line(&mut self, target: &Target, number: u64, now: Moment) {
         let LockKind::Several(names) = &target.kind else {
             if let Some(line) = self.line(target, number) {
@@ -128,7 +132,7 @@ impl WaitQueues {
         }
     }
 
-    /// What was kept for who wants several resources.
+    /// Takes back what was kept for a waiter that wants several resources.
     pub(super) fn take_back_lines(&mut self, names: &Arc<[Arc<[u8]>]>, number: u64, now: Moment) {
         let Some(standing) = self.several.get_mut(&number) else { return };
         for (place, name) in names.iter().enumerate() {
@@ -144,8 +148,8 @@ impl WaitQueues {
         }
     }
 
-    /// Places in these lines were taken from what else of this manager stands there. Returns whose waits are to be ended:
-    /// they ask for theirs again.
+    /// Places in these lines were taken from other waiters of this manager. Returns the waiters whose waits
+    /// must be ended, because they must ask for their places again.
     pub(crate) fn lose_places(&mut self, (target, servers): &Left) -> Vec<Ticket> {
         let mut losers = Vec::new();
         let own = semaphore(target);
@@ -157,7 +161,8 @@ impl WaitQueues {
         losers
     }
 
-    /// The place in the line of this name is gone on a server: for its queue, if so, and for those semaphores.
+    /// The place in the line of this name is gone on a server. The queue loses it if `of_queue` is set, and so
+    /// do the semaphores that `of_semaphore` selects.
     pub(super) fn lose_place(
         &mut self,
         name: &Arc<[u8]>,
@@ -188,7 +193,7 @@ impl WaitQueues {
     }
 }
 
-/// The places that who wants one resource, or a permit, has left on these servers.
+/// The places on these servers that a waiter for one resource, or for a permit, has left.
 pub(super) fn left_by(target: &Target, servers: ServerSet) -> Vec<Left> {
     match &target.kind {
         _ if servers.is_empty() => Vec::new(),

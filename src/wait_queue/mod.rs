@@ -1,9 +1,10 @@
-//! Acquires of one manager that want the same resource wait in a queue, and only the head of it asks
-//! the servers.
+//! Acquires of one manager that want the same resource wait in a queue. Only the head of the queue asks the
+//! servers.
 //!
-//! A release gives the head its turn in the same step, so that the request follows right behind the
-//! release and the lock changes hands within one round trip. A run of that must not keep other
-//! processes out: after a while the lock is released openly, and the head stands back before it asks.
+//! A release gives the head its turn in the same step. The head's request then follows right behind the
+//! release, and the lock changes hands within one round trip. A run of such handovers must not keep other
+//! processes out. Therefore, after a while, the lock is released openly, and the head stands back before it
+//! asks.
 
 mod line;
 mod lines;
@@ -31,15 +32,15 @@ use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::transport::ticket::Ticket;
 
-/// How many queues there may be before those are looked for that nobody needs any more.
+/// How many queues there may be before queues that nobody needs any more are looked for.
 const QUEUES_MIN: usize = 64;
 
-/// All wait queues of one manager. A waiter is known by the number that it was given.
+/// All wait queues of one manager. A waiter is identified by the number that it was given.
 pub(crate) struct WaitQueues {
     queues: HashMap<Arc<[u8]>, WaitQueue>,
-    /// Those of semaphores, by their names and how many permits they have.
+    /// The queues of semaphores, by name and number of permits.
     semaphores: BTreeMap<(Arc<[u8]>, u16), PermitQueue>,
-    /// Where those stand that want several resources at once.
+    /// The state of waiters that want several resources at once.
     several: HashMap<u64, Standing>,
     last_number: u64,
     clean_at: usize,
@@ -53,10 +54,12 @@ impl Default for WaitQueues {
 }
 
 impl WaitQueues {
-    /// An acquire that wants the resource, of this thread if one waits for it. Returns its number.
+    /// Adds an acquire that wants the resource. `thread` is the thread that waits for it, if one does. Returns
+    /// the acquire's number.
     ///
-    /// One whose thread has another in that queue already would wait for itself: it is a password
-    /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
+    /// If the same thread already has an acquire in that queue, the new one would wait for itself. A password
+    /// callback has made it from within the other's call. Such an acquire is left out of the queue, and may ask
+    /// at any time.
     pub(crate) fn join(&mut self, target: &Target, thread: Option<usize>, now: Moment) -> u64 {
         let number = self.next_number();
         if let Some(key) = semaphore(target) {
@@ -77,7 +80,8 @@ impl WaitQueues {
         number
     }
 
-    /// It joins, and begins at once if it may. Most locks are of one resource: then its queue is looked for once.
+    /// Joins, and begins at once if the waiter may. Most locks are of one resource, and then its queue is
+    /// looked up only once.
     pub(crate) fn join_and_begin(
         &mut self,
         target: &Target,
@@ -104,7 +108,7 @@ impl WaitQueues {
         self.last_number
     }
 
-    /// The queue of this resource; a new one if there is none.
+    /// The queue of this resource. Creates one if there is none.
     fn queue_of(&mut self, resource: &Arc<[u8]>, now: Moment) -> &mut WaitQueue {
         if self.is_to_clean() && !self.queues.contains_key(resource) {
             self.clean(now);
@@ -112,7 +116,7 @@ impl WaitQueues {
         self.queues.entry(Arc::clone(resource)).or_insert_with(|| WaitQueue::new(now))
     }
 
-    /// Whether the waiter may ask the servers now; then it is taken to do it.
+    /// Whether the waiter may ask the servers now. If so, it counts as asking.
     pub(crate) fn begin(
         &mut self,
         target: &Target,
@@ -130,8 +134,8 @@ impl WaitQueues {
         queue.map_or(Permission::MayAsk, |queue| queue.begin(number, manners, now))
     }
 
-    /// The servers have refused the waiter; perhaps because somebody else has the lock. Of several resources, these are in
-    /// the way: a bit for each.
+    /// The servers have refused the waiter, perhaps because another client has the lock. For several resources,
+    /// `in_the_way` has one bit for each one that is in the way.
     pub(crate) fn refused(
         &mut self,
         target: &Target,
@@ -150,8 +154,8 @@ impl WaitQueues {
         Vec::new()
     }
 
-    /// The waiter has got the lock, and leaves the line and the queue. Returns its places in line, and whose waits are to
-    /// be ended.
+    /// The waiter has taken the lock, and leaves the line and the queue. Returns its places in line, and the
+    /// waiters whose waits must be ended.
     pub(crate) fn acquired(
         &mut self,
         target: &Target,
@@ -186,8 +190,8 @@ impl WaitQueues {
         ended
     }
 
-    /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the
-    /// head then goes on with that pause, and with the backoff: it begins no new wait.
+    /// The waiter is about to leave the queue in the middle of a pause, and will come back. The next head goes
+    /// on with that pause, and with the backoff, so that it does not begin a new wait.
     pub(crate) fn pass_on(
         &mut self,
         target: &Target,
@@ -195,7 +199,7 @@ impl WaitQueues {
         pause_until: Moment,
         backoff: Backoff,
     ) {
-        // What several resources are waited for in has no slices.
+        // For several resources, only the queue of the first one takes this over.
         if let Some(queue) = self.permits(target) {
             queue.pass_on(number, pause_until, backoff);
         } else if let Some(queue) = self.queues.get_mut(&target.resource) {
@@ -203,7 +207,7 @@ impl WaitQueues {
         }
     }
 
-    /// The backoff that the waiter is to go on with, if one that was the head before it has left any.
+    /// The backoff that the waiter must go on with, if an earlier head has left one.
     pub(crate) fn inherit(&mut self, target: &Target, number: u64) -> Option<Backoff> {
         if let Some(queue) = self.permits(target) {
             return queue.inherit(number);
@@ -211,7 +215,7 @@ impl WaitQueues {
         self.queues.get_mut(&target.resource)?.inherit(number)
     }
 
-    /// The waiter gives up. Returns whose waits are to be ended.
+    /// The waiter gives up. Returns the waiters whose waits must be ended.
     pub(crate) fn leave(&mut self, target: &Target, number: u64, now: Moment) -> Vec<Ticket> {
         if let Some(queue) = self.permits(target) {
             let next = queue.leave(number, now);
@@ -222,7 +226,7 @@ impl WaitQueues {
         target.names().iter().flat_map(|name| self.leave_one(name, number, now)).collect()
     }
 
-    /// Only who wants several resources stands anywhere but in the one queue.
+    /// Only a waiter that wants several resources has state outside its queue.
     fn forget_standing(&mut self, target: &Target, number: u64) {
         if let LockKind::Several(_) = target.kind {
             self.several.remove(&number);
@@ -238,7 +242,7 @@ impl WaitQueues {
         next
     }
 
-    /// The waiter waits, under that name. Returns until when.
+    /// The waiter waits under this ticket. Returns until when.
     pub(crate) fn wait(
         &mut self,
         target: &Target,
@@ -258,7 +262,7 @@ impl WaitQueues {
             .map_or(now, |queue| queue.wait(number, ticket, wait, now))
     }
 
-    /// The waiter waits no more: its time was up, or somebody has ended its wait. Returns whether it is its
+    /// The waiter no longer waits, because its time was up or its wait was ended. Returns whether it is its
     /// turn to ask.
     pub(crate) fn end_wait(
         &mut self,
@@ -276,8 +280,8 @@ impl WaitQueues {
         self.queues.get_mut(&target.resource).is_none_or(|queue| queue.end_wait(number, wait, now))
     }
 
-    /// The lock is being released, at this moment. Returns what becomes of the queue of one of its resources, and
-    /// whether [`Self::stand_back`] is to be called: others have to get their chance.
+    /// The lock is being released at this moment. Returns what happens to the queue of one of its resources,
+    /// and whether [`Self::stand_back`] must be called because others must get their chance.
     pub(crate) fn release(
         &mut self,
         hold: &HeldLock,
@@ -304,7 +308,7 @@ impl WaitQueues {
         released
     }
 
-    /// Whoever comes next asks at this moment, and not before.
+    /// The next waiter asks at this moment, and not before.
     pub(crate) fn stand_back(&mut self, target: &Target, resource: &[u8], until: Moment) {
         if let Some(queue) = self.permits(target) {
             queue.stand_back(until);
@@ -313,7 +317,7 @@ impl WaitQueues {
         }
     }
 
-    /// The lock was lost. Returns whose waits are to be ended.
+    /// The lock was lost. Returns the waiters whose waits must be ended.
     pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
         if let Some(queue) = self.permits(hold.target()).filter(|queue| queue.has(hold)) {
             return queue.lost(hold, now).into_iter().collect();
@@ -325,13 +329,13 @@ impl WaitQueues {
         hold.target().names().iter().flat_map(lose).collect()
     }
 
-    /// The lock has become a shared one. Returns whose waits are to be ended.
+    /// The lock has become a shared one. Returns the waiters whose waits must be ended.
     pub(crate) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
         let queue = self.queues.get_mut(hold.resource());
         queue.map_or_else(Vec::new, |queue| queue.downgraded(hold))
     }
 
-    /// Whether there are so many queues that some may be needed no more.
+    /// Whether there are so many queues that some may no longer be needed.
     fn is_to_clean(&self) -> bool {
         self.count() >= self.clean_at
     }
@@ -343,7 +347,7 @@ impl WaitQueues {
         self.clean_at = QUEUES_MIN.max(2 * self.count());
     }
 
-    /// Forgets the queue of a semaphore that nobody needs.
+    /// Forgets the queue of a semaphore if nobody needs it.
     fn clean_permits(&mut self, target: &Target, now: Moment) {
         if let Some(key) = semaphore(target)
             && self.semaphores.get(&key).is_some_and(|queue| !queue.is_needed(now))
@@ -356,13 +360,13 @@ impl WaitQueues {
         self.queues.len() + self.semaphores.len()
     }
 
-    /// The queue of a semaphore, if it is one and there is a queue.
+    /// The queue of a semaphore, if the target is one and there is a queue.
     fn permits(&mut self, target: &Target) -> Option<&mut PermitQueue> {
         self.semaphores.get_mut(&semaphore(target)?)
     }
 }
 
-/// By what the queue of a semaphore is known; none if it is a lock.
+/// The key of a semaphore's queue; none if the target is a lock.
 fn semaphore(target: &Target) -> Option<(Arc<[u8]>, u16)> {
     target.kind.permits().map(|of| (Arc::clone(&target.resource), of))
 }

@@ -1,8 +1,8 @@
-//! The queue of those that want a permit of one semaphore.
+//! The queue of the waiters that want a permit of one semaphore.
 //!
-//! As long as permits may be free, all may ask, up to as many as there are permits; who comes later waits. Once the
-//! servers have said that all are taken, only the first in the queue asks, with pauses; when it is granted one, the next
-//! is told, and so on. A release gives the first its turn at once.
+//! As long as permits may be free, as many waiters may ask as there are permits, and later ones wait. Once the
+//! servers have said that all permits are taken, only the first waiter in the queue asks, with pauses. When it
+//! is granted a permit, the next waiter is told, and so on. A release gives the first waiter its turn at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,32 +24,33 @@ pub(super) struct PermitQueue {
     waiters: VecDeque<Waiter>,
     /// The permits that this manager has.
     holds: Vec<Arc<HeldLock>>,
-    /// Whether the servers have said that all are taken, and nobody has found out since that it is not so.
+    /// Whether the servers have said that all permits are taken, and no waiter has found out since that this
+    /// has changed.
     is_full: bool,
     /// When the servers may be asked although this manager has all permits.
     ask_held_at: Moment,
-    /// From when on the first may ask without a pause.
+    /// From when on the first waiter may ask without a pause.
     open_at: Option<Moment>,
-    /// Since when permits were handed on, and nobody else had a chance.
+    /// Since when permits were handed on, and others had no chance.
     run_since: Moment,
     /// When other processes were last seen to have permits that are wanted here.
     rival_at: Option<Moment>,
-    /// How far the pauses had grown of a first one that will be back.
+    /// How far the pauses of a first waiter that will be back had grown.
     backoff: Option<Backoff>,
-    /// Its place in line on the servers.
+    /// The queue's place in line on the servers.
     pub(super) line: Line,
-    /// When a release of ours was last known to have woken somebody.
+    /// When a release of this manager was last known to have woken another client.
     woken_at: Option<Moment>,
 }
 
 struct Waiter {
     number: u64,
     thread: Option<usize>,
-    /// Its name while it waits: it may be given the turn.
+    /// The waiter's name while it waits and may be given the turn.
     ticket: Option<Ticket>,
-    /// When it would wait no longer.
+    /// When the waiter would stop waiting.
     until: Moment,
-    /// Whether the servers are being asked for it.
+    /// Whether the servers are being asked for this waiter.
     asks: bool,
 }
 
@@ -125,7 +126,7 @@ impl PermitQueue {
             self.open_at = Some(hold.asked_at());
             return next.ticket;
         }
-        // It looks by itself before long; it needs to be told only if that is too late.
+        // The next waiter looks by itself before long. It must be told only if that is too late.
         next.ticket.filter(|_| earliest < next.until)
     }
 
@@ -205,7 +206,7 @@ impl PermitQueue {
         self.waiters.iter().find(|waiter| !waiter.asks)?.ticket
     }
 
-    /// Whether this manager has the permit by this.
+    /// Whether this manager has the permit through this hold.
     pub(super) fn has(&self, hold: &HeldLock) -> bool {
         self.holds.iter().any(|ours| ours.token() == hold.token())
     }
@@ -217,7 +218,8 @@ impl PermitQueue {
             || self.line.is_kept(now)
     }
 
-    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    /// A release of this manager has woken another client, which must get its chance now. The next waiter asks
+    /// at this moment.
     pub(super) fn woke(&mut self, until: Moment, now: Moment) {
         (self.rival_at, self.woken_at) = (Some(now), Some(now));
         if self.waiters.is_empty() {
@@ -225,12 +227,13 @@ impl PermitQueue {
         }
     }
 
-    /// Whether somebody else was woken lately.
+    /// Whether another client was woken lately.
     pub(super) fn was_woken(&self, now: Moment) -> bool {
         self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
     }
 
-    /// Whether this waiter is to stand in line on the servers: it is the first, and others have some of the permits.
+    /// Whether this waiter may stand in line on the servers: it is the first, and others have some of the
+    /// permits.
     pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
         self.place(number) == Some(0) && self.holds.len() < self.of
     }
@@ -244,7 +247,7 @@ impl PermitQueue {
         !self.waiters.is_empty()
     }
 
-    /// The name of the first, if it waits.
+    /// The ticket of the first waiter, if it waits.
     pub(super) fn waiting_first(&self) -> Option<Ticket> {
         self.waiters.front()?.ticket
     }
@@ -263,12 +266,12 @@ impl PermitQueue {
         }
     }
 
-    /// They stand in the order of their numbers.
+    /// The waiters stand in the order of their numbers.
     fn place(&self, number: u64) -> Option<usize> {
         self.waiters.binary_search_by_key(&number, |waiter| waiter.number).ok()
     }
 
-    /// Whether all before it are asking already.
+    /// Whether all waiters before this one are asking already.
     fn is_first(&self, place: usize) -> bool {
         self.waiters.iter().take(place).all(|waiter| waiter.asks)
     }
@@ -277,22 +280,22 @@ impl PermitQueue {
         self.waiters.iter().filter(|waiter| waiter.asks).count()
     }
 
-    /// Whether one more may ask, if permits are free that this manager has not.
+    /// Whether one more waiter may ask, if permits that this manager does not have are free.
     fn has_room(&self) -> bool {
         self.holds.len() + self.asking() < self.of
     }
 
-    /// Whether those that ask already have to be heard first.
+    /// Whether the waiters that ask already must be heard first.
     fn is_blocked(&self) -> bool {
         if self.is_full { self.asking() > 0 } else { !self.has_room() }
     }
 
-    /// When the first of the permits ends that this manager has.
+    /// When the first of this manager's permits ends.
     fn earliest_end(&self) -> Moment {
         self.holds.iter().map(|hold| hold.valid_until()).min().unwrap_or(Moment::NEVER)
     }
 
-    /// How long that is still, if this manager has all permits.
+    /// How many milliseconds are left until then, if this manager has all permits.
     fn all_held_ms(&self, now: Moment) -> Option<i64> {
         (self.holds.len() >= self.of).then(|| self.earliest_end().ms_since(now))
     }
@@ -305,7 +308,7 @@ impl PermitQueue {
         }
     }
 
-    /// When a waiter has to do something.
+    /// When a waiter must do something.
     fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
         let Some(place) = self.place(number) else { return wait.pause_until.min(wait.until) };
         let due = if !self.is_first(place) {

@@ -1,4 +1,4 @@
-//! What servers tell by themselves, brought to those that it is for.
+//! Messages that servers send by themselves, and how they reach the waiters that they are for.
 
 use std::sync::Arc;
 
@@ -8,18 +8,19 @@ use super::turn::Heard;
 use crate::lock_kind::slot_of;
 use crate::moment::Moment;
 
-/// What it is to those who wait.
+/// What a message means to the waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Wanted,
-    /// The place was given up when it was on its way: whoever gave it up has seen to it.
+    /// The place was given up while the message was on its way. The waiter that gave it up has taken care of
+    /// it.
     SeenTo,
     Unwanted,
 }
 
 impl WaitQueues {
-    /// A server has told that this is free: a resource, or a slot of a semaphore. `is_asked` tells of the operation at a
-    /// place whether it waits for an answer of that server: then this was told before that answer.
+    /// A server has told that a resource, or a slot of a semaphore, is free. `is_asked` says whether the
+    /// operation at a place waits for an answer of that server. If so, the server told this before that answer.
     pub(crate) fn pushed(
         &mut self,
         name: &[u8],
@@ -35,7 +36,7 @@ impl WaitQueues {
         let (mut heard, mut meanings) = (Heard::default(), Vec::new());
         if let Some(queue) = self.queues.get_mut(&name) {
             let (head, is_wanted) = (queue.waiting_head(), queue.has_head());
-            // Who wants several resources has a place of its own, if one stands at the head.
+            // A waiter that wants several resources has a place of its own, if it is the head.
             let several = queue.head_of_several().and_then(|number| self.several.get_mut(&number));
             let meaning = match several {
                 Some(standing) if standing.line.is_listening() => {
@@ -56,7 +57,7 @@ impl WaitQueues {
             meanings.push(meaning);
         }
         heard.pass_on = meanings.iter().all(|&it| it == Meaning::Unwanted);
-        // Others stand in the line of the semaphore to whom a slot of this number is nothing.
+        // Other waiters in the line of the semaphore cannot use a slot of this number.
         heard.tell.extend(self.lose_place(&base, server, slot > 0, |key, _| key.1 <= slot));
         heard
     }
@@ -105,7 +106,7 @@ mod tests {
         Heard { tell: Vec::new(), pass_on: true }
     }
 
-    /// One waiter, in line on the servers 0 and 1.
+    /// One waiter, in line on servers 0 and 1.
     fn waiting() -> (WaitQueues, u64, Ticket) {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = queues.join(&target(), None, at_ms(0));
@@ -174,7 +175,8 @@ mod tests {
         Target { kind: LockKind::Several(names), ..target() }
     }
 
-    /// A waiter that was refused, in line on the server 0; of two resources, for those of these bits.
+    /// A waiter that was refused, in line on server 0. If the target is two resources, `bits` says for which of
+    /// them.
     fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: Ticket) -> u64 {
         let number = queues.join(target, None, at_ms(0));
         let manners = Manners { is_urgent: false, is_last: false };
@@ -199,7 +201,7 @@ mod tests {
             wait_for(&mut queues, &semaphore(3), 0, ticket);
             let heard = queues.pushed(name, 0, |_| false, at_ms(1));
             assert_eq!(heard.pass_on, !is_wanted);
-            // The place in that line is lost, where it is another slot's.
+            // The place in that line is lost if the slot is of no use to the semaphore.
             assert_eq!(heard.tell, if name == b"r#x" { vec![] } else { vec![ticket] });
         }
     }
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(queues.pushed(b"r", 0, |_| false, at_ms(1)), unwanted());
         assert_eq!(queues.pushed(b"s", 0, |_| false, at_ms(1)), told(&[ticket]));
         assert_ne!(queues.line(&both(), number).unwrap().due(1), Moment::NEVER);
-        // It has a place there no longer once something else is in the way.
+        // It no longer has a place there once another resource is in the way.
         queues.line(&both(), number).unwrap().begin_look(4, 1);
         queues.refused(&both(), (number, 1), true, at_ms(2));
         let left = queues.leave_lines_behind(&both(), number);
@@ -301,7 +303,7 @@ mod tests {
         let number = queues.join(&both(), None, at_ms(0));
         queues.refused(&both(), (number, 0b10), true, at_ms(0));
         assert_eq!(queues.lines_of(number, false), 0b10);
-        // As long as it was not refused again, what was in the way may be so still.
+        // As long as it was not refused again, the resource that was in the way may still be.
         queues.begin(&both(), number, Manners { is_urgent: true, is_last: false }, at_ms(0));
         queues.refused(&both(), (number, 0b01), true, at_ms(1));
         assert_eq!(queues.lines_of(number, false), 0b10);
@@ -326,7 +328,7 @@ mod tests {
         wait_for(&mut queues, &semaphore(5), 0, other);
         let left = (semaphore(3), ServerSet::first(1));
         assert_eq!(queues.lose_places(&left), [other]);
-        // It has none any more.
+        // It has no place any more.
         assert_eq!(queues.lose_places(&left), []);
     }
 

@@ -1,4 +1,4 @@
-//! The queue of those that want one resource.
+//! The queue of the waiters that want one resource.
 
 mod handing_on;
 mod readers;
@@ -16,58 +16,57 @@ use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::transport::ticket::Ticket;
 
-/// How long a lock is handed on within a manager before others get their chance: with rivals about,
-/// and without. A rival that polls sees a lock that changes hands every 8 ms in the mean (see
-/// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in; without any the pauses
-/// cost two percent of the time.
+/// How long a lock is handed on within a manager before others get their chance: with rivals about, and
+/// without. A rival that polls a lock that changes hands looks at it every 8 ms on average (see
+/// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in. Without rivals, the pauses cost two
+/// percent of the time.
 pub(super) const RUN_WITH_RIVALS_MS: i64 = 40;
 pub(super) const RUN_MS: i64 = 200;
 
-/// The longest that the head stands back then, and that a manager does which takes a contended lock
-/// again right after it has released it.
+/// The longest time for which the head then stands back. A manager that takes a contended lock again right
+/// after it has released it also stands back for at most this time.
 pub(crate) const STAND_BACK: Duration = Duration::from_millis(8);
 
-/// For how long a rival is remembered.
+/// How long a rival is remembered.
 pub(super) const RIVAL_MS: i64 = 250;
 
-/// How often the head looks whether the lock was released through another manager, which tells nobody
-/// here.
+/// How often the head looks whether the lock was released through another manager, which tells no waiter here.
 pub(super) const LOOK_MS: i64 = 100;
 
-/// How often the head asks the servers although this manager has the lock: they may have lost it, and
-/// then it is to be had.
+/// How often the head asks the servers although this manager has the lock. The servers may have lost the lock,
+/// and then it can be taken.
 pub(super) const ASK_HELD_MS: i64 = 1000;
 
-/// How often those behind look whether they are the head by now.
+/// How often waiters behind the head look whether they are the head by now.
 pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 
 /// The waiters that want one resource, and what is known of it.
 pub(super) struct WaitQueue {
     head: Option<Waiter>,
     behind: VecDeque<Waiter>,
-    /// The first of them that wants the lock alone. Readers before it may ask together.
+    /// The number of the first waiter that wants the lock alone. Readers before it may ask together.
     first_writer: Option<u64>,
-    /// The lock, while this manager has it alone.
+    /// The lock, while this manager holds it exclusively.
     hold: Option<Arc<HeldLock>>,
-    /// Those by which it has the lock shared.
+    /// The locks by which this manager holds it shared.
     readers: Vec<Arc<HeldLock>>,
-    /// When the servers may be asked for it all the same.
+    /// When the servers may be asked although this manager has the lock.
     ask_held_at: Moment,
-    /// Whether they are asked by the head, although this manager has the lock.
+    /// Whether the head asks the servers although this manager has the lock.
     asks_in_vain: bool,
-    /// From when on the head may ask without a pause, since the lock was let go of.
+    /// From when on the head may ask without a pause, because the lock was given up.
     open_at: Option<Moment>,
-    /// Since when the lock was handed on, and nobody else had a chance.
+    /// Since when the lock was handed on, and others had no chance.
     run_since: Moment,
-    /// Whether the head was told to look since the lock is handed on to it.
+    /// Whether the head was told to look because the lock is handed on to it.
     is_handed_on: bool,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
-    /// How far the pauses had grown of a head that will be back.
+    /// How far the pauses of a head that will be back had grown.
     backoff: Option<Backoff>,
-    /// Its place in line on the servers.
+    /// The queue's place in line on the servers.
     pub(super) line: Line,
-    /// When a release of ours was last known to have woken somebody.
+    /// When a release of this manager was last known to have woken another client.
     woken_at: Option<Moment>,
     /// How many waiters were looked at to find one.
     #[cfg(test)]
@@ -77,9 +76,9 @@ pub(super) struct WaitQueue {
 struct Waiter {
     number: u64,
     thread: Option<usize>,
-    /// Its name while it waits: it may be given the turn.
+    /// The waiter's name while it waits and may be given the turn.
     ticket: Option<Ticket>,
-    /// When it would wait no longer.
+    /// When the waiter would stop waiting.
     until: Moment,
     wants: Wants,
     /// Whether it is a reader that may ask without a pause.
@@ -89,7 +88,7 @@ struct Waiter {
 /// Where a waiter stands.
 enum Position {
     Head,
-    /// A reader behind other readers, with which it may ask.
+    /// A reader behind other readers, which may ask together with them.
     Beside,
     Behind,
     /// It was left out of the queue.
@@ -130,7 +129,7 @@ impl WaitQueue {
         let waiter = Waiter { number, thread, ticket, until, wants, is_called: false };
         match self.head {
             None => self.head = Some(waiter),
-            // One that had left comes before those that came later.
+            // A waiter that had left comes before those that came later.
             Some(_) if self.behind.back().is_some_and(|last| last.number > number) => {
                 let place = self.behind.partition_point(|other| other.number < number);
                 self.behind.insert(place, waiter);
@@ -139,7 +138,7 @@ impl WaitQueue {
         }
     }
 
-    /// Whether the waiter may ask; then it is taken to do it.
+    /// Whether the waiter may ask. If so, it counts as asking.
     pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         let permission = self.permission(number, manners, now);
         if permission == Permission::MayAsk {
@@ -182,14 +181,14 @@ impl WaitQueue {
         match held {
             Some(_) if is_last && now >= self.ask_held_at => Permission::MayAsk,
             Some(held) => held,
-            // It would overtake a writer that waits for readers of this manager.
+            // The reader would overtake a writer that waits for readers of this manager.
             None if !self.readers.is_empty() && self.is_reader(number) => Permission::NotYet,
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
         }
     }
 
-    /// The waiter asks.
+    /// The waiter asks the servers.
     pub(super) fn ask(&mut self, number: u64, now: Moment) {
         match self.position(number) {
             Position::Head => {
@@ -223,10 +222,10 @@ impl WaitQueue {
         self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
         self.remove(number);
-        // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
+        // The next waiter looks by itself before long. It must be told only if that is too late.
         let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
         let next = next.and_then(|next| next.ticket);
-        // Readers behind this one may have it, too.
+        // Readers behind this one may hold the lock, too.
         let readers = if hold.is_shared() { self.call_readers(0) } else { Vec::new() };
         handing_on::merge(next, readers)
     }
@@ -269,14 +268,14 @@ impl WaitQueue {
         self.due(number, wait, now) <= now
     }
 
-    /// The waiter waits until then, under that name; or no more, without one.
+    /// Notes that the waiter waits until then under this ticket. Without a ticket, it no longer waits.
     pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
         if let Some(waiter) = self.find(number) {
             (waiter.ticket, waiter.until) = (ticket, until);
         }
     }
 
-    /// Whether this manager has the lock by this.
+    /// Whether this manager has the lock through this hold.
     pub(super) fn has(&self, hold: &HeldLock) -> bool {
         self.hold.iter().chain(&self.readers).any(|ours| ours.token() == hold.token())
     }
@@ -302,7 +301,7 @@ impl WaitQueue {
         }
     }
 
-    /// Returns whether the waiter was the head. Then the one behind it is, now.
+    /// Returns whether the waiter was the head. If so, the waiter behind it is now the head.
     fn remove(&mut self, number: u64) -> bool {
         let is_head = self.is_head(number);
         if is_head {
@@ -321,7 +320,7 @@ impl WaitQueue {
         self.head.as_ref().is_some_and(|head| head.number == number)
     }
 
-    /// The name of the head, if it waits.
+    /// The ticket of the head, if it waits.
     pub(super) fn waiting_head(&self) -> Option<Ticket> {
         self.head.as_ref()?.ticket
     }
@@ -334,7 +333,7 @@ impl WaitQueue {
         self.behind.get_mut(place)
     }
 
-    /// They stand in the order of their numbers. There may be thousands, and each looks once a second.
+    /// The waiters stand in the order of their numbers. There may be thousands, and each looks once a second.
     fn place_behind(&self, number: u64) -> Option<usize> {
         let number_of = |waiter: &Waiter| {
             #[cfg(test)]
@@ -344,9 +343,9 @@ impl WaitQueue {
         self.behind.binary_search_by_key(&number, number_of).ok()
     }
 
-    /// A lock that nobody released is free when its time is over, and one that was released through
-    /// another manager, or found out to be lost, is, too. One that is being released is not before the
-    /// release is on its way.
+    /// Forgets locks that are free. A lock that nobody released is free when it has expired. A lock that was
+    /// released through another manager, or was found to be lost, is free, too. A lock that is being released
+    /// is not free before the release is on its way.
     fn forget_ended(&mut self, now: Moment) {
         let has_ended = |hold: &Arc<HeldLock>| hold.is_lost_or_over() || now >= hold.valid_until();
         if self.hold.as_ref().is_some_and(has_ended) {
@@ -362,7 +361,7 @@ impl WaitQueue {
         }
     }
 
-    /// When a waiter has to do something.
+    /// When a waiter must do something.
     pub(super) fn due(&mut self, number: u64, wait: Wait, now: Moment) -> Moment {
         self.forget_ended(now);
         let held_until = self.held_until(number);

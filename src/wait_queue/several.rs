@@ -1,12 +1,13 @@
-//! Those that want several resources at once stand in the queues of all of them, with one number.
+//! Waiters that want several resources at once stand in the queues of all of them, with one number.
 //!
-//! Numbers grow, whoever comes first has the smaller one, and each queue is in their order: so nobody waits for one that
-//! waits for it, in whatever order the resources are named. Such a waiter asks when it may in every queue.
+//! Numbers grow, an earlier waiter has the smaller one, and each queue is in the order of the numbers.
+//! Therefore no two waiters wait for each other, in whatever order the resources are named. A waiter for
+//! several resources asks when it may in every queue.
 //!
-//! As long as one of its resources is in the way, it is not to keep those from the others that want nothing else. So
-//! where it would be its turn it waits for [`HOLD_UP_MS`] at most, and then leaves that queue; when the servers have
-//! said what is in the way, it does so at once. It comes back, before all that came later, when it may ask for what
-//! was in the way.
+//! While one of its resources is in the way, the waiter must not keep the others from waiters that want nothing
+//! else. Therefore, where it would be its turn, it waits for [`HOLD_UP_MS`] at most, and then leaves that
+//! queue. When the servers have said which resource is in the way, it leaves at once. It comes back, before all
+//! waiters that came later, when it may ask for the resource that was in the way.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
 
-/// How long a resource that is free is kept from others of this manager for the sake of one that waits for others, too.
+/// How long a free resource is kept from other waiters of this manager for a waiter that also waits for other
+/// resources.
 pub(super) const HOLD_UP_MS: i64 = 100;
 
 type Names = Arc<[Arc<[u8]>]>;
@@ -37,7 +39,7 @@ impl WaitQueues {
         self.come_back(names, number, now);
     }
 
-    /// Joins the queues in which it does not stand.
+    /// Joins the queues in which the waiter does not stand.
     fn come_back(&mut self, names: &Names, number: u64, now: Moment) {
         let Some(standing) = self.several.get_mut(&number) else { return };
         let (thread, before) = (standing.thread, standing.queues);
@@ -47,7 +49,8 @@ impl WaitQueues {
         }
     }
 
-    /// First where it stands: for the others it comes back only if it may there.
+    /// Asks first in the queues in which the waiter stands. It comes back to the other queues only if it may
+    /// ask there.
     pub(super) fn begin_all(
         &mut self,
         names: &Names,
@@ -74,7 +77,7 @@ impl WaitQueues {
         Permission::MayAsk
     }
 
-    /// What is in the way of these resources; of several, what is so for longest.
+    /// What is in the way of these resources. If there are several reasons, the one that lasts longest.
     fn blocked(
         &mut self,
         names: &Names,
@@ -100,7 +103,8 @@ impl WaitQueues {
         blocked.map(|(left_ms, place)| Permission::Blocked { place, left_ms })
     }
 
-    /// The servers have refused it: those that are in the way are waited for, and others may have the rest.
+    /// The servers have refused the waiter. It waits for the resources that are in the way, and others may have
+    /// the rest.
     pub(super) fn refused_several(
         &mut self,
         names: &Names,
@@ -116,7 +120,7 @@ impl WaitQueues {
         if in_the_way == 0 { Vec::new() } else { self.leave_but(names, number, in_the_way, now) }
     }
 
-    /// Leaves all queues but these. Returns whose waits are to be ended.
+    /// Leaves all queues but these. Returns the waiters whose waits must be ended.
     fn leave_but(&mut self, names: &Names, number: u64, stay: u128, now: Moment) -> Vec<Ticket> {
         let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
         let left = standing.queues & !stay;
@@ -124,8 +128,8 @@ impl WaitQueues {
         those_of(names, left).flat_map(|name| self.leave_one(name, number, now)).collect()
     }
 
-    /// About to wait: of several resources it keeps none from others for longer than it may. Returns whose waits are to be
-    /// ended.
+    /// The waiter is about to wait. If it wants several resources, it keeps none from others for longer than it
+    /// may. Returns the waiters whose waits must be ended.
     pub(crate) fn step_aside(
         &mut self,
         target: &Target,
@@ -184,14 +188,14 @@ impl WaitQueues {
         }
     }
 
-    /// When it is to look again: when the last of its resources is due.
+    /// When the waiter must look again: when the last of its resources is due.
     fn due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> Moment {
         let standing = self.stands_in(number);
         let dues = those_of(names, standing).map(|name| self.due_of(name, number, wait, now));
         dues.max().unwrap_or(now)
     }
 
-    /// Those of its queues in which it is not its turn: a bit for each.
+    /// The queues of the waiter in which it is not its turn: one bit for each.
     fn not_due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> u128 {
         let standing = self.stands_in(number);
         let mut found = 0;
@@ -204,7 +208,8 @@ impl WaitQueues {
     }
 
     fn due_of(&mut self, name: &[u8], number: u64, wait: Wait, now: Moment) -> Moment {
-        // Without a pause: it was not asked, since another of its resources was in the way.
+        // Without a pause, the servers were not asked, because another of the waiter's resources was in the
+        // way.
         let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
         let wait = Wait { pause_until, ..wait };
         self.queues.get_mut(name).map_or(now, |queue: &mut WaitQueue| queue.due(number, wait, now))

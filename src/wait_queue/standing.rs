@@ -1,17 +1,17 @@
-//! Where one stands that wants several resources at once.
+//! The state of a waiter that wants several resources at once.
 
 use super::line::Line;
 use crate::moment::Moment;
 
 pub(super) struct Standing {
     pub(super) thread: Option<usize>,
-    /// In which queues: a bit for each of the resources.
+    /// The queues in which it stands: one bit for each of the resources.
     pub(super) queues: u128,
-    /// Since when others could have those that are free.
+    /// Since when others could have used the resources that are free.
     pub(super) holds_up_since: Option<Moment>,
-    /// Its place on the servers: on each in the line of one of the resources.
+    /// Its place on the servers. On each server, the place is in the line of one of the resources.
     pub(super) line: Line,
-    /// In whose lines it may stand: a bit for each of the resources.
+    /// The resources in whose lines it may stand: one bit for each.
     pub(super) lined: u128,
 }
 

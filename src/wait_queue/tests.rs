@@ -14,7 +14,7 @@ fn at_ms(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000).plus_ms(ms)
 }
 
-/// Somebody takes the lock for 100 ms, at this time.
+/// A waiter takes the lock for 100 ms, at this time.
 fn take(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
     let number = queues.join(target, None, at_ms(ms));
     assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
@@ -95,7 +95,7 @@ fn semaphore_of(number: usize) -> Target {
     Target::new(Arc::from(number.to_string().into_bytes()), LockKind::Permit { of: 2 })
 }
 
-/// Somebody takes a permit for 100 ms, at this time.
+/// A waiter takes a permit for 100 ms, at this time.
 fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
     let number = queues.join(target, None, at_ms(ms));
     assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
@@ -129,7 +129,7 @@ fn permits_that_nobody_releases_are_forgotten_when_they_are_over() {
     }
 }
 
-/// Otherwise each that comes would look through all of them.
+/// Otherwise each new waiter would look through all of them.
 #[test]
 fn queues_are_looked_through_when_they_are_twice_as_many() {
     let mut queues = WaitQueues::default();

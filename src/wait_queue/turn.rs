@@ -1,4 +1,4 @@
-//! What a waiter and its queue say to each other.
+//! What a waiter and its queue tell each other.
 
 use crate::command::Place;
 use crate::lock_kind::Target;
@@ -9,33 +9,34 @@ use crate::transport::ticket::Ticket;
 /// How a waiter wants the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
-    /// To have it alone.
+    /// It wants the resource alone.
     Alone,
-    /// The same, and others with it: it has to look whether these are free.
+    /// It wants the resource alone, and other resources with it. It must look whether those are free.
     Several,
-    /// With all others that want it so.
+    /// It shares the resource with all others that want it shared.
     Shared,
 }
 
-/// How a waiter asks to be let ask the servers.
+/// How a waiter asks for permission to ask the servers.
 #[derive(Clone, Copy)]
 pub(crate) struct Manners {
-    /// Even if this manager has the lock, and although it would be better manners to stand back.
+    /// It asks even if this manager has the lock, and even if it should stand back.
     pub(crate) is_urgent: bool,
-    /// Out of turn, too: what the head was told may be old.
+    /// It asks out of turn, too, because what the head was told may be old.
     pub(crate) is_last: bool,
 }
 
 /// Whether a waiter may ask the servers now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// It may, and is taken to do it.
+    /// It may ask, and counts as asking.
     MayAsk,
-    /// This manager has the lock, for so long; if it has it shared, by so many.
+    /// This manager has the lock for this long. If it has the lock shared, by this many readers.
     Held { left_ms: i64, readers: usize },
     /// It is not its turn.
     NotYet,
-    /// One of several resources is in the way: this manager has its lock, for so long; or it is not its turn there.
+    /// One of several resources is in the way. This manager has its lock for this long, or it is not the
+    /// waiter's turn there.
     Blocked { place: Place, left_ms: Option<i64> },
 }
 
@@ -48,24 +49,25 @@ pub(crate) struct Wait {
     pub(crate) until: Moment,
 }
 
-/// What becomes of the queue when a lock is let go of.
+/// What happens to the queue when a lock is given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The head is to be given the turn: it asks at once.
+    /// The head must be given the turn. It asks at once.
     Ask(Ticket),
-    /// The waits of these are to be ended, for them to look: of the head, or of readers, which come together.
+    /// The waits of these waiters must be ended, so that they look. They are the head, or readers, which come
+    /// together.
     Tell(Vec<Ticket>),
     Nobody,
 }
 
-/// A place in line that is given up, and the servers that have to be told.
+/// A place in line that is given up, and the servers that must be told.
 pub(crate) type Left = (Target, ServerSet);
 
-/// What is to be done about what a server has told.
+/// What must be done about a server's message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// These operations, which wait, are to look at it.
+    /// These waiting operations must look at it.
     pub(crate) tell: Vec<Ticket>,
-    /// Nobody waits for it: the next in line is to be told.
+    /// Nobody waits for it, so the next client in line must be told.
     pub(crate) pass_on: bool,
 }

@@ -89,9 +89,12 @@ impl Drop for Terminal {
 #[test]
 fn the_program_has_the_terminal() {
     let cluster = Cluster::start(3);
-    let script = "echo ask; read x; echo got $x; exit 3";
+    // The group of the program, and the group that may read from the terminal: proc_pid_stat(5).
+    let script = "set -- $(cat /proc/$$/stat); [ $5 = $8 ] && echo in front; \
+                  echo ask; read x; echo got $x; exit 3";
     let (mut terminal, mut child) =
         Terminal::start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+    terminal.shows("in front");
     terminal.shows("ask");
     terminal.types("blue\n");
     terminal.shows("got blue");

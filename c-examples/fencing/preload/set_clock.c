@@ -1,6 +1,6 @@
 /*
  * Sets the wall clock of a process that it is preloaded into: the file that DEMO_CLOCK names holds how many
- * milliseconds are added. Its other clocks stay as they are, as where somebody sets the clock of a machine.
+ * milliseconds are added. Its other clocks stay as they are, as when somebody sets the clock of a machine.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

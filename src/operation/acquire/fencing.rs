@@ -1,5 +1,5 @@
-//! The fencing token of a lock that was granted: where the servers drew different numbers, the greatest is brought to
-//! a quorum before anybody is told that the lock is had.
+//! The fencing token of a granted lock. If the servers drew different numbers, the greatest one is brought to a
+//! quorum before the caller is told that it holds the lock.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::operation::{Actions, Limits, Miss, reply_ms};
 use crate::quorum::round::Outcome;
 
 impl Acquire {
-    /// With what to ask the servers. The first time it is what every Redlock client asks.
+    /// The verb of the request to the servers. Without fencing tokens, the first request for an exclusive lock
+    /// is the one that every Redlock client sends.
     pub(super) fn verb(&self, has_fencing: bool) -> Verb {
         match &self.wanted.target.kind {
-            // A fencing token orders those that change something, one after the other.
+            // A fencing token orders clients that change something, one after the other.
             LockKind::Shared | LockKind::Permit { .. } => Verb::Acquire,
             _ if has_fencing => Verb::AcquireFenced,
             LockKind::Exclusive if self.was_refused => Verb::AcquireAgain,
@@ -24,7 +25,8 @@ impl Acquire {
         }
     }
 
-    /// Has the token raised. The servers that drew it are asked as well: each says whether it has the lock still.
+    /// Raises the token. The servers that drew it are asked, too, because each says whether it still has the
+    /// lock.
     pub(super) fn raise(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
         let Some(hold) = raising.hold().map(Arc::clone) else { return };
         let (target, ttl_ms) = (hold.key(), self.wanted.ttl_ms);
@@ -45,7 +47,7 @@ impl Acquire {
                 return self.take(hold, &raising.granted, raising.sent, actions);
             }
             Outcome::Reached | Outcome::TooLate => Status::TooSlow,
-            // Servers that granted it have lost it since.
+            // Servers that granted the lock have lost it since.
             Outcome::Refused | Outcome::Unreachable => Status::Unreachable,
         };
         raising.release(actions);

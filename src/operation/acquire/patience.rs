@@ -1,4 +1,5 @@
-//! A writer that waits for readers: it says so on the servers, again and again, and readers that come later wait for it.
+//! A writer that waits for readers. It announces its wait on the servers again and again, and readers that come
+//! later wait for it.
 
 use std::sync::Arc;
 
@@ -10,32 +11,33 @@ use crate::operation::{Actions, QUESTION_TTL_MS};
 use crate::server_set::ServerSet;
 use crate::token::Token;
 
-/// How often it says so: readers forget it after twice as long.
+/// How often the writer announces its wait. Readers forget the announcement after twice this time.
 const AGAIN_MS: i64 = shared::INTENT_MS / 2;
 
-/// What it takes to wait for readers. Most wait for none: so it takes no memory then.
+/// The state of a wait for readers. Most acquires wait for no readers, and then this takes no memory.
 #[derive(Default)]
 pub(super) struct Patience(Option<Box<Waits>>);
 
 #[derive(Default)]
 struct Waits {
-    /// Where readers are in the way, or may be, when that was last seen.
+    /// The resources where readers are in the way, or may be, when that was last seen.
     for_readers_of: Vec<Arc<[u8]>>,
-    /// Where it was said on the servers.
+    /// The resources for which the wait was announced on the servers.
     told: Vec<Arc<[u8]>>,
-    /// When it is to be said again, if nothing more is seen before that: what is told meanwhile is no reason.
+    /// When to announce the wait again, if nothing more is seen before that. A message from a server in the
+    /// meantime is no reason to do it earlier.
     again_at: Option<Moment>,
 }
 
 impl Patience {
-    /// Readers of this manager have it, or nobody.
+    /// Notes whether readers have the lock.
     pub(super) fn note_here(&mut self, target: &Target, has_readers: bool) {
         let readers_of = has_readers.then(|| Arc::clone(&target.resource));
         self.wait_for(readers_of.into_iter().collect());
     }
 
-    /// What the servers have said. Of several resources an attempt is told which are in the way, and not whether it is
-    /// readers that have them; a look is told that, too.
+    /// Notes what the servers have said. For several resources, the answer to an attempt says which are in the
+    /// way, but not whether readers hold them. The answer to a look says that, too.
     pub(super) fn note(&mut self, target: &Target, question: &Question) {
         match &target.kind {
             LockKind::Several(names) => {
@@ -58,7 +60,7 @@ impl Patience {
         }
     }
 
-    /// It waits. Returns when it has to say so again.
+    /// Announces the wait. Returns when the writer must announce it again.
     pub(super) fn tell(&mut self, target: &Target, actions: &mut dyn Actions) -> Moment {
         let Some(Waits { for_readers_of, told, again_at }) = self.0.as_deref_mut() else {
             return Moment::NEVER;
@@ -79,7 +81,8 @@ impl Patience {
         *again_at.insert(now.plus_ms(AGAIN_MS))
     }
 
-    /// It has the lock: what it said is taken back. Others that wait say so again, if there are readers then.
+    /// The writer holds the lock, so its announcements are taken back. Other waiting writers announce their
+    /// wait again, if there are readers then.
     pub(super) fn end(&mut self, actions: &mut dyn Actions) {
         let told = self.0.take().map_or_else(Vec::new, |waits| waits.told);
         told.iter().for_each(|resource| tell(Verb::Recant, resource, actions));

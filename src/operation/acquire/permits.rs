@@ -1,4 +1,5 @@
-//! A permit of a semaphore: an attempt that was given different slots by different servers moves to one of them.
+//! A permit of a semaphore. If different servers gave an attempt different slots, the attempt moves to one of
+//! them.
 
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use crate::operation::{Actions, Limits, reply_ms};
 use crate::server_set::ServerSet;
 
 impl Acquire {
-    /// An attempt to have a permit is over, or goes on with a move. Returns the question if it has come to nothing.
+    /// Ends an attempt to take a permit, or goes on with a move. Returns the question if the attempt has
+    /// failed.
     ///
-    /// The token and the beginning of its time stay what they are: all that counts was asked for after that.
+    /// The token and the start of the validity stay the same, because every answer that counts was asked for
+    /// after that start.
     pub(super) fn conclude_slots(
         &mut self,
         hold: &Arc<HeldLock>,
@@ -33,7 +36,8 @@ impl Acquire {
         None
     }
 
-    /// Asks all servers for this slot. Those that have given us another one let go of it if they can give us this.
+    /// Asks all servers for this slot. A server that has given us another slot releases that slot if it can
+    /// give us this one.
     fn move_to(&mut self, hold: &Arc<HeldLock>, slot: u16, actions: &mut dyn Actions) {
         self.moves.count += 1;
         let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
@@ -48,7 +52,8 @@ impl Acquire {
         actions.ask(request, Limits { since, until, reply_ms });
     }
 
-    /// This slot is had, by the word of these servers. What may be on other slots elsewhere is given up.
+    /// The slot is taken, by the answers of these servers. Other slots that other servers may have given us are
+    /// released.
     fn take_slot(
         &mut self,
         hold: &Arc<HeldLock>,

@@ -1,5 +1,5 @@
-//! What is left of attempts: a lock that was granted, whose fencing token is not on a quorum yet; and the release of one
-//! that was not had.
+//! What attempts leave behind: a granted lock whose fencing token is not on a quorum yet, and the release of a
+//! lock that was not taken.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Raising {
     pub(super) granted: Box<Question>,
     /// The servers that were sent the request for the lock.
     pub(super) sent: ServerSet,
-    /// Whether the token stands on a quorum, once that is asked.
+    /// Whether a quorum has the token, once that is asked.
     pub(super) raised: Option<Box<Question>>,
 }
 
@@ -27,7 +27,7 @@ impl Raising {
         self.raised.as_deref_mut()
     }
 
-    /// The lock is not to be had.
+    /// Releases the lock, because it cannot be taken.
     pub(super) fn release(&self, actions: &mut dyn Actions) {
         release(&self.granted, self.sent, actions);
     }
@@ -37,11 +37,11 @@ impl Raising {
     }
 }
 
-/// Releases what servers may have of a lock that was not had.
+/// Releases what servers may have of a lock that was not taken.
 pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
     if let Some(hold) = question.attempted() {
         let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
-        // What it was granted on some servers may have kept out others that wait.
+        // The grants of some servers may have kept out other waiting clients.
         let verb = waking_release(actions);
         let release = Request::new(verb, target, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));

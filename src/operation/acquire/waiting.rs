@@ -10,13 +10,13 @@ use crate::operation::{Actions, Failed, Miss};
 use crate::quorum::backoff;
 use crate::wait_queue::{Manners, STAND_BACK, Wait};
 
-/// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
-/// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
-/// attempts to connect come closer than this anyway.
+/// The least value of the longest pause while servers cannot be reached. A server that refuses connections says
+/// so at once, and a caller that allows no pause between refusals does not mean to burn a processor. Two
+/// attempts to connect never come closer together than this anyway.
 const DOWN_PAUSE: Duration = Duration::from_millis(20);
 
 impl Acquire {
-    /// How the next try is made.
+    /// The manners of the next try.
     pub(super) fn manners(&self, now: Moment) -> Manners {
         let (is_urgent, is_last) = match self.wanted.plan {
             Plan::Tries(count) => (true, self.tries + 1 >= count),
@@ -58,7 +58,8 @@ impl Acquire {
         }
     }
 
-    /// Who is not the head of the queue has no pauses: it is told when it is its turn.
+    /// When the pause ends. A waiter that is not the head of the queue has no pauses, because it is told when
+    /// it is its turn.
     fn pause_until(
         &mut self,
         miss: &Miss,
@@ -107,7 +108,7 @@ impl Acquire {
             if let Plan::Tries(_) = self.wanted.plan
                 && now < wait.until
             {
-                // A turn that came early is no try of the plan.
+                // A turn that came early does not count as a try of the plan.
                 self.tries -= 1;
             }
             return self.try_once(actions);
@@ -118,9 +119,9 @@ impl Acquire {
         self.break_off(wait, &miss, now, actions);
     }
 
-    /// The slice is over, and the wait is not.
+    /// The slice is over, but the wait is not.
     fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
-        // Without a pause of its own it stood behind others: it may be the head when it is back.
+        // A waiter without a pause of its own stood behind others. It may be the head when it is back.
         let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
         let (number, backoff) = (self.number(), self.backoff.clone());
         let queues = actions.wait_queues();

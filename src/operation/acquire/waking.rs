@@ -1,8 +1,8 @@
-//! Waiting to be woken: a place in line on the servers, and what is told there.
+//! Waiting to be woken: a place in line on the servers, and what the servers tell waiters.
 //!
-//! After a refusal the head of the queue asks for a place in line. It tries again when a quorum of servers is free for
-//! it, or a little after the first; and looks now and then whether it was forgotten. All of it is about when to try: a
-//! lock is taken as ever.
+//! After a refusal the head of the queue asks for a place in line. It tries again when a quorum of servers is
+//! free for it, or a little after the first server is free. It also looks now and then whether it was
+//! forgotten. All of this only decides when to try. The lock is taken in the same way as without it.
 
 use super::{Acquire, Plan, Stage, last_try_end};
 use crate::command::{Request, Verb};
@@ -15,15 +15,15 @@ use crate::server_set::ServerSet;
 use crate::wait_queue::{Left, Place, Wait};
 
 impl Acquire {
-    /// Whether it is to be woken: it waits, and nobody of this manager is before it.
+    /// Whether servers must wake the acquire: it waits, and no other waiter of this manager is before it.
     pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
         matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
             && actions.settings().has_waking()
             && actions.wait_queues().may_stand_in_line(&self.wanted.target, self.number())
     }
 
-    /// Whether to look how things stand, rather than to try at once: it stands in line and was told nothing, or somebody
-    /// else was woken just now.
+    /// Whether to look at the state on the servers instead of trying at once. It does if it stands in line and
+    /// was told nothing, or if another client was woken just now.
     pub(super) fn is_to_look(&self, actions: &mut dyn Actions) -> bool {
         if !self.may_stand_in_line(actions) {
             return false;
@@ -37,7 +37,7 @@ impl Acquire {
         was_woken || is_in_line
     }
 
-    /// It is about to try to take the lock.
+    /// Notes that a try to take the lock is about to begin.
     pub(super) fn note_attempt(&self, actions: &mut dyn Actions) {
         let asker = actions.ticket().place();
         if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
@@ -45,7 +45,7 @@ impl Acquire {
         }
     }
 
-    /// A try was refused; on these servers it was granted, and is released.
+    /// Looks after a try that was refused. These servers had granted it, and it is released there.
     pub(super) fn look_after(
         &mut self,
         miss: Miss,
@@ -83,7 +83,7 @@ impl Acquire {
         }
     }
 
-    /// What the servers said of the line. To these a byte was sent.
+    /// Evaluates what the servers said of the line. A byte was sent to these servers.
     pub(super) fn conclude_look(
         &mut self,
         question: Box<Question>,
@@ -117,7 +117,7 @@ impl Acquire {
         let miss = match (will_hear, miss) {
             _ if is_over => return self.try_once(actions),
             (true, _) => Box::new(Miss::Votes(Status::Taken, question)),
-            // Too few servers will tell: it asks as if there were no lines.
+            // Too few servers will tell, so it asks as if there were no lines.
             (false, Some(miss)) => return self.miss(*miss, actions),
             (false, None) => return self.try_once(actions),
         };
@@ -125,15 +125,15 @@ impl Acquire {
         self.wait(Wait { pause_until, until }, miss, actions);
     }
 
-    /// A look is cut short. Servers to which a byte of it was sent may have put the waiter in line, whether or not their
-    /// answers were heard.
+    /// Notes a look that is cut short. A server to which a byte of the look was sent may have put the waiter in
+    /// line, even if its answer was not heard.
     pub(super) fn note_cut_look(&self, sent: ServerSet, actions: &mut dyn Actions) {
         if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
             line.note_asked(sent);
         }
     }
 
-    /// The pause ends when it is to try by what it was told, if that is earlier.
+    /// Ends the pause when a try is due by what the servers told, if that is earlier.
     pub(super) fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
         let (target, number, now) = (&self.wanted.target, self.number(), actions.now());
         let quorum = actions.roster().quorum() as usize;
@@ -148,13 +148,14 @@ impl Acquire {
         Wait { pause_until: wait.pause_until.min(due), ..wait }
     }
 
-    /// It has left the queue, or is about to: nobody is to be told in vain.
+    /// Leaves the line, because the acquire has left the queue or is about to. Otherwise servers would tell it
+    /// in vain.
     pub(super) fn leave_line(&mut self, actions: &mut dyn Actions) {
         let left = actions.wait_queues().leave_line(&self.wanted.target, self.number());
         tell_of_leaving(left, actions);
     }
 
-    /// Of several resources, others are in the way by now.
+    /// For several resources: leaves the lines of those that are no longer in the way.
     pub(super) fn leave_lines_behind(&self, actions: &mut dyn Actions) {
         let left = actions.wait_queues().leave_lines_behind(&self.wanted.target, self.number());
         tell_of_leaving(left, actions);

@@ -1,4 +1,4 @@
-//! A question whether a lock is there for so long.
+//! A question whether a lock is there for at least a given time.
 
 use crate::command::Answer;
 use crate::moment::Moment;
@@ -12,7 +12,7 @@ pub(crate) struct Confirmation {
     pub(crate) drift: Drift,
     pub(crate) asked_at: Moment,
     pub(crate) least_ms: i64,
-    /// For how long those servers that voted yes have it, to be sure of, since they were asked.
+    /// For how many milliseconds, counted from the question, each server that voted yes certainly has the lock.
     pub(super) left_ms: Vec<i64>,
 }
 
@@ -31,7 +31,8 @@ impl Confirmation {
         }
     }
 
-    /// For how long a server has the lock, to be sure of, when it was asked; none if it has not.
+    /// For how many milliseconds, counted from the question, a server certainly has the lock. None if it does
+    /// not have it.
     pub(super) fn left_ms(&self, answer: &Answer) -> Option<i64> {
         match answer {
             Answer::Found { value, left_ms: -1 } if value == self.token.as_bytes() => {
@@ -44,7 +45,7 @@ impl Confirmation {
         }
     }
 
-    /// Rounded up: what is left is not to be more than there is.
+    /// Rounded up, so that the remaining time is never overstated.
     pub(super) fn elapsed_ms(&self, now: Moment) -> i64 {
         now.ms_since(self.asked_at) + 1
     }

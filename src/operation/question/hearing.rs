@@ -1,4 +1,4 @@
-//! What a question makes of a server's answer.
+//! How a question counts a server's answer.
 
 use super::{Count, Question, permits};
 use crate::command::{Answer, Slots};
@@ -9,7 +9,7 @@ use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
 
 impl Question {
-    /// A server's answer. Returns whether nothing more needs to be heard.
+    /// Hears a server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if let Count::Line(places) = &mut self.count {
             let reason = places.hear(server, answer);
@@ -51,7 +51,7 @@ impl Question {
             Count::Holders(holders) => match &answer {
                 Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
                 Answer::Found { value, left_ms } => {
-                    // Below 0 it has no end.
+                    // A negative time means that the key has no end.
                     let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
                     (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
                 }
@@ -76,7 +76,8 @@ impl Question {
         is_decided
     }
 
-    /// The servers of which it is to be told how things stand with them, now that it is closed: none unless it has failed.
+    /// The servers whose condition the question must be told, now that it is closed. None unless the question
+    /// has failed.
     pub(crate) fn wanted_conditions(&self) -> ServerSet {
         if !self.is_decided() || self.outcome() == Outcome::Reached {
             return ServerSet::default();
@@ -91,7 +92,7 @@ impl Question {
             .collect()
     }
 
-    /// How things stand with a server of which it wants to know.
+    /// Notes the condition of a server that the question wants to know about.
     pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
     }

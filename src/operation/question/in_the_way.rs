@@ -4,7 +4,7 @@ use super::Question;
 use crate::command::{Answer, Place};
 
 impl Question {
-    /// Those that servers said to be in the way: a bit for each.
+    /// The resources that servers said to be in the way: one bit for each.
     pub(crate) fn in_the_way(&self) -> u128 {
         self.places_where(|answer| match *answer {
             Answer::Blocked { place, .. } | Answer::EnrolledForOne { place, .. } => Some(place),
@@ -12,7 +12,8 @@ impl Question {
         })
     }
 
-    /// Those of them that readers have, or may have: a server tells it only to who is to stand in line.
+    /// Those of them that readers hold, or may hold. A server says so only to a client that asks for a place in
+    /// line.
     pub(crate) fn readers_in_the_way(&self) -> u128 {
         self.places_where(|answer| match *answer {
             Answer::Blocked { place, .. }

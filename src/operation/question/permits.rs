@@ -1,4 +1,4 @@
-//! What is counted, and said, of the answers about the slots of a semaphore.
+//! How the answers about the slots of a semaphore are counted and described.
 
 use crate::command::{Answer, SlotValue, Slots};
 use crate::moment::Moment;
@@ -7,16 +7,16 @@ use crate::quorum::permits::Permits;
 use crate::quorum::taken::Taken;
 use crate::server_set::ServerSet;
 
-/// What came of it.
+/// The result of a round for a permit.
 pub(crate) enum Found {
-    /// These servers have given us this slot, and are a quorum.
+    /// These servers have given us this slot, and they are a quorum.
     Had(u16, ServerSet),
-    /// This one may be had yet.
+    /// This slot can perhaps still be taken.
     MayMove(u16),
     Nothing,
 }
 
-/// Counts an answer. Returns whether it is decided.
+/// Counts an answer. Returns whether the round is decided.
 pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: Moment) -> bool {
     match answer {
         Answer::Slots(Slots { got, taken, .. }) => {
@@ -26,7 +26,7 @@ pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: M
     }
 }
 
-/// Counts who has which slot. Returns the vote, and whether it is decided.
+/// Counts which slots a server has given to which holders. Returns the vote, and whether the count is decided.
 pub(super) fn hear_of_taken(
     taken: &mut Taken,
     server: usize,
@@ -37,19 +37,19 @@ pub(super) fn hear_of_taken(
         return (Vote::Unusable, taken.handle_silence(server));
     };
     let value = |it: &SlotValue| {
-        // Below 0 it has no end.
+        // A negative time means that the key has no end.
         let until = if it.left_ms < 0 { Moment::NEVER } else { now.plus_ms(it.left_ms) };
         (it.slot, it.value.clone(), until)
     };
     (Vote::Yes, taken.handle_values(server, found.iter().map(value)))
 }
 
-/// How many servers have given us the slot that most have given us.
+/// How many servers have given us the slot that most servers have given us.
 pub(super) fn votes(permits: &Permits) -> usize {
     permits.leader().map_or(0, |(_, servers)| servers.count_ones() as usize)
 }
 
-/// What these did.
+/// What these servers did, in words.
 pub(super) fn past_tense(permits: &Permits) -> String {
     match permits.given().any(|(_, got)| got.is_some()) {
         true => "granted the same permit".to_owned(),
@@ -57,7 +57,7 @@ pub(super) fn past_tense(permits: &Permits) -> String {
     }
 }
 
-/// What is to be said of a server that has given us another permit than most.
+/// The words about a server that has given us another slot than most servers.
 pub(super) fn said_of(permits: &Permits, server: usize) -> Option<String> {
     let (_, got) = permits.given().find(|it| it.0 == server)?;
     let is_leader = |slot| permits.leader().is_some_and(|(leader, _)| leader == slot);
@@ -67,7 +67,7 @@ pub(super) fn said_of(permits: &Permits, server: usize) -> Option<String> {
         .map(|_| format!("granted another ({free} of {of} are free)"))
 }
 
-/// What a server says that has given us none.
+/// The words about a server that has given us no slot.
 pub(super) fn describe(of: u16, slots: &Slots) -> String {
     let taken = slots.taken.count();
     match (u32::from(of).saturating_sub(taken), slots.left_ms) {

@@ -1,4 +1,4 @@
-//! A question where we stand in line for a resource.
+//! A question about our place in line for a resource.
 
 use crate::command::Answer;
 use crate::moment::Moment;
@@ -8,7 +8,7 @@ use crate::wait_queue::Place;
 /// What the servers say of their lines.
 pub(super) struct Places {
     asked_at: Moment,
-    /// Yes: free. No: we stand in line.
+    /// Yes: the resource is free. No: we stand in line.
     ballot: Ballot,
     heard: Vec<(usize, Place)>,
 }
@@ -30,17 +30,18 @@ impl Places {
         &self.heard
     }
 
-    /// A quorum of answers is enough: who is slow is not waited for.
+    /// A quorum of answers is enough. Slow servers are not waited for.
     pub(super) fn is_enough(&self) -> bool {
         self.ballot.yes() + self.ballot.no() >= self.ballot.quorum() || self.ballot.pending() == 0
     }
 
-    /// Returns what the answer is as one to an attempt: why there is no lock to be had.
+    /// Hears an answer. Returns the same answer in the form that an attempt would get: why the lock cannot be
+    /// taken.
     pub(super) fn hear(&mut self, server: usize, answer: Answer) -> Option<Answer> {
         let (vote, place, reason) = match answer {
             Answer::Free => (Vote::Yes, Some(Place::Free), None),
             Answer::Enrolled { left_ms, rank } => {
-                // PTTL says so of a key that has gone in this very moment.
+                // PTTL returns this value if the key has gone at this very moment.
                 let left_ms = (left_ms != -2).then_some(left_ms);
                 (Vote::No, Some(Place::Behind(rank)), Some(Answer::Foreign { left_ms }))
             }

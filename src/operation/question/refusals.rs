@@ -10,8 +10,8 @@ use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 
 impl Question {
-    /// The servers, of these, that may have the key of a lock that this was to take. One that says
-    /// that the key is another's has set nothing; of every other answer that is not certain.
+    /// Which of these servers may have the key of a lock that this question was to take. A server that says
+    /// that the key belongs to another client has set nothing. No other answer makes that certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
         let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
         let foreign = self.reasons.iter().filter(is_foreign);
@@ -39,7 +39,8 @@ impl Question {
             Some(Claim { server, expiry: asked_at.plus_ms(left_ms), earliest })
         };
         let claims: Vec<Claim> = self.reasons.iter().filter_map(claim).collect();
-        // So many more refuse than may. Who has not answered may be free; who cannot be used is not.
+        // How many more servers refuse than may. A server that has not answered may be free. A server that
+        // cannot be used is not.
         let (ballot, refusing) = (self.ballot(), self.reasons.len());
         let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
         let is_complete = claims.len() == refusing;

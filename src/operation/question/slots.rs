@@ -1,4 +1,4 @@
-//! Questions about the slots of a semaphore: to have one, and who has which.
+//! Questions about the slots of a semaphore: to take one, and to find out which are held.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::quorum::taken::Taken;
 use crate::server_set::ServerSet;
 
 impl Question {
-    /// An attempt to take one of so many permits.
+    /// An attempt to take one of this many permits.
     pub(crate) fn permit(hold: Arc<HeldLock>, of: u16, servers: usize) -> Self {
         let permits = Permits::new(of, hold.token().share_of(of), hold.deadline(), servers);
         Self { attempt: Some(hold), ..Self::new(Count::Permits(permits)) }
     }
 
-    /// Which slot was had, or can be.
+    /// The slot that was taken, or that can be.
     pub(crate) fn slot(&self) -> Found {
         let Count::Permits(permits) = &self.count else { return Found::Nothing };
         match (self.outcome(), permits.leader(), permits.next()) {
@@ -30,18 +30,18 @@ impl Question {
         }
     }
 
-    /// How many permits are taken?
+    /// The question how many permits are taken.
     pub(crate) fn taken(of: u16, servers: usize) -> Self {
         Self::new(Count::Taken(Taken::new(of, servers)))
     }
 
-    /// How many are, and when the first of them ends, if somebody can say.
+    /// How many permits are taken, and when the first of them ends. None if the servers cannot say.
     pub(crate) fn permits_taken(&self) -> Option<(u16, Option<Moment>)> {
         let Count::Taken(taken) = &self.count else { return None };
         Some((taken.count()?, taken.first_end()))
     }
 
-    /// What slot each server has given us that has answered.
+    /// The slot that each server has given us, for the servers that have answered.
     pub(crate) fn slots_given(&self) -> Vec<(usize, Option<u16>)> {
         let Count::Permits(permits) = &self.count else { return Vec::new() };
         permits.given().collect()

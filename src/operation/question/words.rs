@@ -1,4 +1,4 @@
-//! What is said of a question that failed, and of servers that could not take part in one that did not.
+//! The words about a question that failed, and about servers that could not take part in one that succeeded.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::quorum::round::{Goal, Outcome};
 use crate::transport::endpoint::Endpoint;
 
 impl Question {
-    /// The failure that it is, in words: the votes counted and the servers named.
+    /// The failure in words: the votes counted and the servers named.
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
@@ -36,7 +36,7 @@ impl Question {
         Error::new(status, words)
     }
 
-    /// What is to be said of a server that did not vote yes, or has no connection any more.
+    /// The words about a server that did not vote yes, or that is no longer connected.
     fn said_of(&self, server: usize) -> Option<String> {
         if let Some((_, condition)) = self.unheard.iter().find(|noted| noted.0 == server) {
             let is_fine = self.is_about_connections() && condition.is_connected;
@@ -64,7 +64,7 @@ impl Question {
         still + self.unheard.iter().filter(|noted| noted.1.is_connected).count()
     }
 
-    /// Who could not take part, although the quorum came about; nothing if all could.
+    /// The servers that could not take part although the quorum was reached; empty if all could.
     pub(crate) fn absent(&self, endpoints: &[Endpoint]) -> String {
         let failed = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Failed(_));
         let failed = self.reasons.iter().filter(failed);
@@ -75,7 +75,7 @@ impl Question {
         )
     }
 
-    /// What those did that voted yes.
+    /// What the servers that voted yes did, in words.
     fn past_tense(&self) -> String {
         match &self.count {
             Count::Round(round) | Count::Release(round, _) => match round.goal() {
@@ -144,7 +144,7 @@ impl Question {
             (Answer::Slots(slots), Count::Permits(permits)) => {
                 permits::describe(permits.of(), slots)
             }
-            // All are taken, as it is only said of who stands in line.
+            // All are taken, because a server says this only to a client that stands in line.
             (Answer::EnrolledForPermit { slots, .. }, _) => {
                 permits::describe(u16::try_from(slots.taken.count()).unwrap_or(u16::MAX), slots)
             }
@@ -152,12 +152,13 @@ impl Question {
         }
     }
 
-    /// Why the word of a server that has the lock is no vote: it granted it late, or was given it since.
+    /// Why the word of a server that has the lock is no vote: it granted the lock late, or was given it since.
     fn describe_doubt() -> String {
         "has it, but has not had it all the time".to_owned()
     }
 
-    /// It was decided before this answer. If it has failed, the words say what came of the server.
+    /// Notes an answer that came after the question was decided. If the question failed, the words say what
+    /// this server answered.
     pub(super) fn note_late(&mut self, server: usize, answer: &Answer) {
         if self.outcome() == Outcome::Reached || !self.ballot().is_pending(server) {
             return;
@@ -183,7 +184,7 @@ fn held_by(whom: &str, left_ms: Option<i64>) -> String {
     }
 }
 
-/// The servers in their order, each with what is to be said of it.
+/// The servers in their order, each with the words about it.
 fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
     said.sort_by_key(|entry| entry.0);
     let mut words = String::new();

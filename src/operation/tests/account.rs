@@ -1,4 +1,4 @@
-//! What an operation says of itself, for those who count calls and follow them.
+//! What an operation says of itself, for code that counts calls and follows them.
 
 use super::*;
 use crate::error::{Error, Status};
@@ -34,7 +34,7 @@ fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
         (Box::new(Detach::new(view.clone())), Kind::Detach),
         (Box::new(InspectPermits::new(permits)), Kind::Inspect),
         (Box::new(Downgrade::new(view.clone())), Kind::Other),
-        // What keeps a lock is no call: its extensions are counted one by one.
+        // The operation that keeps a lock is no call. Its extensions are counted one by one.
         (Box::new(Renew::new(view, Keeper::new().kept())), Kind::Other),
     ];
     for (operation, kind) in calls {

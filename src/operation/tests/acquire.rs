@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::Verb::{Acquire, AcquireAgain, Release};
 
-/// Somebody else has the lock for so long, on the first two of three servers.
+/// Another client has the lock for this long, on the first two of three servers.
 fn by_another(left_ms: i64) -> [Word; 2] {
     [taken(0, left_ms), taken(1, left_ms)]
 }
@@ -20,7 +20,7 @@ fn a_quorum_that_grants_is_enough_and_the_lock_is_valid_since_it_was_asked_for()
     assert_eq!(play.at(20).hear(0, &[yes(2)]), [ended("acquired")]);
     let view = play.view();
     assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
-    // The third was asked, too: it may have granted it.
+    // The third server was asked, too, and may have granted the lock.
     assert_eq!(view.servers(), ServerSet::first(3));
     assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [false, true, true]);
 }
@@ -40,7 +40,7 @@ fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Tries(2)), [Ask(Acquire, 500)]);
     let acts = play.at(4).hear(0, &by_another(5_000));
-    // Only the third may have set it.
+    // Only the third server may have set the key.
     assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(204)]);
     assert_eq!(play.at(204).time_out(0), [Ask(AcquireAgain, 704)]);
     let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
@@ -60,7 +60,7 @@ fn what_too_few_servers_granted_is_released_where_it_may_be() {
     let words = "Unreachable: 1 of 5 servers granted, 3 needed: b:1 not connected: connection \
                  refused, c:1 held by another (for ever), d:1 no answer in 500 ms, e:1 no answer in \
                  500 ms";
-    // Nothing was sent to b, and c has another's.
+    // Nothing was sent to b, and c has another client's key.
     assert_eq!(play.at(500).time_is_up(0), [Tell(Release, vec![0, 3, 4]), ended(words)]);
     assert_eq!(play.world.requests[1], (Release, play.world.requests[0].1, TTL));
 }
@@ -78,7 +78,7 @@ fn the_pauses_of_who_has_time_grow() {
     let mut play = Play::of(3);
     let until = Plan::Until(at(60_000));
     assert_eq!(play.acquire(until), [Ask(Acquire, 500)]);
-    // Answered within 1 ms: pauses are of 4 ms at most, then of 8, and so on; here of half of that.
+    // Answered within 1 ms: the first pause is 4 ms at most, the next 8, and so on. Here each is half of that.
     for (asked, end) in [(0, 3), (3, 8), (8, 17), (17, 34)] {
         let acts = play.at(asked + 1).hear(0, &by_another(50_000 - asked));
         assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(end)]);
@@ -94,7 +94,7 @@ fn who_may_pause_for_nothing_does_not_but_where_servers_cannot_be_reached() {
     let acts = play.at(10).hear(0, &by_another(5_000));
     assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(10)]);
     assert_eq!(play.time_out(0), [Ask(AcquireAgain, 510)]);
-    // A pause of 20 ms at most.
+    // The pause is at most 20 ms.
     let acts = play.at(510).time_is_up(0);
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), WaitUntil(520)]);
 }
@@ -104,7 +104,7 @@ fn the_first_try_is_never_cut_short_and_the_last_is() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Until(at(100))), [Ask(Acquire, 500)]);
     assert_eq!(play.at(30).hear(0, &by_another(5_000))[1..], [WaitUntil(90)]);
-    // It is late.
+    // The time-out comes late.
     assert_eq!(play.at(95).time_out(0), [Ask(AcquireAgain, 125)]);
     let words = "Unreachable: 0 of 3 servers granted, 2 needed: a:1 no answer in 30 ms, b:1 no \
                  answer in 30 ms, c:1 no answer in 30 ms";
@@ -163,7 +163,7 @@ fn without_a_token_or_a_random_number_it_fails_and_the_next_is_told() {
             play.world.random = None;
             assert_eq!(play.at(205).time_out(0), last);
         }
-        // The other is the head now, and asks at once; it has a token for that.
+        // The other acquire is the head now, and asks at once. It has a token for that.
         play.world.random = Some(0);
         assert_eq!(play.time_out(1), [Ask(Acquire, at_ms + if has_token { 500 } else { 505 })]);
     }
@@ -206,7 +206,7 @@ fn where_nothing_can_be_connected_to_it_pauses_and_connects_again() {
     let words = "Unreachable: 0 of 3 servers are connected, 2 needed: a:1 not connected: connection \
                  refused, b:1 not connected: connection refused, c:1 not connected: connection refused";
     assert_eq!(play.at(1_702).time_is_up(0), [ended(words)]);
-    // Nothing was ever asked.
+    // No server was ever asked.
     assert!(play.world.requests.is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Each operation cancelled at each of its stages: nothing of it is left, and nobody waits for it.
+//! Each operation cancelled at each of its stages. Nothing of it is left, and nobody waits for it.
 
 use super::*;
 use crate::command::Verb::{Acquire, Extend as Extending, Inspect, Release as Releasing};
@@ -20,7 +20,7 @@ fn an_acquire_that_has_not_begun_leaves_nothing() {
         Event::Cancelled { sent: ServerSet::default() },
     );
     assert_eq!(acts, [ended(CANCELLED)]);
-    // Nobody stands in the queue.
+    // No waiter stands in the queue.
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);
 }
 
@@ -43,7 +43,7 @@ fn an_acquire_releases_what_it_may_have_been_granted() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(3));
     assert!(!play.say(0, &[taken(0, 5_000)]));
-    // The second was sent nothing, and the first has said that the key is another's.
+    // The second server was sent nothing, and the first has said that the key is another client's.
     assert_eq!(cancel(&mut play, 0, &[0, 2]), [Tell(Releasing, vec![2]), ended(CANCELLED)]);
     let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
     assert_eq!(tokens[0], tokens[1]);
@@ -73,12 +73,12 @@ fn an_extension_leaves_the_lock_as_it_was() {
     play.submit(Extend::new(view.clone(), TTL));
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
-    // It can be extended afterwards.
+    // The lock can be extended afterwards.
     assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
     assert_eq!(play.hear(2, &[extended(0), extended(1)]), [ended("extended")]);
 }
 
-/// A repair is only sent while nobody else asks about the lock.
+/// A repair is only sent while no other call asks about the lock.
 #[test]
 fn what_is_cancelled_stands_in_the_way_of_no_repair() {
     let (mut play, view) = Play::holding();
@@ -101,12 +101,12 @@ fn a_confirmation_leaves_the_lock_as_it_was() {
 
 #[test]
 fn a_release_that_has_begun_goes_on() {
-    // Its requests are sent; nobody waits for them.
+    // The requests are sent, but no caller waits for them.
     let (mut play, view) = Play::holding();
     play.submit(Release::new(view.clone()));
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
     assert!(!view.hold().is_held(at(1)) && !view.hold().is_over());
-    // One that connects is sent then, and the next has its turn.
+    // If the release is still connecting, it is sent then, and the next waiter has its turn.
     let (mut play, view) = Play::holding_and_waiting();
     play.world.connected = 0;
     play.submit(Release::new(view));

@@ -1,4 +1,4 @@
-//! Confirming: for how long a lock is there, and what is made of one that is not.
+//! Confirming: for how long a lock is there, and what happens to a lock that is not there.
 
 use super::*;
 use crate::command::Verb::Inspect;
@@ -7,7 +7,7 @@ use crate::operation::downgrade::Downgrade;
 
 const LEAST_MS: i64 = 5_000;
 
-/// The question is put after 1 s.
+/// Asks the question after 1 s.
 fn confirm(play: &mut Play, view: &View) {
     let acts = play.at(1_000).submit(Confirm::new(view.clone(), LEAST_MS));
     assert_eq!(acts, [Ask(Inspect, 1_500)]);
@@ -33,7 +33,8 @@ fn a_key_that_has_no_end_is_there_for_long_enough() {
     assert_eq!(play.hear(1, &[for_ever(0), for_ever(1)]), [ended("confirmed")]);
 }
 
-/// Of a TTL, 1% and 2 ms are taken off, and of the answer's time every millisecond that has begun.
+/// From the remaining time, 1% and 2 ms are taken off. Of the time that the answer takes, each millisecond that
+/// has begun is taken off.
 #[test]
 fn a_lock_that_is_there_for_too_short_is_not_given_up() {
     for (left_ms, is_enough) in [(5_054, true), (5_053, false)] {
@@ -45,19 +46,19 @@ fn a_lock_that_is_there_for_too_short_is_not_given_up() {
                      only, b:1 has it for 5053 ms only, c:1 was not heard";
         assert_eq!(acts, [ended(if is_enough { "confirmed" } else { words })]);
         assert!(view.hold().is_held(at(1_000)));
-        // So long they have it for sure.
+        // The servers certainly have the lock for this long.
         let until = 1_000 + LEAST_MS + i64::from(is_enough);
         assert_eq!(view.hold().valid_until(), at(until));
     }
 }
 
-/// Their clocks were set forward, so their keys end before the validity.
+/// The clocks of the servers were set forward, so their keys end before the validity.
 #[test]
 fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
     for (lefts_ms, others, until) in [
         ([6_000, 7_000], None, 1_000 + 6_928),
         ([6_000, 9_000], Some(6_000), 1_000 + 5_938),
-        // The third may have it for as long as it should.
+        // The third server may have the lock for as long as it should.
         ([6_000, 9_000], None, VALID_MS),
         ([8_896, 8_896], None, VALID_MS),
     ] {
@@ -73,7 +74,8 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
     }
 }
 
-/// What was said early ends earlier, though it was more: here the third server was not heard.
+/// A remaining time that was reported early ends earlier, although it was longer. Here the third server was not
+/// heard.
 #[test]
 fn the_end_of_a_lock_goes_by_when_each_answer_was_heard() {
     let (mut play, view) = Play::holding();
@@ -84,7 +86,7 @@ fn the_end_of_a_lock_goes_by_when_each_answer_was_heard() {
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
 }
 
-/// A quorum has it no longer than the second of those that have it longest.
+/// A quorum has the lock no longer than the server that has it second longest.
 #[test]
 fn a_server_that_has_lost_it_counts_as_one_that_has_it_no_longer() {
     let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: 9_900 });
@@ -104,7 +106,7 @@ fn a_key_of_another_that_has_no_end_is_no_vote() {
     confirm(&mut play, &view);
     let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 held by another (for \
                  ever), b:1 held by another (for ever), c:1 held by another (for ever)";
-    // Nor does it confirm anything when it is heard late.
+    // It confirms nothing when it is heard late, either.
     assert_eq!(play.hear(1, &[another(0), another(1), another(2)]), [ended(words)]);
 }
 
@@ -164,7 +166,7 @@ fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
     let acts = play.hear(2, &[gone(0), other, found(2, view.hold(), 9_000)]);
     assert_eq!(acts, [EndWait(1), ended(words)]);
     assert!(view.hold().is_lost_or_over() && !view.hold().is_over());
-    // Whoever keeps it is told how long it would have been valid.
+    // The keeper of the lock is told how long the lock would have been valid.
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 1_500)]);
 }
@@ -199,7 +201,7 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
     assert!(play.say(1, &[short(0), short(1)]));
     view.hold().extend_to(at(20_000), 20_000);
     assert_eq!(play.at(1_001).close(1), [Ask(Inspect, 1_501)]);
-    // It is asked again only for that.
+    // The question is asked again only because of that.
     let acts = play.hear(1, &[short(0), short(1)]);
     assert!(
         matches!(&acts[..], [Act::Ended(it)] if it.starts_with("TooShort: 0 of 3")),
@@ -207,7 +209,7 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
     );
 }
 
-/// As a lock that is kept is.
+/// This is the case with a lock that is kept.
 #[test]
 fn what_is_extended_again_and_again_is_asked_about_no_more_than_twice() {
     for (ttl_ms, asks_again) in [(20_000, true), (4_000, false)] {

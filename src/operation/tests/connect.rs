@@ -1,4 +1,4 @@
-//! The call that only connects. What the others do before they ask is tested with each of them.
+//! The call that only connects. How the other calls connect before they ask is tested with each of them.
 
 use super::super::connect::Connect as Connecting;
 use super::*;
@@ -7,10 +7,10 @@ fn prepared(took_ms: i64, has_looked_up: bool) -> Event {
     Event::Prepared(Prepared { took_ms, has_looked_up })
 }
 
-/// A call that has two of three servers after 5 ms.
+/// A call that has connected two of three servers after 5 ms.
 fn connected() -> Play {
     let mut play = Play::of(3);
-    // It looks up all names, whether anything is connected or not.
+    // The call looks up all names, even if servers are connected already.
     assert_eq!(play.submit(Connecting::new(0)), [Prepare(3)]);
     assert_eq!(play.prepared(0), [Connect(1_500)]);
     assert_eq!(play.at(4).hear(0, &[yes(0)]), []);
@@ -54,7 +54,7 @@ fn others_have_as_long_to_follow_as_the_quorum_took_but_for_the_callbacks() {
     play.submit(Connecting::new(0));
     play.at(10).happen(0, prepared(10, false));
     assert_eq!(play.at(110).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
-    // It took 30 ms to ask for passwords again, and the quorum took 100 ms.
+    // Asking for passwords again took 30 ms, and the quorum took 100 ms.
     assert_eq!(play.at(140).happen(0, prepared(30, false)), [Connect(240)]);
 }
 

@@ -30,25 +30,25 @@ fn a_shorter_ttl_does_not_shorten_the_validity_and_a_longer_one_is_kept_in_mind(
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
     assert_eq!(view.hold().longest_ttl_ms(), TTL);
     play.submit(Extend::new(view.clone(), 2 * TTL));
-    // A server may have done it already.
+    // A server may have carried out the extension already.
     assert_eq!(view.hold().longest_ttl_ms(), 2 * TTL);
 }
 
-/// A server has extended what it had for so long.
+/// A server has extended a lock that had this much time left.
 fn had(server: usize, left_ms: i64) -> Word {
     (server, Answer::Extended { left_ms })
 }
 
-/// Their clocks were set forward, so their keys end before the validity.
+/// The clocks of the servers were set forward, so their keys end before the validity.
 #[test]
 fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
     for (words, ttl_ms, until) in [
-        // What they have is more than what is asked for: 4 s, less 1 % and 2 ms.
+        // The servers have more than is asked for: 4 s, less 1 % and 2 ms.
         ([had(0, 4_000), had(1, 4_000)], 1_000, 1_000 + 3_958),
-        // The third may have it for as long as it should.
+        // The third server may have the lock for as long as it should.
         ([had(0, 4_000), had(1, 9_000)], 1_000, VALID_MS),
         ([had(0, 4_000), had(1, 4_000)], 6_000, 1_000 + 5_938),
-        // As little as is told where nobody has set a clock.
+        // The least that servers report if nobody has set a clock.
         ([had(0, 8_896), had(1, 8_896)], 1_000, VALID_MS),
     ] {
         let (mut play, view) = Play::holding();
@@ -87,7 +87,7 @@ fn a_server_that_has_lost_the_key_is_given_it_again_once() {
     let acts = play.hear(1, &[gone(0), extended(1), extended(2)]);
     assert_eq!(acts, [Tell(Repair, vec![0]), ended("extended")]);
     assert!(!view.is_sound(0));
-    // The first repair may be carried out still.
+    // The first repair may still be carried out.
     extend(&mut play, &view);
     assert_eq!(play.hear(2, &[gone(0), extended(1), extended(2)]), [ended("extended")]);
 }
@@ -155,7 +155,7 @@ fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 500)]);
 }
 
-/// It was asked for 100 ms, the servers have less than that, and their answers took as long.
+/// The caller asked for 100 ms, the servers have less time than that, and their answers took as long.
 #[test]
 fn a_lock_that_is_over_when_it_is_extended_is_lost() {
     let (mut play, view) = Play::holding();
@@ -182,12 +182,12 @@ fn a_server_that_may_have_granted_late_has_no_vote() {
     play.hear(0, &[yes(0), yes(1)]);
     let view = play.view();
     extend(play.at(1_000), &view);
-    // It was granted later than 500 ms after it was asked for: so long it has left.
+    // The time that is left shows that the server granted the lock more than 500 ms after it was asked for.
     let late = (2, Answer::Extended { left_ms: 9_900 });
     let words = "Unreachable: 1 of 3 servers extended, 2 needed: b:1 OOM: out of memory, c:1 has it, \
                  but has not had it all the time";
     assert_eq!(play.hear(1, &[extended(0), refused(1), late.clone()]), [ended(words)]);
-    // And that is said, too, when it comes when it was decided.
+    // The words also say so if the answer comes after the decision.
     extend(&mut play, &view);
     let acts = play.hear(2, &[gone(0), gone(1), late]);
     let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 has it no more, \
@@ -237,7 +237,7 @@ fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
     let (mut play, view) = Play::holding();
     let words = ended("Lost: the lock expired 2 ms ago");
     assert_eq!(extend(play.at(VALID_MS + 2), &view), [tell_all(), words]);
-    // There is nothing more to release.
+    // Nothing more is left to release.
     let words = ended("Lost: the lock was released or lost before");
     assert_eq!(extend(&mut play, &view), [words]);
 }

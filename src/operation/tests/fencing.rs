@@ -1,4 +1,4 @@
-//! Locks with fencing tokens: the greatest number that was drawn, and what is done until a quorum shows it.
+//! Locks with fencing tokens: the greatest number that was drawn, and the steps until a quorum has it.
 
 use super::world::WALL_US;
 use super::*;
@@ -10,7 +10,7 @@ fn drew(server: usize, number: i64) -> Word {
     (server, Answer::Granted { number })
 }
 
-/// So many servers, of which each draws a token.
+/// This many servers, each of which draws a token.
 fn fenced(servers: usize) -> Play {
     let play = Play::of(servers);
     play.world.settings.set_fencing(true);
@@ -40,7 +40,7 @@ fn the_greatest_number_is_raised_to_a_quorum_first() {
     assert_eq!(token_of(&play), 9);
     let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
     assert!(tokens[0] == tokens[1], "it is raised for this lock");
-    // Who raised it need not have granted the lock in time.
+    // A server that raised the token need not have granted the lock in time.
     assert_eq!([0, 1, 2].map(|server| play.view().is_sound(server)), [false, true, true]);
     assert_eq!(play.view().hold().valid_until(), at(VALID_MS));
     assert_eq!(play.view().servers(), ServerSet::first(3));
@@ -60,7 +60,7 @@ fn a_number_that_a_quorum_drew_is_not_raised_whatever_the_others_drew() {
 
 #[test]
 fn what_cannot_be_raised_is_not_had_and_is_released() {
-    // Two have lost it since; or two do not answer.
+    // Two servers have lost the lock since, or two do not answer.
     for (words, end) in [
         (
             [gone(0), gone(1)].as_slice(),
@@ -139,7 +139,7 @@ fn readers_and_those_who_have_a_permit_draw_no_token() {
     assert_eq!(fenced(3).permit(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
 }
 
-/// A server that has no number for the resource goes on from it.
+/// A server that has no number for the resource goes on from the proposed one.
 #[test]
 fn who_asks_for_a_token_proposes_what_the_clock_shows() {
     let mut play = fenced(3);

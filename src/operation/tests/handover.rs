@@ -46,7 +46,7 @@ fn who_waits_is_woken_when_it_is_given_away() {
     let (mut play, view) = Play::holding_and_waiting();
     let acts = play.at(10).submit(Detach::new(view.clone()));
     assert_eq!(acts, [EndWait(1), ended("detached")]);
-    // Its next holder may be as quick as anybody.
+    // The next holder may be as quick as any other client.
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 510)]);
 }
 
@@ -60,14 +60,15 @@ fn an_extension_that_finds_it_given_away_releases_nothing() {
         assert!(matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Lost")), "{acts:?}");
         assert!(!view.hold().was_release_sent());
     }
-    // One that another manager drives looks at it a moment before, and at its end once more.
+    // An extension through another manager looks at the lock a moment before it is given away, and once more at
+    // its own end.
     let (mut play, view) = Play::holding();
     view.hold().detach();
     super::super::give_up(&view, &mut play.world);
     assert_eq!(play.world.acts, []);
 }
 
-/// Another manager's extension has succeeded at the moment in which it is given away.
+/// The extension of another manager has succeeded at the moment when the lock is given away.
 #[test]
 fn who_has_given_it_away_repairs_nothing() {
     let (_, view) = Play::holding();
@@ -107,12 +108,12 @@ fn it_is_adopted_for_what_a_quorum_has_of_it_less_the_drift() {
     let words = [found(0, view.hold(), 9_000), found(1, view.hold(), 5_000)];
     assert_eq!(play.at(1_100).hear(2, &words), [ended("acquired")]);
     let taken = play.view();
-    // 5,000 ms since it was asked, less 1 %, 2 ms for the precision of expiry and one for rounding.
+    // 5,000 ms since the question, less 1 %, 2 ms for the precision of expiry and 1 ms for rounding.
     assert_eq!(taken.hold().valid_until(), at(1_000 + 5_000 - 50 - 2 - 1));
     assert_eq!(taken.hold().token(), view.hold().token());
     assert_eq!((taken.hold().fencing_token(), taken.hold().ttl_ms()), (7, TTL));
     assert!(taken.hold().is_held(at(1_100)) && !view.hold().is_held(at(1_100)));
-    // It is released where it may be: also on the server that was not heard.
+    // The lock is released on all servers that may have it, including the server that was not heard.
     assert_eq!(taken.servers(), ServerSet::first(3));
     assert_eq!(play.submit(Release::new(taken)), [Ask(Releasing, 1_600)]);
 }
@@ -140,7 +141,7 @@ fn it_is_adopted_by_a_quorum_or_not_at_all() {
     );
     let words = refused_with(&[has(0), gone(1)], 500);
     assert!(words.starts_with("Unreachable: 1 of 3 servers have"), "{words}");
-    // What is there for so short a time that nothing of it is for sure is not there.
+    // A key whose remaining time is so short that none of it is certain counts as gone.
     let short = |server| found(server, view.hold(), 3);
     let words = refused_with(&[short(0), short(1)], 0);
     assert!(words.starts_with("Lost: ") && words.contains("has it for 3 ms only"), "{words}");
@@ -160,7 +161,7 @@ fn what_is_looked_at_when_nothing_is_left_of_it_is_not_adopted() {
     }
 }
 
-/// Without an end, as by somebody who has taken it away by hand.
+/// The key has no end, because somebody has taken it away by hand.
 #[test]
 fn a_key_without_an_end_is_a_lock_with_one() {
     let (mut play, view) = Play::holding();
@@ -180,8 +181,9 @@ fn one_that_is_cancelled_leaves_the_lock_as_it_was() {
     assert_eq!(acts, [ended("Cancelled: the call was cancelled")]);
 }
 
-/// As one that was taken: who is heard after the end of the call votes if that was in time, who has lost it is given it
-/// again, and whoever is heard late votes after a round.
+/// An adopted lock behaves as one that was taken. A server that is heard after the call has ended votes if it
+/// was in time. A server that has lost the lock is given it again. A server that is heard late votes after a
+/// round.
 #[test]
 fn what_is_adopted_is_vouched_for_as_what_was_taken() {
     let (mut play, view) = Play::holding();
@@ -191,7 +193,7 @@ fn what_is_adopted_is_vouched_for_as_what_was_taken() {
     assert_eq!(play.hear(2, &heard), [ended("acquired")]);
     let taken = play.view();
     assert!(taken.is_sound(0) && taken.is_sound(1) && !taken.is_sound(2));
-    // By what is left of it, it was there when it was adopted.
+    // The time that is left shows that the key was there when the lock was adopted.
     let words = (2, Answer::Extended { left_ms: 5_000 });
     assert_eq!(play.at(3_000).submit(Extend::new(taken.clone(), TTL)), [Ask(Extending, 3_500)]);
     assert_eq!(

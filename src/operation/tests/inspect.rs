@@ -1,4 +1,4 @@
-//! Asking whether anybody has a lock.
+//! Asking whether anybody holds a lock.
 
 use super::super::inspect::Inspect;
 use super::*;
@@ -24,7 +24,7 @@ fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
     assert_eq!(play.hear(2, &[value(0, "x"), value(1, "y"), value(2, "z")]), [ended("free")]);
 }
 
-/// A holder whose lock is being made a shared one: some servers have its token, others the mark of readers.
+/// A holder whose lock is being made a shared one. Some servers have its token, and others the mark of readers.
 #[test]
 fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {
     let token = "0123456789".repeat(4);
@@ -38,7 +38,7 @@ fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {
     };
     ask(&mut play, 0);
     assert_eq!(play.hear(0, &[exclusive(0), gone(2), exclusive(1)]), [ended("locked")]);
-    // Others read there.
+    // Other readers are there.
     ask(&mut play, 1);
     assert_eq!(play.hear(1, &[exclusive(0), gone(2), readers(1)]), [ended("free")]);
     ask(&mut play, 2);
@@ -62,18 +62,19 @@ fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
     assert_eq!(play.hear(1, &first), [Ask(Verb::Inspect, 500)]);
     assert_eq!(play.at(300).hear(1, &none), [Ask(Verb::Inspect, 500)]);
     play.at(0).hear(1, &none);
-    // Once one is found nobody is asked about the others.
+    // Once one holder is found, the servers are not asked about the others.
     inspect(&mut play);
     assert_eq!(play.hear(2, &first), [Ask(Verb::Inspect, 500)]);
     let found = [value(1, &tokens[1]), value(2, &tokens[1])];
     assert_eq!(play.hear(2, &found), [ended("locked")]);
-    // What is no token of ours is nobody's who becomes a reader.
+    // A value that is not one of our tokens does not belong to a holder that becomes a reader.
     inspect(&mut play);
     let first = [value(0, "plain"), value(1, "redlock:shared"), gone(2)];
     assert_eq!(play.hear(3, &first), [ended("free")]);
 }
 
-/// Readers have it on two servers of four, and perhaps on the one that is silent; an attempt has left its token on the last.
+/// Readers have the lock on two servers of four, and perhaps on the silent one. An attempt has left its token
+/// on the last server.
 #[test]
 fn what_readers_may_have_with_a_silent_server_is_not_free() {
     let token = "0123456789".repeat(4);
@@ -85,7 +86,7 @@ fn what_readers_may_have_with_a_silent_server_is_not_free() {
     assert_eq!(play.hear(0, &marks), [Ask(Verb::Inspect, 500)]);
     let acts = play.hear(0, &[refused(3), value(2, &token), readers(0), readers(1)]);
     assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 3 of 4")));
-    // It has no key: they have it nowhere else.
+    // The server has no key, so readers have the lock on no other server.
     inspect(&mut play);
     assert_eq!(play.hear(1, &[gone(3), value(2, &token)]), []);
     assert_eq!(play.hear(1, &marks), [Ask(Verb::Inspect, 500)]);

@@ -9,7 +9,7 @@ fn count() -> InspectPermits {
     InspectPermits::new(Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 }))
 }
 
-/// These slots are somebody's.
+/// These slots are held.
 fn has(server: usize, slots: &[u16]) -> Word {
     let value = |&slot| SlotValue { slot, value: vec![b'x', slot as u8], left_ms: 1_000 };
     (server, Answer::Permits(slots.iter().map(value).collect()))

@@ -1,4 +1,4 @@
-//! Leaving an inner level of a lock: nobody is asked, and what is known to be lost is told.
+//! Leaving an inner level of a lock. No server is asked, and a lock that is known to be lost is reported.
 
 use super::*;
 use crate::operation::leave::Leave;

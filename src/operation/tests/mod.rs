@@ -1,7 +1,7 @@
 //! Each operation as a list of events and the actions that follow: no socket, no thread, no clock.
 //!
-//! A test is told what an operation wants done ([`Act`]), and lets happen what the engine would: servers
-//! answer, the time is up, it is somebody's turn. All times are milliseconds since the beginning.
+//! A test sees what an operation wants done ([`Act`]). It plays the events that the engine would cause: servers
+//! answer, the time is up, a waiter gets its turn. All times are milliseconds since the beginning.
 
 mod account;
 mod acquire;
@@ -42,14 +42,15 @@ use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
 
-/// A server has 500 ms to reply to a request about it, and it is valid for [`VALID_MS`].
+/// With this TTL, a server has 500 ms to reply to a request about the lock, and the lock is valid for
+/// [`VALID_MS`].
 const TTL: i64 = 10_000;
 const VALID_MS: i64 = 9_898;
 
 /// The moment that never comes.
 const NEVER: i64 = i64::MAX;
 
-/// Said where one of three servers has answered to a question.
+/// The words when one of three servers has answered a question.
 const ONE_OF_THREE: &str = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 no answer in 500 ms, \
                             c:1 no answer in 500 ms";
 
@@ -68,18 +69,18 @@ fn gone(server: usize) -> Word {
     (server, Answer::Absent)
 }
 
-/// Somebody else has it for so long.
+/// Another client has the lock for this long.
 fn taken(server: usize, left_ms: i64) -> Word {
     (server, Answer::Foreign { left_ms: Some(left_ms) })
 }
 
-/// Of three permits it has given us this one, and others have these.
+/// Of three permits, the server has given us this one, and others have these.
 fn slots(server: usize, got: Option<u16>, others: &[u16]) -> Word {
     let taken = others.iter().copied().chain(got).collect();
     (server, Answer::Slots(Slots { got, taken, left_ms: if got.is_some() { -1 } else { 4_000 } }))
 }
 
-/// This lock is there for so long.
+/// This lock is there for this long.
 fn found(server: usize, hold: &HeldLock, left_ms: i64) -> Word {
     (server, Answer::Found { value: hold.token().as_bytes().to_vec(), left_ms })
 }
@@ -97,7 +98,7 @@ struct Call {
     operation: Box<dyn Operation>,
     request: Option<Request>,
     asked_at: Moment,
-    /// Who has not answered yet.
+    /// The servers that have not answered yet.
     pending: ServerSet,
 }
 
@@ -108,13 +109,13 @@ struct Play {
 }
 
 impl Play {
-    /// With so many servers, all of them connected: a, b, c, and so on.
+    /// A manager with this many servers, all of them connected: a, b, c, and so on.
     fn of(servers: usize) -> Self {
         let world = World::of(servers);
         Self { world, calls: Vec::new() }
     }
 
-    /// With three servers, and a lock that the call 0 has taken on all of them at the beginning.
+    /// A manager with three servers, and a lock that call 0 has taken on all of them at the beginning.
     fn holding() -> (Self, View) {
         let mut play = Self::of(3);
         assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
@@ -123,7 +124,7 @@ impl Play {
         (play, view)
     }
 
-    /// The same, with the call 1 waiting for the lock since then. It looks after 100 ms.
+    /// The same, with call 1 waiting for the lock since then. It looks after 100 ms.
     fn holding_and_waiting() -> (Self, View) {
         let (mut play, view) = Self::holding();
         assert_eq!(play.acquire(Plan::Until(at(60_000))), [WaitUntil(100)]);
@@ -144,7 +145,7 @@ impl Play {
         self.submit_with(operation, Event::Started)
     }
 
-    /// The first that happens to it is this.
+    /// Submits an operation whose first event is this.
     fn submit_with(&mut self, operation: impl Operation + 'static, event: Event) -> Vec<Act> {
         let (request, pending) = Default::default();
         let call = Call { operation: Box::new(operation), request, asked_at: at(0), pending };
@@ -152,7 +153,7 @@ impl Play {
         self.happen(self.calls.len() - 1, event)
     }
 
-    /// A call finds that no server can be connected to.
+    /// A call finds that no server can be connected.
     #[track_caller]
     fn finds_nobody(&mut self, call: usize) {
         self.prepared(call);
@@ -161,7 +162,7 @@ impl Play {
         assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
     }
 
-    /// What an acquire asks for that is made by a thread of its own, in one slice.
+    /// What an acquire asks for that a thread of its own makes in one slice.
     fn wanted(&self, plan: Plan) -> Wanted {
         Wanted {
             target: Target::from(Arc::<[u8]>::from(&b"r"[..])),
@@ -174,7 +175,7 @@ impl Play {
         }
     }
 
-    /// Shared.
+    /// Asks for the lock shared.
     fn read(&mut self, plan: Plan) -> Vec<Act> {
         let mut wanted = self.wanted(plan);
         wanted.target.kind = LockKind::Shared;
@@ -185,7 +186,7 @@ impl Play {
         self.acquire_as(self.wanted(plan))
     }
 
-    /// One of three permits. The token of the first attempt looks at the slot 1 first.
+    /// Asks for one of three permits. The token of the first attempt tries slot 1 first.
     fn permit(&mut self, plan: Plan) -> Vec<Act> {
         let resource = Arc::from(&b"r"[..]);
         let target = Target::new(resource, LockKind::Permit { of: 3 });
@@ -197,7 +198,7 @@ impl Play {
         self.submit(Acquire::new(wanted, token))
     }
 
-    /// Lets it happen, and returns what the operation wants done. That is one thing to wait for at most.
+    /// Plays the event, and returns what the operation wants done. Among that is at most one thing to wait for.
     fn happen(&mut self, number: usize, event: Event) -> Vec<Act> {
         let mut call = self.calls[number].take().expect("a call that has not ended");
         self.world.call = number;
@@ -206,7 +207,7 @@ impl Play {
         let prepares = acts.iter().any(|act| matches!(act, Prepare(_)));
         let is_beside = |act: &&Act| match act {
             Tell(..) | GiveTurn(_) | EndWait(_) | Keep | Act::Listen => true,
-            // While it is prepared, its time may be up.
+            // While the operation is being prepared, its time may be up.
             WaitUntil(_) => prepares,
             _ => false,
         };
@@ -227,7 +228,7 @@ impl Play {
         acts
     }
 
-    /// Its wait is over.
+    /// The wait of the call is over.
     fn time_out(&mut self, call: usize) -> Vec<Act> {
         self.happen(call, Event::TimeOut)
     }
@@ -265,7 +266,7 @@ impl Play {
         self.calls[call].as_mut().expect("a call").operation.haste(now)
     }
 
-    /// Those who have not answered yet are heard as having failed.
+    /// Servers that have not answered yet are heard as having failed.
     fn time_is_up(&mut self, number: usize) -> Vec<Act> {
         let call = self.calls[number].as_ref().expect("a call");
         let ms = self.world.now.ms_since(call.asked_at);
@@ -291,7 +292,7 @@ impl Play {
         self.happen(number, Event::Closed { sent: servers.minus(self.world.down) })
     }
 
-    /// The engine has it leave.
+    /// The engine makes the operation leave.
     fn leave(&mut self, number: usize) -> Vec<Act> {
         let mut call = self.calls[number].take().expect("a call");
         call.operation.leave(&mut self.world);

@@ -1,9 +1,9 @@
-//! A permit of a semaphore: any slot on a quorum, moving to one, and letting go of what is left.
+//! A permit of a semaphore: any slot on a quorum, moving to one slot, and releasing the rest.
 
 use super::*;
 use crate::command::Verb::{Acquire, Extend, Move, Release, ReleaseRest, Repair};
 
-/// The requests so far, without what they are about.
+/// The tokens of the requests so far, without their resources.
 fn tokens(play: &Play) -> Vec<String> {
     play.world.requests.iter().map(|it| it.1.as_str()[..2].to_owned()).collect()
 }
@@ -14,7 +14,7 @@ fn a_slot_that_a_quorum_gives_is_a_permit_and_what_is_left_elsewhere_is_given_up
     assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
     assert_eq!(play.at(10).hear(0, &[slots(0, Some(1), &[])]), []);
     let acts = play.at(20).hear(0, &[slots(1, Some(1), &[0])]);
-    // The third may have given another one.
+    // The third server may have given another slot.
     assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
     let view = play.view();
     assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
@@ -31,7 +31,7 @@ fn nothing_is_left_where_all_have_given_the_same() {
     let all = [0, 1, 2].map(|server| slots(server, Some(1), &[]));
     assert_eq!(play.hear(0, &all), [ended("acquired")]);
     let view = play.view();
-    // The third is heard by the time of the acquire, as with any lock.
+    // The third server is judged by the time of the acquire, as with any lock.
     assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [true; 3]);
 }
 
@@ -40,7 +40,7 @@ fn different_slots_move_to_the_one_that_can_be_had_with_one_token_and_one_beginn
     let mut play = Play::of(3);
     assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
     assert_eq!(play.hear(0, &[slots(0, Some(2), &[1]), slots(1, Some(0), &[1])]), []);
-    // The third has given 1, which others have on the first two.
+    // The third server has given slot 1, which others have on the first two servers.
     assert_eq!(play.at(9).hear(0, &[slots(2, Some(1), &[])]), [Ask(Move, 509)]);
     assert_eq!(play.hear(0, &[slots(0, Some(2), &[1])]), []);
     let acts = play.at(11).hear(0, &[slots(1, Some(2), &[1])]);
@@ -56,7 +56,7 @@ fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new
     let mut play = Play::of(3);
     play.permit(Plan::Tries(2));
     let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
-    // The third may have given one.
+    // The third server may have given a slot.
     assert_eq!(play.at(4).hear(0, &none), [Tell(Release, vec![2]), WaitUntil(204)]);
     assert_eq!(play.at(204).time_out(0), [Ask(Acquire, 704)]);
     let words = "Taken: 1 of 3 servers granted the same permit, 2 needed: a:1 all 3 permits taken \
@@ -107,7 +107,7 @@ fn what_was_sent_before_a_move_is_released_where_the_move_was_not_sent() {
     play.permit(Plan::Tries(1));
     assert_eq!(play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]), []);
     assert_eq!(play.hear(0, &[refused(2)]), [Ask(Move, 500)]);
-    // The first is down by now: what it has given it has still.
+    // The first server is down by now, and still has the slot that it has given.
     play.world.down = ServerSet::default().with(0);
     let acts = play.hear(0, &[down(0), slots(1, None, &[1]), refused(2)]);
     assert_eq!(acts[0], Tell(Release, vec![0, 2]));
@@ -122,7 +122,7 @@ fn a_permit_without_validity_is_none() {
     assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
     let Act::Ended(words) = &acts[1] else { panic!("{acts:?}") };
     assert!(words.starts_with("TooSlow: 2 of 3 servers granted the same permit"), "{words}");
-    // Nor is anything moved then.
+    // Nothing is moved then, either.
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]);
@@ -166,7 +166,7 @@ fn a_release_gives_the_permit_to_the_next_who_waits() {
         assert_eq!(play.hear(call, &given), [ended("acquired")]);
     }
     let view = play.view();
-    // All are this manager's: nobody asks.
+    // This manager has all permits, so nobody asks.
     assert_eq!(play.permit(Plan::Until(at(60_000))), [WaitUntil(100)]);
     assert_eq!(play.permit(Plan::Until(at(60_000))), [WaitUntil(1_000)]);
     let acts = play.at(5).submit(crate::operation::release::Release::new(view));
@@ -185,7 +185,7 @@ fn a_permit_that_is_looked_at_too_late_is_none() {
     assert!(matches!(&acts[1], Act::Ended(it) if it.starts_with("TooSlow: 2 of 3")), "{acts:?}");
 }
 
-/// What it said before it was to move may be of another slot by now.
+/// The server was asked to move, so the slot that it reported before may have changed by now.
 #[test]
 fn a_server_vouches_for_what_it_said_late_unless_it_was_to_move_since() {
     for is_moved in [false, true] {
@@ -199,7 +199,7 @@ fn a_server_vouches_for_what_it_said_late_unless_it_was_to_move_since() {
         let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
         let acts = play.hear(0, &both);
         assert_eq!(acts.last(), Some(&ended("acquired")));
-        // In time still.
+        // This is still in time.
         let (_, late) = slots(2, Some(1), &[]);
         play.view().witness().hear(2, (Acquire, 0), &late, at(500));
         assert_eq!(play.view().is_sound(2), !is_moved);

@@ -1,4 +1,4 @@
-//! What a question makes of the servers' answers, where no list of events shows it.
+//! How a question evaluates the servers' answers, where no list of events shows it.
 
 use super::super::question::Question;
 use super::*;
@@ -12,7 +12,7 @@ fn drift() -> Drift {
     World::of(1).settings.drift()
 }
 
-/// After these answers, 5 ms after the beginning.
+/// The question after these answers, 5 ms after the beginning.
 fn heard(mut question: Question, words: &[Word]) -> Question {
     for (server, answer) in words {
         question.hear(*server, answer.clone(), at(5));
@@ -20,7 +20,7 @@ fn heard(mut question: Question, words: &[Word]) -> Question {
     question
 }
 
-/// A question, put at the beginning, where we stand in line.
+/// A question about our place in line, asked at the beginning.
 fn in_line(words: &[Word]) -> Question {
     heard(Question::line(at(0), 3), words)
 }
@@ -33,7 +33,7 @@ fn behind_readers(server: usize, left_ms: i64) -> Word {
     (server, Answer::EnrolledBehindReaders { left_ms, rank: 0 })
 }
 
-/// Of three resources, somebody has this one, and we stand in its line.
+/// Of three resources, another client has this one, and we stand in its line.
 fn behind_one(server: usize, nth: u16, is_shared: bool) -> Word {
     let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(70), Some(0));
     (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared })
@@ -45,7 +45,7 @@ fn what_is_in_the_way_is_what_any_server_names() {
         in_line(&[behind_one(0, 1, false), behind_one(1, 3, true), behind_one(2, 3, true)]);
     assert_eq!(question.in_the_way(), 0b101);
     assert_eq!(question.readers_in_the_way(), 0b100);
-    // An attempt is not told who has it: it may be readers.
+    // An attempt is not told who holds the resource. It may be readers.
     let blocked = Answer::Blocked { place: Place { nth: 2, of: 3 }, left_ms: None };
     let question = in_line(&[(0, blocked)]);
     assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0b010, 0b010));
@@ -64,18 +64,18 @@ fn a_quorum_of_places_is_enough_or_what_all_say() {
     assert!(question.hear(2, failed(), at(5)));
 }
 
-/// Each key has its end, by what the server said when it was asked.
+/// Each key has its end, by the server's answer counted from the question.
 #[test]
 fn what_is_in_the_way_ends_when_its_key_does() {
     let claims = |word: Word| {
         let claims = in_line(&[word]).refusal(drift(), at(5)).claims;
         claims.iter().map(|it| (it.earliest, it.expiry)).collect::<Vec<_>>()
     };
-    // By a clock that runs faster it may end earlier by a hundredth.
+    // If the server's clock runs faster, the key may end earlier by a hundredth.
     assert_eq!(claims(behind(0, 10_000)), [(at(9_900), at(10_000))]);
     assert_eq!(claims(behind(0, 0)), [(at(0), at(0))]);
     assert_eq!(claims(behind(0, -1)), [(Moment::NEVER, Moment::NEVER)]);
-    // The key has gone in this very moment.
+    // The key has gone at this very moment.
     for gone_by_now in [behind(0, -2), behind_readers(0, -2)] {
         assert_eq!(claims(gone_by_now), []);
     }
@@ -91,7 +91,7 @@ fn a_refusal_is_complete_if_each_that_refuses_says_for_how_long() {
     assert!(!is_complete(&[behind(0, 70), behind(1, -2)]));
 }
 
-/// Also one whose fencing token could not be raised.
+/// This holds also for an acquire whose fencing token could not be raised.
 #[test]
 fn a_round_trip_begins_when_the_lock_is_asked_for() {
     let asked = Asked { at: at(0), ttl_ms: TTL, window_ms: 500, drift: drift() };

@@ -1,4 +1,4 @@
-//! Releasing, and what becomes of those who wait.
+//! Releasing, and what happens to waiters.
 
 use super::*;
 use crate::command::Verb::{Acquire, Release as Releasing};
@@ -33,7 +33,7 @@ fn a_release_names_the_lock_and_goes_on_to_all_servers_that_may_have_it() {
 #[test]
 fn one_that_asks_already_is_given_no_turn() {
     let (mut play, view) = Play::holding();
-    // It asks in vain, since it is its only try.
+    // The acquire asks, although in vain, because this is its only try.
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
 }
@@ -41,7 +41,7 @@ fn one_that_asks_already_is_given_no_turn() {
 #[test]
 fn after_a_long_run_the_next_stands_back() {
     let (mut play, view) = Play::holding_and_waiting();
-    // So long this manager has had the lock without anybody else having a chance.
+    // This manager has had the lock for this long, and no other client had a chance.
     assert_eq!(release(play.at(200), &view), [Ask(Releasing, 700), EndWait(1)]);
     assert_eq!(play.time_out(1), [WaitUntil(204)]);
     assert_eq!(play.at(204).time_out(1), [Ask(Acquire, 704)]);
@@ -65,7 +65,7 @@ fn a_lock_that_others_want_is_not_taken_again_at_once() {
     let view = play.view();
     assert_eq!(release(play.at(210), &view), [Ask(Releasing, 710)]);
     assert_eq!(play.acquire(Plan::Until(at(60_000))), [WaitUntil(214)]);
-    // Who has only so many tries does not wait for that.
+    // A caller with a fixed number of tries does not wait for that.
     play.leave(2);
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 710)]);
 }
@@ -103,7 +103,7 @@ fn a_release_that_too_few_servers_heard_can_be_made_again() {
     play.hear(1, &[yes(0)]);
     assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
     assert!(view.hold().has_ended() && !view.hold().is_lost_or_over());
-    // Where it is gone, the first release has done it.
+    // A server that no longer has the lock has carried out the first release.
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 1_000)]);
     assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
     assert_eq!(release(&mut play, &view), [ended("Lost: the lock had ended before")]);
@@ -143,8 +143,8 @@ fn a_release_that_another_call_has_sent_meanwhile_may_have_come_first() {
     assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
 }
 
-/// The extension has released it, and told the one that waits. Still the lock had not ended when it was to be
-/// released.
+/// The extension has released the lock, and told the waiter. Still, the lock had not ended when its release was
+/// requested.
 #[test]
 fn an_extension_that_gives_the_lock_up_in_between_makes_no_failure_of_it() {
     let (mut play, view) = Play::holding_and_waiting();
@@ -168,7 +168,7 @@ fn of_two_that_release_it_the_second_may_begin_when_the_first_is_done() {
     assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
 }
 
-/// Each has connections of its own, where it may come first.
+/// Each of the two has its own connections, and may come first on them.
 #[test]
 fn of_two_that_release_it_at_once_neither_is_told_that_it_was_lost() {
     let (mut play, view) = Play::holding();

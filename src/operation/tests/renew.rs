@@ -1,12 +1,13 @@
-//! Keeping a lock: when it is extended, when that is tried again, and when it is said that it cannot be kept.
+//! Keeping a lock: when it is extended, when an extension is tried again, and when the lock is reported as not
+//! kept.
 
 use super::*;
 use crate::command::Verb::{Extend as Extending, Release as Releasing};
 use crate::keeper::Keeper;
 use crate::operation::renew::Renew;
 
-/// The lock of the call 0 is kept by the call 1. A third of its TTL has passed then, by a grid of 156 ms; and
-/// 15 percent of it are left.
+/// Call 1 keeps the lock of call 0. At `RENEWED_AT`, a third of the TTL has passed, on a grid of 156 ms. At
+/// `GIVEN_UP_AT`, 15 percent of the TTL are left.
 const RENEWED_AT: i64 = 3_191;
 const GIVEN_UP_AT: i64 = 8_397;
 
@@ -21,7 +22,7 @@ fn keep() -> (Play, View, Keeper) {
     (play, view, keeper)
 }
 
-/// The moment that it waits for.
+/// The moment that the operation waits for.
 fn waited_for(acts: &[Act]) -> i64 {
     let [WaitUntil(ms)] = acts else { panic!("{acts:?}") };
     *ms
@@ -38,7 +39,7 @@ fn a_lock_is_extended_when_a_third_of_its_time_has_passed_and_again() {
     assert_eq!(play.at(next).time_out(1), [Ask(Extending, next + 500)]);
 }
 
-/// So the renewals of many locks go out together.
+/// This makes the renewals of many locks go out together.
 #[test]
 fn locks_that_were_taken_at_different_times_are_extended_at_the_same() {
     let at_ms = |ms: i64| {
@@ -71,7 +72,7 @@ fn an_attempt_that_fails_is_followed_by_another_until_little_is_left() {
                  connected: connection refused, b:1 not connected: connection refused, c:1 agreed \
                  after that";
     assert_eq!(acts, [ended(words)]);
-    // It is valid still.
+    // The lock is still valid.
     assert!(view.hold().remaining_ms(at(now)) >= TTL / 10);
 }
 
@@ -131,7 +132,7 @@ fn what_another_call_has_found_lost_is_told() {
     assert_eq!(play.time_out(1), [ended("Lost: the lock could not be kept")]);
 }
 
-/// Somebody is asked for a password, and does not answer.
+/// The program is asked for a password, and does not answer.
 #[test]
 fn it_is_told_in_time_although_a_chore_is_not_done() {
     let (mut play, _, _keeper) = keep();
@@ -148,7 +149,7 @@ fn who_comes_too_late_to_extend_says_that_it_is_lost() {
     assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept")]);
 }
 
-/// There is time to renew it before little is left.
+/// There is time to renew the lock before little is left.
 #[test]
 fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
     let (mut play, view) = Play::holding();
@@ -165,7 +166,7 @@ fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
     assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
 }
 
-/// What it waits for is too late by then: a lock with a long TTL has to be renewed earlier.
+/// The moment that it waits for is too late by then, because a lock with a long TTL must be renewed earlier.
 #[test]
 fn it_is_woken_by_an_extension_with_another_ttl() {
     let (mut play, view) = Play::holding();
@@ -189,7 +190,7 @@ fn nobody_is_asked_once_the_lease_is_gone_for_which_it_connects() {
     assert_eq!(play.prepared(1), [ended("stopped")]);
 }
 
-/// Through another manager: nobody here is woken.
+/// The TTL is given through another manager, which wakes no operation here.
 #[test]
 fn it_is_kept_when_another_manager_gives_it_a_longer_ttl() {
     let (mut play, view) = Play::holding();
@@ -211,7 +212,7 @@ fn what_was_asked_before_the_lease_was_gone_is_heard_to_its_end() {
     assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
 }
 
-/// 15 percent of 10,050 ms, rounded up, and a millisecond.
+/// 15 percent of 10,050 ms, rounded up, plus a millisecond.
 #[test]
 fn what_is_left_of_a_ttl_that_is_no_multiple_of_100_ms_is_rounded_up() {
     let (mut play, view) = Play::holding();

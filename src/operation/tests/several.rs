@@ -1,4 +1,4 @@
-//! A lock of several resources at once: what is said of the one that is in the way.
+//! A lock of several resources at once: what is said of the resource that is in the way.
 
 use super::*;
 use crate::command::Place;
@@ -19,7 +19,7 @@ fn want_three(play: &mut Play) -> Vec<Act> {
     play.acquire_as(wanted)
 }
 
-/// Readers may have that one. Readers of the others are not kept out.
+/// Readers may have the resource that is in the way. Readers of the other resources are not kept out.
 #[test]
 fn a_waiter_says_that_it_waits_where_something_is_in_the_way() {
     let mut play = Play::of(3);
@@ -32,7 +32,7 @@ fn a_waiter_says_that_it_waits_where_something_is_in_the_way() {
     assert_eq!(play.world.told.as_ref().unwrap().resource(), b"r#2");
 }
 
-/// Somebody has this one alone, and we stand in its line.
+/// Another client has this resource alone, and we stand in its line.
 fn behind_one(server: usize, nth: u16) -> Word {
     let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(50_000), Some(0));
     (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared: false })

@@ -1,4 +1,4 @@
-//! Locks that several have: readers, a writer that waits for them, and one that becomes a reader.
+//! Locks that several callers hold: readers, a writer that waits for them, and a writer that becomes a reader.
 
 use super::super::inspect::Inspect;
 use super::*;
@@ -9,12 +9,12 @@ use crate::command::Verb::{
 use crate::command::shared;
 use crate::operation::downgrade::Downgrade;
 
-/// So many readers have it, for a second.
+/// This many readers have the lock, for a second.
 fn read_by(server: usize, readers: i64) -> Word {
     (server, Answer::Shared { readers, left_ms: Some(1_000) })
 }
 
-/// With a lock that the call 0 has taken shared.
+/// A manager with a lock that call 0 has taken shared.
 fn reading() -> (Play, View) {
     let mut play = Play::of(3);
     assert_eq!(play.read(Plan::Tries(1)), [Ask(Acquiring, 500)]);
@@ -38,7 +38,7 @@ fn a_writer_waits_for_the_readers_of_its_manager_and_is_handed_it_by_the_last() 
     play.read(Plan::Tries(1));
     play.hear(1, &[yes(0), yes(1), yes(2)]);
     let second = play.view();
-    // It says that it waits, so that no reader of another process comes in.
+    // The writer announces its wait, so that no reader of another process comes in.
     let acts = play.acquire(Plan::Until(at(60_000)));
     assert_eq!(acts, [Tell(Intend, vec![0, 1, 2]), WaitUntil(100)]);
     let words = "Taken: others of this process want the resource, too, and came first";
@@ -56,14 +56,14 @@ fn a_writer_that_finds_readers_of_others_says_again_and_again_that_it_waits() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Tries(3)), [Ask(Acquiring, 500)]);
     play.world.settings.set_retry(3, 2_000).unwrap();
-    // The first time it asks as every client does, and does not know who has it.
+    // The first time, it asks as every client does, and does not learn who has the lock.
     let acts = play.hear(0, &[taken(0, 9_000), taken(1, 9_000)]);
     assert_eq!(acts, [Tell(Releasing, vec![2]), WaitUntil(2_000)]);
     assert_eq!(play.at(2_000).time_out(0), [Ask(AcquireAgain, 2_500)]);
     let acts = play.hear(0, &[read_by(0, 2), read_by(1, 2)]);
     let told = Tell(Intend, vec![0, 1, 2]);
     assert_eq!(acts, [Tell(Releasing, vec![2]), Tell(Intend, vec![0, 1, 2]), WaitUntil(2_250)]);
-    // That is no try of its plan.
+    // This is no try of its plan.
     assert_eq!(play.at(2_250).time_out(0), [told, WaitUntil(2_500)]);
     assert_eq!(play.at(4_000).time_out(0), [Ask(AcquireAgain, 4_500)]);
     let words = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by 2 readers (1000 ms left), \
@@ -116,7 +116,7 @@ fn a_downgrade_without_a_quorum_leaves_a_lock_that_counts_as_shared() {
         "{acts:?}"
     );
     assert!(view.hold().is_held(at(500)) && view.hold().is_shared());
-    // It was asked of nobody: it is what it was.
+    // No server was asked, so the lock is unchanged.
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     assert_eq!(play.submit(Downgrade::new(view.clone())), [Prepare(2)]);
@@ -170,7 +170,7 @@ fn a_lock_stays_exclusive_where_nobody_can_be_asked_to_downgrade_it() {
     assert!(view.hold().is_held(at(0)) && !view.hold().is_shared());
 }
 
-/// Through another manager an extension may come behind the downgrade.
+/// The extension goes through another manager, so it may arrive behind the downgrade.
 #[test]
 fn an_extension_of_the_exclusive_lock_that_meets_readers_loses_nothing() {
     let (mut play, view) = Play::holding();
@@ -210,15 +210,15 @@ fn readers_are_counted_where_they_have_it() {
     assert_eq!(acts, [Ask(Verb::Inspect, 500)]);
     assert_eq!(play.hear(0, &[read_by(0, 3), gone(1)]), []);
     assert_eq!(play.hear(0, &[read_by(2, 3)]), [ended("shared")]);
-    // They have left meanwhile.
+    // The readers have left meanwhile.
     play.submit(Inspect::new(b"r").with_count());
     play.hear(1, &[found(0), found(1)]);
     assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("free")]);
-    // Who has it alone is not counted.
+    // An exclusive holder is not counted.
     let another = |server| (server, Answer::Found { value: b"x".to_vec(), left_ms: 1_000 });
     play.submit(Inspect::new(b"r").with_count());
     assert_eq!(play.hear(2, &[another(0), another(1)]), [ended("locked")]);
-    // Who does not want to know how many there are asks once.
+    // A caller that does not want the number of readers asks once.
     play.submit(Inspect::new(b"r"));
     assert_eq!(play.hear(3, &[found(0), found(1)]), [ended("shared")]);
 }

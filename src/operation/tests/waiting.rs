@@ -9,7 +9,7 @@ fn for_a_minute() -> Plan {
     Plan::Until(at(60_000))
 }
 
-/// Somebody else has the lock, for 50 s since the beginning.
+/// Another client has the lock, for 50 s since the beginning.
 fn refuse(play: &mut Play, call: usize) -> Vec<Act> {
     let left_ms = at(50_000).ms_since(play.calls[call].as_ref().unwrap().asked_at);
     let acts = play.hear(call, &[taken(0, left_ms), taken(1, left_ms)]);
@@ -21,10 +21,10 @@ fn refuse(play: &mut Play, call: usize) -> Vec<Act> {
 fn who_comes_behind_another_waits_without_a_pause() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(for_a_minute()), [Ask(Acquire, 500)]);
-    // It looks once a second whether it is the first by now.
+    // The waiter looks once a second whether it is the first by now.
     assert_eq!(play.at(10).acquire(for_a_minute()), [WaitUntil(1_010)]);
     assert_eq!(play.at(1_010).time_out(1), [WaitUntil(2_010)]);
-    // The pause of who has tries left is one of the settings.
+    // The pause of a caller that has tries left is the pause of the settings.
     assert_eq!(play.acquire(Plan::Tries(2)), [WaitUntil(1_210)]);
     // The last try is made out of turn.
     assert_eq!(play.at(1_210).time_out(2), [Ask(Acquire, 1_710)]);
@@ -48,7 +48,7 @@ fn who_has_the_lock_tells_the_next_only_if_it_looks_too_late() {
         let acts = play.hear(0, &[yes(0), yes(1)]);
         let all: Vec<Act> = told.into_iter().chain([ended("acquired")]).collect();
         assert_eq!(acts, all);
-        // It looks every 100 ms, and when the lock ends.
+        // The waiter looks every 100 ms, and when the lock ends.
         let looks_at = if ttl_ms == TTL { 100 } else { 97 };
         assert_eq!(play.time_out(1), [WaitUntil(looks_at)]);
     }
@@ -101,7 +101,7 @@ fn the_end_of_a_wait_is_no_turn_while_there_is_a_pause() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     assert_eq!(refuse(play.at(20), 0), [WaitUntil(60)]);
-    // Somebody else has ended it.
+    // The wait was ended by another operation.
     assert_eq!(play.at(30).time_out(0), [WaitUntil(60)]);
     assert_eq!(play.at(60).time_out(0), [Ask(AcquireAgain, 560)]);
 }
@@ -132,7 +132,7 @@ fn a_call_that_is_made_within_another_of_its_thread_asks_at_once() {
     assert_eq!(refuse(play.at(1), 1), [WaitUntil(3)]);
 }
 
-/// A call whose first slice ends after 50 ms, in the midst of a pause until 60 ms.
+/// A call whose first slice ends after 50 ms, in the middle of a pause until 60 ms.
 fn slice(play: &mut Play, until: i64) {
     let wanted = Wanted { slice_end: at(50), ..play.wanted(Plan::Until(at(until))) };
     assert_eq!(play.acquire_as(wanted), [Ask(Acquire, 500)]);
@@ -151,12 +151,12 @@ fn a_slice_ends_in_the_midst_of_a_pause_and_the_next_goes_on_with_it() {
     assert_eq!(resumed.as_ref().unwrap().pause_until, at(60));
     let wanted = Wanted { resumed, slice_end: at(55), ..play.wanted(Plan::Until(at(500))) };
     assert_eq!(play.at(51).acquire_as(wanted), [WaitUntil(55)]);
-    // That slice has asked nobody, and says what the one before has heard.
+    // That slice has asked no server, and reports what the earlier slice has heard.
     assert_eq!(play.at(55).time_out(1), [ended(REFUSED)]);
     let resumed = play.world.broken_off.take();
     let wanted = Wanted { resumed, ..play.wanted(Plan::Until(at(500))) };
     assert_eq!(play.at(56).acquire_as(wanted), [WaitUntil(60)]);
-    // It is no first try, and the next pause is twice as long.
+    // This is not the first try, and the next pause is twice as long.
     assert_eq!(play.at(60).time_out(2), [Ask(Acquire, 525)]);
     assert_eq!(refuse(play.at(61), 2), [WaitUntil(141)]);
 }
@@ -212,7 +212,7 @@ fn who_leaves_keeps_nobody_waiting() {
     play.acquire(for_a_minute());
     play.acquire(for_a_minute());
     play.acquire(for_a_minute());
-    // One behind the first has nobody to tell.
+    // A waiter that is behind the first one has nobody to tell.
     assert_eq!(play.at(5).leave(1), []);
     assert_eq!(play.leave(0), [EndWait(2)]);
     assert_eq!(play.time_out(2), [Ask(Acquire, 505)]);

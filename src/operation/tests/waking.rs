@@ -1,4 +1,4 @@
-//! Waiting to be woken, and waking others: what is asked, and when who was told tries again.
+//! Waiting to be woken, and waking others: what is asked, and when a waiter that was told tries again.
 
 use super::world::Act::Listen;
 use super::*;
@@ -7,7 +7,8 @@ use crate::command::Verb::{
     Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake, ReleaseRestAndWake,
 };
 
-/// The pause of who is first in line, with the random number that is always drawn: 200 ms and half of a fourth of it.
+/// The pause of the first client in line, with the random number that is always drawn: 200 ms and half of a
+/// fourth of it.
 const LOOK_MS: i64 = 225;
 
 fn waking() -> Play {
@@ -41,7 +42,7 @@ fn push(play: &mut Play, call: usize, server: usize) -> Vec<Act> {
     play.happen(call, Event::Pushed { server })
 }
 
-/// The call 0 was refused at the beginning, and stands in line since 1 ms later.
+/// Call 0 was refused at the beginning, and has stood in line since 1 ms later.
 fn in_line() -> Play {
     let mut play = waking();
     assert_eq!(play.acquire(for_a_minute()), [Ask(Acquire, 500)]);
@@ -55,11 +56,11 @@ fn in_line() -> Play {
 #[test]
 fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
     let mut play = in_line();
-    // Two round trips in the mean after the first.
+    // Two round trips on average after the first message.
     assert_eq!(push(play.at(90), 0, 0), [Listen, WaitUntil(92)]);
     assert_eq!(push(play.at(91), 0, 1), [Listen, WaitUntil(90)]);
     assert_eq!(play.at(91).time_out(0), [Ask(AcquireAgain, 591)]);
-    // Where it may stand in line still, it leaves.
+    // It leaves the line on the server where it may still stand in line.
     let acts = play.at(92).hear(0, &[yes(0), yes(1)]);
     assert_eq!(acts, [Tell(Leave, vec![2]), ended("acquired")]);
     let tokens: Vec<_> = play.world.requests.iter().filter(|it| it.0.acquires()).collect();
@@ -73,14 +74,14 @@ fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_
     assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
     let acts = play.at(93).hear(0, &[taken(0, 9_000), yes(1), taken(2, 9_000)]);
     assert_eq!(acts, [Tell(ReleaseAndWake, vec![1]), Ask(Enrol, 593)]);
-    // It has released that one itself: no news.
+    // It has released the lock on that server itself, so this is no news.
     let acts = play.at(94).hear(0, &[behind(0, 3), free(1), behind(2, 3)]);
     assert_eq!(acts, [Listen, WaitUntil(94 + 4 * LOOK_MS)]);
-    // With that one they are a quorum.
+    // With that server, they are a quorum.
     assert_eq!(push(play.at(99), 0, 0), [Listen, WaitUntil(99)]);
 }
 
-/// Readers have it, and we stand in its line.
+/// Readers have the lock, and we stand in its line.
 fn behind_readers(server: usize) -> Word {
     (server, Answer::EnrolledBehindReaders { left_ms: 50_000, rank: 0 })
 }
@@ -97,19 +98,19 @@ fn who_waits_for_readers_says_so_again_and_again_and_stands_in_line() {
     let acts = play.at(1).hear(0, &[behind_readers(0), behind_readers(1)]);
     let [Listen, Tell(Intend, ref all), WaitUntil(226)] = acts[..] else { panic!("{acts:?}") };
     assert_eq!(all[..], [0, 1, 2]);
-    // It looks again before it has to say so again.
+    // It looks again before it must announce its wait again.
     assert_eq!(play.at(226).time_out(0), [Ask(Enrol, 726)]);
     let acts = play.hear(0, &[behind_readers(0), behind_readers(1)]);
     let [Listen, Tell(Intend, _), WaitUntil(451)] = acts[..] else { panic!("{acts:?}") };
-    // The last reader wakes it: that is no reason to say so once more.
+    // The last reader wakes it. That is no reason to announce the wait again.
     assert_eq!(push(play.at(300), 0, 0), [Listen, WaitUntil(300)]);
     let acts = push(play.at(300), 0, 1);
     assert!(matches!(acts[..], [.., WaitUntil(300)]), "{acts:?}");
     assert_eq!(play.at(300).time_out(0), [Ask(AcquireAgain, 800)]);
-    // Another reader was faster: it stands in line as before.
+    // Another reader was faster, so it stands in line as before.
     let acts = play.hear(0, &[readers(0), readers(1)]);
     let [Tell(ReleaseAndWake, _), Ask(Enrol, 800)] = acts[..] else { panic!("{acts:?}") };
-    // One has left meanwhile.
+    // One reader has left meanwhile.
     let acts = play.hear(0, &[free(0), free(1)]);
     assert_eq!(acts, [Ask(AcquireAgain, 800)]);
     let acts = play.hear(0, &[yes(0), yes(1)]);
@@ -188,7 +189,7 @@ fn who_gives_up_or_is_cancelled_leaves_the_line() {
     play.acquire(Plan::Until(at(100)));
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
     assert_eq!(play.hear(0, &[behind(0, 0), behind(1, 0)]), [Listen, WaitUntil(100)]);
-    // The last try is one, whatever it was told.
+    // The last try is made, whatever the waiter was told.
     assert_eq!(play.at(100).time_out(0), [Ask(AcquireAgain, 125)]);
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
     assert_eq!(acts[..2], [Tell(ReleaseAndWake, vec![2]), Tell(Leave, vec![0, 1, 2])]);
@@ -240,7 +241,7 @@ fn without_randomness_nobody_stands_in_line() {
     assert_eq!(acts[1], ended("Internal: no randomness"));
 }
 
-/// A lock that the call 0 has taken.
+/// A lock that call 0 has taken.
 fn holding() -> (Play, View) {
     let mut play = waking();
     play.acquire(Plan::Tries(1));
@@ -265,12 +266,12 @@ fn who_has_woken_somebody_looks_first_when_it_wants_the_lock_again() {
     play.submit(super::super::release::Release::new(view));
     let woke = |server| (server, Answer::Woke);
     assert_eq!(play.at(1).hear(1, &[woke(0), yes(1), yes(2)]), [ended("released")]);
-    // That one is given the time to take it: two round trips, and as much again at most.
+    // The woken client is given the time to take the lock: two round trips, and as much again at most.
     assert_eq!(play.acquire(for_a_minute()), [WaitUntil(4)]);
     assert_eq!(play.at(4).time_out(2), [Ask(Enrol, 504)]);
     let acts = play.at(5).hear(2, &[behind(0, 1), behind(1, 1)]);
     assert_eq!(acts, [Listen, WaitUntil(5 + 2 * LOOK_MS)]);
-    // Who does not wait asks at once.
+    // A caller that does not wait asks at once.
     assert_eq!(play.acquire(Plan::Until(at(5))), [Ask(Acquire, 505)]);
 }
 
@@ -280,17 +281,17 @@ fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
     push(play.at(90), 0, 0);
     assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
     let now = play.world.now;
-    // It has refused before, and tells now.
+    // The server has refused before, and tells now.
     assert!(!play.say(0, &[taken(0, 9_000)]));
     assert!(play.world.queues.pushed(b"r", 0, |_| false, now).tell.is_empty());
     let acts = play.hear(0, &[taken(1, 9_000)]);
     assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 592)]);
-    // It stands in line there again.
+    // The waiter stands in line there again.
     let acts = play.hear(0, &[behind(0, 0), behind(1, 0)]);
     assert_eq!(acts, [Listen, WaitUntil(92 + LOOK_MS)]);
 }
 
-/// Otherwise a server that refuses falsely, and first, would have it try again and again.
+/// Otherwise a server that refuses falsely, and first, would make the waiter try again and again.
 #[test]
 fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
     let mut play = waking();
@@ -301,7 +302,7 @@ fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
     assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
 }
 
-/// All permits are taken, and it stands in line.
+/// All permits are taken, and the waiter stands in line.
 fn behind_all(server: usize) -> Word {
     let slots = Slots { got: None, taken: (0..3).collect(), left_ms: 50_000 };
     (server, Answer::EnrolledForPermit { slots, rank: 0 })
@@ -321,7 +322,7 @@ fn who_finds_all_permits_taken_stands_in_line_and_tries_when_any_is_free() {
         assert_eq!(play.at(90).happen(0, Event::Pushed { server }), [Listen, WaitUntil(until)]);
     }
     assert!(matches!(play.time_out(0)[..], [Ask(_, 590)]));
-    // What it has of other slots it gives up, and wakes who waits.
+    // It gives up other slots that it may have, and wakes waiters.
     let acts = play.hear(0, &[slots(0, Some(1), &[0, 2]), slots(1, Some(1), &[0, 2])]);
     assert_eq!(acts, [Tell(ReleaseRestAndWake, vec![2]), Tell(Leave, vec![2]), ended("acquired")]);
 }
@@ -337,7 +338,7 @@ fn a_slot_that_a_try_had_and_gave_back_is_no_news() {
     assert!(matches!(acts[..], [Listen, WaitUntil(_)]), "one alone is no quorum: {acts:?}");
 }
 
-/// What it was told is used up: it does not try again and again without a pause.
+/// The message that it was told is used up, so it does not try again and again without a pause.
 #[test]
 fn who_was_told_and_can_reach_no_server_pauses() {
     let mut play = in_line();
@@ -347,11 +348,11 @@ fn who_was_told_and_can_reach_no_server_pauses() {
     assert_eq!(play.time_out(0), [Prepare(2)]);
     play.prepared(0);
     assert_eq!(play.hear(0, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
-    // For a part of a millisecond, the first time: not until 90, when it was told.
+    // The first pause is a part of a millisecond. It does not last until 90, the moment of the message.
     assert_eq!(play.prepared(0), [Listen, WaitUntil(91)]);
 }
 
-/// The second of two, and of three the one in the middle.
+/// Of two servers, the second one counts. Of three, the one in the middle counts.
 #[test]
 fn how_many_are_before_it_is_what_most_servers_say() {
     let mut play = waking();
@@ -361,7 +362,7 @@ fn how_many_are_before_it_is_what_most_servers_say() {
     assert_eq!(acts, [Listen, WaitUntil(4 * LOOK_MS)]);
 }
 
-/// A look that finds somebody else before it shows that there are others, as a refusal does.
+/// A look that finds another client before it shows that there are others, as a refusal does.
 #[test]
 fn who_was_not_alone_when_it_looked_stands_back_later() {
     for (others, again) in [(true, WaitUntil(554)), (false, Ask(Acquire, 1_050))] {

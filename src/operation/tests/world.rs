@@ -1,4 +1,5 @@
-//! What an operation sees of the engine: it records what is to be done, and does nothing.
+//! A stand-in for the engine, as an operation sees it. It records what the operation wants done, and does
+//! nothing.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::transport::roster::Roster;
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
-/// What the machine's clock shows.
+/// The time on the machine's wall clock.
 pub(super) const WALL_US: i64 = 1_700_000_000_000_000;
 
-/// The random number by which a pause is as long as its mean.
+/// The random number that makes a pause as long as its mean.
 const MEAN: u64 = 1 << 63;
 
 /// What an operation wants done.
 #[derive(Debug, PartialEq)]
 pub(super) enum Act {
-    /// Prepare for so many servers.
+    /// Prepare for this many servers.
     Prepare(usize),
     /// Connect, until then.
     Connect(i64),
@@ -38,14 +39,14 @@ pub(super) enum Act {
     /// Send this to these servers.
     Tell(Verb, Vec<usize>),
     WaitUntil(i64),
-    /// The wait may be ended by what a server tells.
+    /// A message from a server may end the wait.
     Listen,
-    /// Let that call have its turn, or end its wait.
+    /// Give that call its turn, or end its wait.
     GiveTurn(usize),
     EndWait(usize),
-    /// Begin another operation, which keeps the lock.
+    /// Begin another operation that keeps the lock.
     Begin,
-    /// Note that this one does.
+    /// Note that this operation keeps the lock.
     Keep,
     Ended(String),
 }
@@ -62,36 +63,36 @@ pub(super) fn ms_of(moment: Moment) -> i64 {
     if moment == Moment::NEVER { NEVER } else { moment.ms_since(at(0)) }
 }
 
-/// What an operation knows, and what it has wanted done.
+/// What an operation knows, and what it has asked for.
 pub(super) struct World {
     pub(super) now: Moment,
     pub(super) settings: Settings,
     pub(super) roster: Roster,
     pub(super) queues: WaitQueues,
-    /// So many servers are connected; and to these nothing can be sent.
+    /// How many servers are connected, and the servers to which nothing can be sent.
     pub(super) connected: usize,
     pub(super) down: ServerSet,
-    /// The random number that is always drawn; none if there is no randomness, also for tokens.
+    /// The random number that is always drawn. None if there is no randomness, for tokens neither.
     pub(super) random: Option<u64>,
     pub(super) drawn: Cell<u8>,
-    /// The call whose step it is.
+    /// The call that is being run.
     pub(super) call: usize,
     pub(super) acts: Vec<Act>,
-    /// The locks of which those that keep them were woken.
+    /// The locks whose keepers were woken.
     pub(super) woken: Vec<Token>,
-    /// All requests, and the last that was to be asked or told.
+    /// All requests, and the last request that was asked or told.
     pub(super) requests: Vec<(Verb, Token, i64)>,
     pub(super) asked: Option<Request>,
     pub(super) told: Option<Request>,
-    /// Another handle releases this lock as soon as something is told.
+    /// Another handle releases this lock as soon as anything is told.
     pub(super) is_released_meanwhile: Option<Arc<HeldLock>>,
-    /// What the last call has ended with.
+    /// The result of the last call.
     pub(super) hold: Option<Arc<HeldLock>>,
     pub(super) broken_off: Option<Box<BrokenOff>>,
 }
 
 impl World {
-    /// With so many servers, all of them connected: a, b, c, and so on.
+    /// With this many servers, all of them connected: a, b, c, and so on.
     pub(super) fn of(servers: usize) -> Self {
         let names = ["a", "b", "c", "d", "e"];
         let endpoints = names[..servers].iter().map(|name| Endpoint::parse(name, 1).unwrap());
@@ -123,7 +124,7 @@ impl World {
     }
 
     fn note(&mut self, request: &Request) {
-        // Or a slot of it.
+        // The resource, or a slot of it.
         let resource = request.resource();
         assert!(resource == b"r" || resource.starts_with(b"r#"), "{request:?}");
         self.requests.push((request.verb(), *request.token(), request.ttl_ms()));

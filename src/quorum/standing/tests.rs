@@ -1,8 +1,8 @@
-//! What servers say, in whatever order, and who may vouch for a lock then.
+//! What servers say, in any order, and which of them may then vouch for a lock.
 
 use super::*;
 
-/// A lock that the first two of three servers granted, and nothing was heard of the third.
+/// A lock that the first two of three servers granted. Nothing was heard of the third.
 fn taken() -> Standings {
     let mut standings = Standings::new(3);
     standings.take(0b011, 0b111);
@@ -13,7 +13,7 @@ fn sound(standings: &Standings) -> Vec<usize> {
     (0..3).filter(|&server| standings.is_sound(server)).collect()
 }
 
-/// It answers what it was asked last.
+/// The server answers the last request that it was sent.
 fn hear(standings: &mut Standings, server: usize, word: Word) {
     let number = match word {
         Word::Has { .. } | Word::Absent | Word::Foreign => standings.last_number,
@@ -35,13 +35,13 @@ fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_t
         let mut standings = standings.clone();
         hear(&mut standings, 2, word);
         assert_eq!((sound(&standings), standings.voters()), (vec![0, 1, 2], 3));
-        // Of what the others were sent it says nothing.
+        // This answer says nothing of the requests to the other servers.
         hear(&mut standings, 0, Word::Absent);
         assert_eq!((standings.voters(), standings.begin_repairs().1), (2, 0b001));
     }
     hear(&mut standings, 2, Word::Granted { in_time: false });
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
-    // How long it has the key still tells when it granted it.
+    // How long the server still has the key tells when it granted the lock.
     hear(&mut standings, 2, Word::Has { in_time: true });
     assert_eq!(sound(&standings), [0, 1, 2]);
 }
@@ -111,13 +111,13 @@ fn a_candidate_that_loses_the_key_again_is_none() {
     hear(&mut standings, 2, Word::Granted { in_time: false });
     let round = standings.begin_round();
     hear(&mut standings, 2, Word::Absent);
-    // It has it again; but that was heard after the round had begun.
+    // The server has the key again, but that was heard after the round had begun.
     hear(&mut standings, 2, Word::Has { in_time: true });
     assert!(standings.pass_round(round, 0b011, 2));
     assert_eq!(sound(&standings), [0, 1]);
 }
 
-/// The grant is an answer over one manager's connection, which nobody reads until much later.
+/// The grant is an answer over one manager's connection, which no thread reads until much later.
 #[test]
 fn a_grant_that_is_heard_late_is_not_the_answer_to_a_repair() {
     let mut standings = taken();
@@ -186,7 +186,7 @@ fn of_two_repairs_each_has_its_own_answer() {
     assert_eq!(sound(&standings), [0, 1, 2]);
 }
 
-/// A lock that the first three of five servers granted, and nothing was heard of the others.
+/// A lock that the first three of five servers granted. Nothing was heard of the others.
 fn taken_of_five() -> Standings {
     let mut standings = Standings::new(5);
     standings.take(0b00111, 0b11111);
@@ -202,7 +202,7 @@ fn pass_of_five(standings: &mut Standings) -> bool {
     standings.pass_round(round, 0b11111, 3)
 }
 
-/// All of five have granted it, and two have lost it and are sent a repair.
+/// All five servers have granted the lock. Two have lost it and are sent a repair.
 fn repairing() -> Standings {
     let mut standings = Standings::new(5);
     standings.take(0b11111, 0b11111);
@@ -304,11 +304,12 @@ fn an_answer_that_is_read_late_tells_no_more_than_a_late_grant() {
     let mut standings = taken();
     standings.hear(2, 0, Word::Has { in_time: false });
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
-    // How long it has the key still, asked later, tells that it has had it all the time.
+    // A later question asks how long the server still has the key. The answer shows that it has had the key all
+    // the time.
     let round = standings.begin_round();
     standings.hear(2, round, Word::Has { in_time: true });
     assert_eq!(sound(&standings), [0, 1, 2]);
-    // So it is with what was asked in a round of before, and was not read in it.
+    // The same holds for an answer to an earlier round that was not read in that round.
     let mut standings = taken();
     let before = standings.begin_round();
     assert!(standings.pass_round(before, 0b011, 2));
@@ -317,7 +318,7 @@ fn an_answer_that_is_read_late_tells_no_more_than_a_late_grant() {
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
     standings.hear(2, now, Word::Has { in_time: true });
     assert_eq!(sound(&standings), [0, 1, 2]);
-    // What was asked later and proves nothing, is not proven by more of the same.
+    // If a later question proves nothing, more of the same do not prove it either.
     let mut standings = taken();
     let round = standings.begin_round();
     standings.hear(2, round, Word::Has { in_time: false });

@@ -16,7 +16,7 @@ fn queue(waiters: std::ops::RangeInclusive<u64>) -> PermitQueue {
     queue
 }
 
-/// A permit, with a token of its own, until 10 s.
+/// A permit with a token of its own, until 10 s.
 fn permit(number: u8) -> Arc<HeldLock> {
     let token = Token::from_random([number; 20]);
     Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)))
@@ -31,7 +31,7 @@ fn waits(queue: &mut PermitQueue, number: u64, pause_until: Moment, ms: i64) -> 
     queue.wait(number, ticket(usize::try_from(number).unwrap()), wait, at_ms(ms))
 }
 
-/// Both permits are this manager's; 3, 4 and 5 wait.
+/// Both permits belong to this manager. Waiters 3, 4 and 5 wait.
 fn all_held() -> (PermitQueue, [Arc<HeldLock>; 2]) {
     let (mut queue, holds) = (queue(1..=5), [permit(1), permit(2)]);
     for (number, hold) in (1..).zip(&holds) {
@@ -58,9 +58,9 @@ fn as_many_ask_at_once_as_there_are_permits() {
     }
     assert_eq!(queue.begin(3, PATIENT, at_ms(0)), Permission::NotYet);
     assert_eq!(waits(&mut queue, 3, NEVER, 0), at_ms(1_000));
-    // One of two is granted, and the other may be this manager's in a moment.
+    // One of two permits is granted, and the other may belong to this manager in a moment.
     assert_eq!(queue.acquired(1, &permit(1)), None);
-    // It is not: so there is room for the third.
+    // It is not granted, so there is room for the third waiter.
     assert_eq!(queue.leave(2, at_ms(1)), Some(ticket(3)));
     assert_eq!(waits(&mut queue, 3, NEVER, 1), at_ms(1));
     assert_eq!(queue.begin(3, PATIENT, at_ms(1)), Permission::MayAsk);
@@ -81,7 +81,7 @@ fn while_all_are_taken_only_the_first_asks_and_success_tells_the_next() {
         assert_eq!(queue.begin(number, PATIENT, at_ms(6)), Permission::NotYet);
     }
     assert_eq!(queue.begin(1, PATIENT, at_ms(9)), Permission::MayAsk);
-    // It is the first now; but one asks at a time.
+    // Waiter 2 is the first now, but only one waiter asks at a time.
     assert_eq!(queue.begin(2, PATIENT, at_ms(9)), Permission::NotYet);
     assert_eq!(waits(&mut queue, 2, NEVER, 9), at_ms(1_009));
     assert_eq!(queue.acquired(1, &permit(1)), Some(ticket(2)));
@@ -169,7 +169,7 @@ fn a_thread_never_waits_for_itself() {
     assert_eq!(queue.leave(2, at_ms(0)), None);
 }
 
-/// Whoever is told to ask at a moment is let ask then: no waiter turns in circles without a pause.
+/// A waiter that is told to ask at a moment may ask then, so no waiter loops without a pause.
 #[test]
 fn what_is_due_may_ask() {
     for seed in 0..2_000_u64 {
@@ -235,11 +235,11 @@ fn a_queue_is_needed_as_long_as_anything_is_known_in_it() {
     assert_eq!(queue.acquired(1, &hold), None);
     assert!(queue.is_needed(at_ms(0)) && !queue.is_waited_for());
     assert!(!queue.is_needed(hold.valid_until()) && !queue.is_needed(at_ms(20_000)));
-    // Others were seen.
+    // Other clients were seen.
     let mut queue = none();
     queue.woke(at_ms(5), at_ms(0));
     assert!(queue.is_needed(at_ms(RIVAL_MS - 1)) && !queue.is_needed(at_ms(RIVAL_MS)));
-    // Its place in line is kept for somebody who will be back.
+    // Its place in line is kept for a waiter that will be back.
     let mut queue = none();
     queue.line.begin_look(0, 1);
     queue.line.keep(at_ms(0));
@@ -252,7 +252,7 @@ fn that_somebody_else_was_woken_is_remembered_for_a_while() {
     assert!(!queue.was_woken(at_ms(0)));
     queue.woke(at_ms(5), at_ms(0));
     assert!(queue.was_woken(at_ms(RIVAL_MS - 1)) && !queue.was_woken(at_ms(RIVAL_MS)));
-    // Who comes next gives it its chance.
+    // The next waiter gives the woken client its chance.
     queue.join(1, None);
     assert_eq!(queue.begin(1, PATIENT, at_ms(4)), Permission::NotYet);
     assert_eq!(queue.begin(1, PATIENT, at_ms(5)), Permission::MayAsk);
@@ -285,7 +285,7 @@ fn others_are_seen_where_the_permits_are_taken_that_this_manager_has_not() {
     assert!(!queue.has_rivals(at_ms(1_001)));
 }
 
-/// Who comes when nobody waits any more finds out anew.
+/// A waiter that comes when nobody waits any more finds out again.
 #[test]
 fn that_all_are_taken_is_known_for_as_long_as_somebody_waits() {
     let mut queue = queue(1..=3);
@@ -299,7 +299,7 @@ fn that_all_are_taken_is_known_for_as_long_as_somebody_waits() {
     assert!(queue.is_full);
     queue.acquired(3, &first);
     assert!(!queue.is_full);
-    // That somebody waits for what this manager has says nothing of others.
+    // A waiter for permits that this manager has says nothing about other clients.
     queue.join(4, None);
     queue.release(&second, at_ms(2));
     assert!(!queue.is_full);
@@ -355,7 +355,7 @@ fn who_is_due_at_once_does_not_wait() {
 #[test]
 fn a_release_gives_the_turn_to_the_first_that_waits() {
     let (mut queue, holds) = all_held();
-    // The first looks at this moment.
+    // The first waiter looks at this moment.
     queue.end_wait(3, Wait { pause_until: NEVER, until: at_ms(60_000) }, at_ms(1));
     assert_eq!(queue.release(&holds[0], at_ms(1)), (Next::Ask(ticket(4)), false));
 }
@@ -381,7 +381,7 @@ fn a_permit_of_this_manager_that_has_ended_may_be_asked_for_in_a_pause() {
     queue.refused(2, true, at_ms(1));
     let end = hold.valid_until();
     let wait = Wait { pause_until: end.plus_ms(500), until: at_ms(60_000) };
-    // That it was acquired opened the queue for a moment.
+    // Acquiring the permit opened the queue for a moment.
     queue.open_at = None;
     assert_eq!(queue.wait(2, ticket(2), wait, end.plus_ms(-1)), end.plus_ms(500));
     assert_eq!(queue.wait(2, ticket(2), wait, end), end);

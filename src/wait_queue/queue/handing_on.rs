@@ -1,4 +1,4 @@
-//! What becomes of a queue when this manager lets go of the lock.
+//! What happens to a queue when this manager gives up the lock.
 
 use super::{RUN_MS, RUN_WITH_RIVALS_MS, WaitQueue, Wants};
 use crate::held_lock::HeldLock;
@@ -55,7 +55,7 @@ impl WaitQueue {
     }
 }
 
-/// The head, if it is not one of these readers.
+/// The head and these readers. The head is not listed twice if it is one of the readers.
 pub(super) fn merge(head: Option<Ticket>, readers: Vec<Ticket>) -> Vec<Ticket> {
     match head {
         Some(head) if readers.first() != Some(&head) => [vec![head], readers].concat(),

@@ -1,4 +1,4 @@
-//! Readers: those that want a lock shared. They ask together, unless a writer came before them.
+//! Readers: waiters that want a lock shared. They ask together, unless a writer came before them.
 
 use super::{Permission, Position, WaitQueue, Waiter, Wants};
 use crate::held_lock::HeldLock;
@@ -6,7 +6,7 @@ use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
 
 impl WaitQueue {
-    /// What keeps a waiter from asking: this manager has the lock.
+    /// What keeps a waiter from asking, because this manager has the lock.
     pub(super) fn held_from(&self, number: u64, now: Moment) -> Option<Permission> {
         if let Some(hold) = &self.hold {
             return Some(Permission::Held { left_ms: hold.remaining_ms(now), readers: 0 });
@@ -16,7 +16,7 @@ impl WaitQueue {
         (!self.is_reader(number)).then_some(Permission::Held { left_ms, readers })
     }
 
-    /// Until when that is so, if nothing is released.
+    /// Until when the lock of this manager keeps the waiter from asking, if nothing is released.
     pub(super) fn held_until(&self, number: u64) -> Option<Moment> {
         if let Some(hold) = &self.hold {
             return Some(hold.valid_until());
@@ -25,20 +25,21 @@ impl WaitQueue {
         (!self.is_reader(number)).then_some(until)
     }
 
-    /// Whether no hold of this manager is in the way of the head.
+    /// Whether no lock of this manager is in the way of the head.
     pub(super) fn is_free_for_head(&self) -> bool {
         let is_reader = self.head.as_ref().is_some_and(|head| head.wants == Wants::Shared);
         self.hold.is_none() && (is_reader || self.readers.is_empty())
     }
 
-    /// This manager has the lock by this no longer.
+    /// This manager no longer has the lock through this hold.
     pub(super) fn let_go_of(&mut self, hold: &HeldLock) {
         let is_other = |ours: &std::sync::Arc<HeldLock>| ours.token() != hold.token();
         self.hold.take_if(|ours| !is_other(ours));
         self.readers.retain(is_other);
     }
 
-    /// This manager has the lock shared by what it had it alone. Returns whose wait is to be ended.
+    /// This manager now has the lock shared through the hold that was exclusive before. Returns the waiters
+    /// whose waits must be ended.
     pub(in crate::wait_queue) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
         let Some(ours) = self.hold.take_if(|ours| ours.token() == hold.token()) else {
             return Vec::new();
@@ -47,8 +48,8 @@ impl WaitQueue {
         self.call_readers(0)
     }
 
-    /// Readers that no writer comes before, and that have joined after this one, may ask without a pause. Returns those
-    /// that wait.
+    /// Lets readers ask without a pause if no writer comes before them and they joined after this one. Returns
+    /// those that wait.
     pub(super) fn call_readers(&mut self, after: u64) -> Vec<Ticket> {
         if self.hold.is_some() {
             return Vec::new();
@@ -64,7 +65,8 @@ impl WaitQueue {
         called.filter_map(call).collect()
     }
 
-    /// The one that was it is gone. They stand in the order of their numbers behind the head.
+    /// Finds the first writer, because the previous one is gone. Behind the head, the waiters stand in the
+    /// order of their numbers.
     pub(super) fn find_first_writer(&mut self) {
         let is_writer = |waiter: &&Waiter| waiter.wants != Wants::Shared;
         let head = self.head.iter().find(is_writer);
@@ -78,7 +80,7 @@ impl WaitQueue {
         }
     }
 
-    /// Whether it is a reader that no writer comes before.
+    /// Whether this is a reader that no writer comes before.
     pub(super) fn leads(&self, waiter: &Waiter) -> bool {
         waiter.wants == Wants::Shared && self.first_writer.is_none_or(|first| waiter.number < first)
     }

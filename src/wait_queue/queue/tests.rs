@@ -23,7 +23,8 @@ fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
     assert!(queue.end_wait(1, wait, at_ms(9)));
 }
 
-/// The queue of a lock that this manager took at 0 ms, for 10 s; 2 is the head, and 3 behind it.
+/// The queue of a lock that this manager took at 0 ms, for 10 s. Waiter 2 is the head, and waiter 3 is behind
+/// it.
 fn held() -> (WaitQueue, Arc<HeldLock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
@@ -44,7 +45,7 @@ fn to_look_from_behind_costs_no_more_where_thousands_wait() {
     }
     (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), []));
     assert!(queue.behind.is_empty());
-    // Each is found four times, and its place is one of 4,096.
+    // Each waiter is looked up four times, and its place is one of 4,096.
     let looked_at = queue.looked_at.get() as u64;
     assert!((1..=4 * 13 * WAITERS).contains(&looked_at), "{looked_at}");
 }
@@ -57,7 +58,7 @@ fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
         assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
         assert_eq!(queue.begin(3, last, at_ms(asked_at)), Permission::MayAsk);
     }
-    // Who has more tries stays behind.
+    // A waiter that has more tries stays behind.
     assert_ne!(queue.begin(3, PATIENT, at_ms(3_000)), Permission::MayAsk);
 }
 
@@ -74,7 +75,7 @@ fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for
     }
 }
 
-/// Waiters with these numbers; readers are those below 0.
+/// Waiters with these numbers. A number below 0 is a reader.
 fn queue_of(numbers: &[i64]) -> WaitQueue {
     let mut queue = WaitQueue::new(at_ms(0));
     for number in numbers {
@@ -120,7 +121,7 @@ fn readers_ask_together_unless_a_writer_came_before_them() {
     let (one, two) = (hold_of(1, true), hold_of(2, true));
     assert_eq!(queue.acquired(1, &one), []);
     assert_eq!(queue.acquired(2, &two), []);
-    // The writer waits for both, and who came after it waits for it.
+    // The writer waits for both readers, and the reader that came after the writer waits for the writer.
     let held = Permission::Held { left_ms: one.remaining_ms(at_ms(1)), readers: 2 };
     assert_eq!(queue.begin(3, PATIENT, at_ms(1)), held);
     assert_eq!(queue.begin(4, PATIENT, at_ms(1)), Permission::NotYet);
@@ -145,7 +146,7 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
         for number in [2, 3] {
             assert!(queue.end_wait(number, WAIT, at_ms(2)));
             assert_eq!(queue.begin(number, PATIENT, at_ms(2)), Permission::MayAsk);
-            // Once it has asked it has a pause of its own.
+            // Once a reader has asked, it has a pause of its own.
             let pause = Wait { pause_until: at_ms(9), until: Moment::NEVER };
             assert!(!queue.end_wait(number, pause, at_ms(3)));
         }
@@ -218,7 +219,7 @@ fn the_head_stands_in_line_if_this_manager_has_not_the_lock() {
 fn the_first_writer_is_the_one_that_came_first() {
     assert_eq!(queue_of(&[-1, -2]).first_writer, None);
     assert_eq!(queue_of(&[-1, 2, -3, 4]).first_writer, Some(2));
-    // One that had left comes back to where it was.
+    // A waiter that had left comes back to where it was.
     assert_eq!(queue_of(&[-1, 4, 3]).first_writer, Some(3));
 }
 
@@ -236,13 +237,13 @@ fn another_process_is_seen_when_the_head_is_refused_for_its_sake() {
         assert_eq!(queue.has_rivals(at_ms(RIVAL_MS - 1)), is_seen);
         assert!(!queue.has_rivals(at_ms(RIVAL_MS)));
     }
-    // What this manager has is no other's.
+    // A lock of this manager is not held by another process.
     let (mut queue, _hold) = held();
     queue.refused(2, true, at_ms(1));
     assert!(!queue.has_rivals(at_ms(1)));
 }
 
-/// The servers are asked for what this manager has by one of them, once a second.
+/// Only one waiter asks the servers, once a second, for a lock that this manager has.
 #[test]
 fn a_reader_beside_another_does_not_ask_for_what_this_manager_has() {
     let mut queue = queue_of(&[1, -2, -3]);

@@ -4,7 +4,8 @@ use super::{RIVAL_MS, WaitQueue, Wants};
 use crate::moment::Moment;
 
 impl WaitQueue {
-    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    /// A release of this manager has woken another client, which must get its chance now. The next waiter asks
+    /// at this moment.
     pub(in crate::wait_queue) fn woke(&mut self, until: Moment, now: Moment) {
         (self.rival_at, self.woken_at) = (Some(now), Some(now));
         if self.head.is_none() {
@@ -12,17 +13,19 @@ impl WaitQueue {
         }
     }
 
-    /// Whether somebody else was woken lately.
+    /// Whether another client was woken lately.
     pub(in crate::wait_queue) fn was_woken(&self, now: Moment) -> bool {
         self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
     }
 
-    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
+    /// Whether this waiter may stand in line on the servers: it is the head, and no lock of this manager is in
+    /// its way.
     pub(in crate::wait_queue) fn may_stand_in_line(&self, number: u64) -> bool {
         self.is_head(number) && self.is_free_for_head()
     }
 
-    /// Whether this is the only waiter that uses the queue's place in line: who wants several resources has its own.
+    /// Whether this is the only waiter that uses the queue's place in line. A waiter that wants several
+    /// resources has its own place.
     pub(in crate::wait_queue) fn is_alone(&self, number: u64) -> bool {
         self.is_head(number) && self.behind.iter().all(|waiter| waiter.wants == Wants::Several)
     }

@@ -37,7 +37,7 @@ fn taken(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> Arc<
     hold
 }
 
-/// Joins, is not let ask, and waits.
+/// Joins, may not ask, and waits.
 fn waiting(queues: &mut WaitQueues, target: &Target, ms: i64) -> u64 {
     let number = queues.join(target, None, at_ms(ms));
     let permission = queues.begin(target, number, PATIENT, at_ms(ms));
@@ -91,7 +91,7 @@ fn whoever_comes_first_is_first_in_all_lines_in_whatever_order_they_are_named() 
     assert!(queues.queues.is_empty() && queues.several.is_empty());
 }
 
-/// A lock of "b" is held; one wants both, and another "a" alone.
+/// The lock of "b" is held. One waiter wants both resources, and another wants "a" alone.
 fn held_up() -> (WaitQueues, Arc<HeldLock>, u64, u64) {
     let (mut queues, b) = (WaitQueues::default(), one("b"));
     let holder = queues.join(&b, None, at_ms(0));
@@ -113,7 +113,7 @@ fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
     assert!(until > at_ms(1 + HOLD_UP_MS));
     assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(102)));
     let other = taken(&mut queues, &one("a"), alone, 102);
-    // It is back in that line when it may have the other one, and before those that came later.
+    // The waiter is back in that queue when it may have the other resource, before waiters that came later.
     let later = waiting(&mut queues, &one("a"), 103);
     assert_eq!(
         queues.release(&hold, &name(b"b"), at_ms(104)),
@@ -126,7 +126,7 @@ fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
     let position = queues.begin(&one("a"), later, PATIENT, at_ms(105));
     assert!(matches!(position, Permission::Held { .. }), "{position:?}");
     queues.release(&other, &name(b"a"), at_ms(106));
-    // It stands behind the one that was the first by then.
+    // It stands behind the waiter that was the first by then.
     let alone_again = taken(&mut queues, &one("a"), later, 106);
     queues.release(&alone_again, &name(b"a"), at_ms(107));
     assert!(queues.end_wait(&target, both, WAIT, at_ms(107)));
@@ -142,10 +142,10 @@ fn when_the_servers_have_said_what_is_in_the_way_the_rest_is_for_others_at_once(
     assert_eq!(queues.refused(&target, (both, 0b10), true, at_ms(2)), [ticket(alone)]);
     assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(2)));
     assert_eq!(queues.begin(&one("a"), alone, PATIENT, at_ms(2)), Permission::MayAsk);
-    // Only of what is in the way it is known that somebody else has it.
+    // Only the resource that is in the way is known to be held by another client.
     assert!(queues.queues[&one("b").resource].has_rivals(at_ms(3)));
     assert!(!queues.queues[&one("a").resource].has_rivals(at_ms(3)));
-    // Without that nobody knows better than to wait.
+    // Without that information, the waiter can only wait.
     assert_eq!(queues.refused(&target, (both, 0), false, at_ms(4)), []);
 }
 
@@ -154,7 +154,7 @@ fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while
     let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
     let mut number = queues.join(&target, None, at_ms(0));
     let mut hold = taken(&mut queues, &target, number, 0);
-    // For as long as among those that want one.
+    // The run lasts as long as among waiters that want one resource.
     for ms in 1..200 {
         number = waiting(&mut queues, &target, ms);
         for resource in [name(b"a"), name(b"b")] {
@@ -204,7 +204,7 @@ fn of_two_that_are_in_the_way_that_is_told_which_is_so_for_longest() {
     }
 }
 
-/// It comes back for the others when what is in the way is free.
+/// The waiter comes back for the other resource when the one in the way is free.
 #[test]
 fn who_waits_for_one_of_two_keeps_nobody_from_the_other_when_it_looks() {
     let (mut queues, both, a) = (WaitQueues::default(), several(&["a", "b"]), one("a"));
@@ -227,7 +227,7 @@ fn who_is_due_at_once_in_all_its_queues_does_not_wait() {
     assert_eq!(queues.queues[&b"a"[..]].waiting_head(), None);
 }
 
-/// Only what it stands in keeps others out.
+/// The waiter keeps others out only in the queues in which it stands.
 #[test]
 fn who_waits_for_one_of_two_has_the_whole_of_its_pause() {
     let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));

@@ -58,19 +58,23 @@ fn unlock_of_a_lock_that_somebody_else_holds_now_is_lost_and_theirs_stays() {
     assert_eq!(rival.confirm(&theirs, TTL / 2), REDLOCK_OK, "{}", theirs.message());
 }
 
+/// A release that tells waiting clients is another script than one that does not.
 #[test]
 fn unlock_of_a_lock_that_was_taken_over_leaves_theirs() {
-    let cluster = Cluster::start(3);
-    let manager = patient(&cluster);
-    let lease = manager.take("r", TTL);
-    cluster.wait_until_everywhere("r");
-    for server in &cluster[..2] {
-        server.must(&["SET", "r", "theirs"]);
-    }
-    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
-    wait_until("ours is released", || !cluster[2].exists("r"));
-    for server in &cluster[..2] {
-        assert_eq!(server.get("r").as_deref(), Some("theirs"));
+    for wakes in [true, false] {
+        let cluster = Cluster::start(3);
+        let manager = patient(&cluster);
+        assert_eq!(manager.set_waking(wakes), REDLOCK_OK);
+        let lease = manager.take("r", TTL);
+        cluster.wait_until_everywhere("r");
+        for server in &cluster[..2] {
+            server.must(&["SET", "r", "theirs"]);
+        }
+        assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+        wait_until("ours is released", || !cluster[2].exists("r"));
+        for server in &cluster[..2] {
+            assert_eq!(server.get("r").as_deref(), Some("theirs"), "waking: {wakes}");
+        }
     }
 }
 

@@ -374,7 +374,7 @@ fn what_is_released_meanwhile_is_not_extended_and_nothing_is_left() {
                     let at = cluster.now() + (unlocked_ms.max(1) * MS) + MS / 2;
                     cluster.at(at, move |world| world.cut(way, true));
                 }
-                assert_ne!(client.extend(&mut second, LONG), Ok(()));
+                assert_eq!(client.extend(&mut second, LONG), Err(Status::Lost));
                 cluster.run_ms(1_000);
                 client.connect_to_all();
                 cluster.run_ms(10);

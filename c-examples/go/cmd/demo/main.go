@@ -1,5 +1,5 @@
-// Three people want to write the same report, and each waits a second for it: one writes at once,
-// one after the first, and the third gives up.
+// Three people want to write the same report, and each waits a second for it. The first writes at once, the second
+// after the first, and the third gives up.
 //
 //	go run ./cmd/demo [host:port ...]
 package main
@@ -57,11 +57,11 @@ func write(manager *redlock.Manager, name string) error {
 	case err != nil:
 		return err
 	}
-	defer lease.Unlock() // for the early return; a second Unlock does no harm
+	defer lease.Unlock() // for the early return; a second Unlock is harmless
 
 	for page := 1; page <= 3; page++ {
 		fmt.Println(name, "holds the lock for", lease.Remaining(), "and writes page", page)
-		time.Sleep(200 * time.Millisecond) // stands for the work
+		time.Sleep(200 * time.Millisecond) // instead of real work
 		if err := lease.Extend(2 * time.Second); err != nil {
 			return fmt.Errorf("%s stops after page %d: %w", name, page, err)
 		}

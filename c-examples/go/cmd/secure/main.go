@@ -1,5 +1,5 @@
-// A lock on servers that want to be talked to in secret, and to know who asks: over TLS, and with a
-// password that stands neither here nor on the command line.
+// Takes a lock on servers that require encryption and a log-in: over TLS, and with a password that is neither in
+// this file nor on the command line.
 //
 //	go run ./cmd/secure ca.pem [host:port ...]
 //
@@ -19,7 +19,7 @@ func main() {
 	options := redlock.Options{
 		Username: os.Getenv("REDIS_USER"),
 		Password: os.Getenv("REDIS_PASSWORD"),
-		TLS:      &redlock.TLS{}, // trusts whom the system trusts
+		TLS:      &redlock.TLS{}, // trusts the authorities that the system trusts
 	}
 	servers := []string{"127.0.0.1:6479", "127.0.0.1:6480", "127.0.0.1:6481"}
 	if len(os.Args) > 1 {
