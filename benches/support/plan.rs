@@ -9,7 +9,7 @@ use super::turns::{Fault, Load, Permits, Times, Turn};
 
 const MOST_SERVERS: usize = 5;
 
-/// Contenders that are too slow to be measured in every round, or too different from the library.
+/// Contenders that are too slow, or too far behind, to be measured in every round.
 const NOW_AND_THEN: [Who; 3] = [Who::NodeRedlock, Who::RedlockPy, Who::Pottery];
 
 pub(crate) const MANY_PROCESSES: Load = Load::Processes(32);
