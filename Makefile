@@ -1,8 +1,8 @@
-# redlock: build it, see it work, test it, install it. Cargo does the building; this file knows
-# what to call and in which order. `make help` lists what there is.
+# redlock: build it, see it work, test it, install it. Cargo does the building. This file contains the commands
+# and their order. `make help` lists the targets.
 
 CARGO = cargo
-# Such as --locked --offline, or --no-default-features for a library without TLS.
+# For example --locked --offline, or --no-default-features for a library without TLS.
 CARGOFLAGS =
 CFLAGS = -O2
 CXXFLAGS = -O2
@@ -18,10 +18,11 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/$(if $(CARGO_BUILD_TARGET),$(CARGO_BUILD_TARGET)/)release
 EXAMPLES = $(TARGET)/examples
-# The command. With a profile of its own it is built in less time than the library.
+# The command. It has a build profile of its own and builds faster than the library.
 TOOL = $(TARGET)/$(if $(CARGO_BUILD_TARGET),$(CARGO_BUILD_TARGET)/)tool/redlock
 
-# For programs that run from here: the headers, the library, and where it is when they start.
+# For programs that run from this directory: the headers, the library, and the path where the dynamic linker finds
+# it.
 HEADERS = include/redlock.h include/redlock.hpp include/redlock-cpp/redlock.h
 USE_HERE = -pthread -Iinclude -L$(RELEASE) -lredlock -Wl,-rpath,"$(abspath $(RELEASE))"
 COMPILE_C = $(CC) -std=c11 $(WARNINGS) $(CFLAGS)
@@ -31,7 +32,7 @@ INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" MANDI
 	BINDIR="$(BINDIR)" TOOL="$(TOOL)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
 TOOLS = CC="$(CC)" sh packaging/tools.sh
 
-# What the tests, the demo and the soak run as a server, where SERVER chooses: see packaging/servers.sh.
+# SERVER chooses the server program for the tests, the demo and the soak. See packaging/servers.sh.
 ifneq ($(SERVER),)
 REDIS_SERVER := $(shell sh packaging/servers.sh "$(SERVER)" "$(TARGET)")
 $(if $(REDIS_SERVER),,$(error there is no server: $(SERVER)))
@@ -94,12 +95,12 @@ build:
 tool:
 	$(CARGO) build --profile tool --package redlock-cli $(CARGOFLAGS)
 
-# What `redlock run NAME -- true` costs more than `true`.
+# Measures how much longer `redlock run NAME -- true` takes than `true`.
 .PHONY: bench-command
 bench-command: bench-tools
 	$(CARGO) bench --profile tool --package redlock-cli --bench overhead
 
-# The completions of the command, anew.
+# Generates the completions of the command again.
 tool-pages:
 	UPDATE_MANUAL=1 $(CARGO) test --package redlock-cli --test tool manual
 
@@ -125,7 +126,7 @@ demo-fencing-tools:
 
 FENCING_PARTS = $(wildcard c-examples/fencing/*.c) c-examples/demo/servers.c c-examples/demo/terminal.c
 
-# What stands between a server and the clock. Without it the demo leaves out its last part.
+# A library that is loaded between a server and the clock. Without it, the demo leaves out its last part.
 ifeq ($(shell uname -s),Linux)
 SET_CLOCK = $(EXAMPLES)/demo-fencing-set_clock.so
 endif
@@ -140,14 +141,14 @@ $(EXAMPLES)/demo-fencing-set_clock.so: c-examples/fencing/preload/set_clock.c
 
 # Tests -------------------------------------------------------------------------------------------
 
-# How many parts run beside each other.
+# How many parts run in parallel.
 JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
 test: test-tools build lint
 	$(CARGO) test --workspace --no-run
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
-# What a contributor runs before each commit: no server, no release build, few seeds. Two to three minutes.
+# The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
 CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
@@ -156,7 +157,8 @@ check: lint
 test-tools: package-tools
 	@$(TOOLS) test
 
-# What makes and checks the packages for languages: programs of the system, and Python's in the build directory.
+# The tools that make and check the packages for languages. System programs are installed. Python programs go into
+# the build directory.
 .PHONY: package-tools
 package-tools:
 	@$(TOOLS) packages
@@ -168,18 +170,20 @@ TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" R
 test-install: build tool
 	@$(TEST_INSTALL)
 
-# Among them the library once more without TLS, for its size: half a minute where it is not there yet.
+# Includes one more build of the library, without TLS, to check its size. If that is not built yet, it takes half
+# a minute.
 .PHONY: test-packages
 test-packages: build tool
 	@$(TEST_INSTALL) debian cargo-c size
 
-# The packages for languages, each installed where nothing else is.
+# The packages for languages, each installed into an otherwise empty environment.
 .PHONY: test-registries
 test-registries: build
 	@$(TEST_INSTALL) docker wheel gem npm go-module crate
 
-# The library of those packages, which another linker has linked, in what may depend on that: the process around it,
-# and every language. Not a part of the tests: the code is the same.
+# Tests the packages' library, which was linked by another linker. The tests are those that may depend on the
+# linker: the process around the library, and every language. This is not part of the tests, because the code is
+# the same.
 PORTABLE = $(TARGET)/portable/libredlock.so
 .PHONY: test-portable
 test-portable: test-tools build
@@ -197,14 +201,14 @@ test-demo-fencing: build $(EXAMPLES)/demo-fencing
 test-memory:
 	@CARGO="$(CARGO)" sh packaging/check-memory.sh short
 
-# With every server that can be had.
+# Runs with every available server.
 SERVERS = redis valkey redis-6.2
 .PHONY: test-servers
 test-servers: test-tools build $(EXAMPLES)/demo $(EXAMPLES)/demo-fencing
 	@$(TOOLS) servers
 	@CARGO="$(CARGO)" sh packaging/test-servers.sh "$(TARGET)" $(EXAMPLES)/demo $(SERVERS)
 
-# What passes on a quiet machine only, fails somewhere. The first run that fails is the last.
+# A test that passes only on a quiet machine will fail somewhere. The first run that fails is the last.
 TIMES = 5
 LOOPS = 4
 TESTS =
@@ -212,8 +216,8 @@ TESTS =
 test-under-load: test-tools
 	@REDLOCK_EVERY_BYTE=1 sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
 
-# Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
-# is missing.
+# Not part of the tests: these checks take long, and not every Rust toolchain has what they need. They say what is
+# missing.
 .PHONY: check-long check-memory check-threads
 check-long: check-memory check-threads
 
@@ -223,7 +227,9 @@ check-memory: test-tools
 check-threads:
 	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
 
-# Whole schedules of a simulated world. With GUARDED=1 those in which one server forgets; with STEPPED=1 those in which its clock is set; with FENCED=1 all with fencing tokens. A seed that fails is told as a story, as small as can be.
+# Complete schedules in a simulated world. GUARDED=1 plays those in which one server forgets. STEPPED=1 plays
+# those in which its clock is set. FENCED=1 plays all of them with fencing tokens. If a seed fails, its story is
+# printed, reduced as far as possible.
 SEEDS = 100000
 FIRST = 0
 .PHONY: simulate
@@ -232,24 +238,24 @@ simulate:
 		$(CARGO) test -q --profile simulation --test played -- \
 		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)
 
-# Everything that can happen to a lock on three servers, under the rules for who may vouch for it.
+# Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it.
 .PHONY: model
 model:
 	@$(CARGO) test -q --profile simulation --test standing -- --ignored --nocapture
 
-# Not a part of the tests either, which only look whether each broken copy can still be made.
+# Not part of the tests, either. They only check that each broken copy can still be made.
 .PHONY: mutants
 mutants: test-tools
 	@$(CARGO) test --quiet --test mutants -- --run $(ONLY)
 
-# What cargo-mutants can think of, by .cargo/mutants.toml. OF= is a part of the names of files.
+# All mutants that cargo-mutants generates under .cargo/mutants.toml. OF= is the beginning of the file names.
 .PHONY: mutants-all
 OF = src/
 mutants-all:
 	@$(CARGO) mutants --version > /dev/null 2>&1 \
 		|| { echo 'mutants-all: there is no cargo-mutants: cargo install cargo-mutants' >&2; exit 1; }
 	$(CARGO) mutants --re '^$(OF)' --output $(TARGET)
-# Longer than the one in the tests. With LAWLESS=1 servers forget their keys, and it has to fail.
+# Longer than the soak in the tests. With LAWLESS=1 the servers forget their keys, and the soak must fail.
 MINUTES = 5
 .PHONY: soak
 soak:
@@ -257,12 +263,12 @@ soak:
 	@REDLOCK_MINUTES="$(MINUTES)" REDLOCK_SEED="$(SEED)" REDLOCK_LAWLESS="$(LAWLESS)" \
 		$(CARGO) test -q --release --test soak -- --ignored --exact soak --nocapture
 
-# Bytes that do harm, for MINUTES each, or RUNS. It wants a nightly Rust and cargo-fuzz.
+# Looks for harmful bytes for MINUTES each, or for RUNS runs. Needs a nightly Rust and cargo-fuzz.
 .PHONY: fuzz
 fuzz:
 	@CARGO="$(CARGO)" MINUTES="$(MINUTES)" RUNS="$(RUNS)" sh packaging/fuzz.sh
 
-# What programs are built against, for tests/pure/abi to compare with. It wants abidw.
+# Records the interface that programs are built against, for comparison by tests/pure/abi. Needs abidw.
 .PHONY: abi-record
 abi-record:
 	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_the_one_that_is_recorded
@@ -275,7 +281,7 @@ lint:
 
 # The bench: BENCH.md tells what it measures ------------------------------------------------------
 
-# ONLY: some of its parts, with commas between them.
+# ONLY: some parts of the bench, separated by commas.
 BENCH = $(CARGO) bench --bench lock -- $(if $(ONLY),--only $(ONLY))
 
 bench: bench-tools build
@@ -288,12 +294,12 @@ bench-report: bench-tools bench-peers build
 	$(BENCH) --kept 120 --write BENCH.md
 	@$(MAKE) --no-print-directory pictures PICTURES=latency
 
-# What is said of calls that block nobody: submitted ones, locks that are kept, waiters in other languages, memory.
+# Calls that block no thread: submitted calls, kept locks, waiters in other languages, memory.
 bench-calls: ONLY = submitted,kept,lost,waiters,footprint
 bench-calls: bench-tools build
 	$(BENCH) --short
 
-# Locks are kept for ten minutes here.
+# Keeps locks for ten minutes.
 bench-kept: ONLY = kept,lost
 bench-kept: bench-tools build
 	$(BENCH) --kept 600
@@ -305,7 +311,7 @@ bench-peers:
 bench-tools:
 	@$(TOOLS) bench
 
-# Those of the pages: two of them are recorded from servers that are started for it, one is drawn from BENCH.md.
+# The pictures of the pages. Two are recorded from servers that are started for this. One is drawn from BENCH.md.
 .PHONY: pictures
 PICTURES = life fencing latency
 pictures: build
@@ -343,7 +349,7 @@ go-example: build
 
 # Installation -----------------------------------------------------------------------------------
 
-# What is built is installed as it is: root may have no Rust toolchain.
+# Installs what is already built, because root may have no Rust toolchain.
 install:
 	@test -f $(RELEASE)/libredlock.a || $(MAKE) build
 	@test -z "$(TOOL)" || test -f "$(TOOL)" || $(MAKE) tool

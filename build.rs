@@ -1,6 +1,6 @@
-//! Gives the shared library its soname: programs linked with it ask for this name when they start. And
-//! has it stay where it is once it is loaded: what it keeps for as long as the process lives (a page,
-//! and what std keeps for each thread) would be left behind by every dlclose.
+//! Gives the shared library its soname, the name that programs linked with it ask for when they start. Also makes
+//! the library stay loaded after dlclose. It keeps some memory for as long as the process lives: a page, and what
+//! std keeps for each thread. Every dlclose would leak that memory.
 
 use std::env;
 
@@ -20,7 +20,7 @@ fn link_with(option: &str) {
     println!("cargo:rustc-cdylib-link-arg={option}");
 }
 
-/// Until 1.0 a minor version may change the interface, from then on only a major one.
+/// Until 1.0, a minor version may change the interface. After that, only a major version may.
 fn interface() -> String {
     match part("CARGO_PKG_VERSION_MAJOR").as_str() {
         "0" => format!("0.{}", part("CARGO_PKG_VERSION_MINOR")),

@@ -1,5 +1,5 @@
-//! How fast a lock is taken and released: beside a floor of bare sockets, beside other clients, by
-//! one thread and by many, on healthy servers and with one of five in trouble.
+//! How fast a lock is taken and released. Compares with a floor of bare sockets and with other clients. Uses one
+//! thread and many, on healthy servers and with one of five in trouble.
 //!
 //! `make bench`, or `cargo bench --bench lock --` with
 //!
@@ -7,11 +7,11 @@
 //! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, contention-3, woken, waiting, kinds, faults,
 //!   footprint, submitted, command, kept, lost, waiters, with commas between them
 //! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)
-//! - `--write FILE.md`: the report into that file, and the picture beside it
+//! - `--write FILE.md`: writes the report into that file, and the picture beside it
 //!
-//! The programs that are compared run in turn, round after round, each in a process of its own; a
-//! goal is on the median over the rounds of the ratio within a round. Everything it starts it ends,
-//! and everything that it writes outside of cargo's directory it removes.
+//! The compared programs run in turn, round after round, each in a process of its own. A goal applies to the
+//! median, over the rounds, of the ratio within a round. The bench ends everything that it starts, and removes
+//! everything that it writes outside of cargo's directory.
 
 mod support;
 
@@ -36,7 +36,7 @@ use support::waiters;
 use support::waiting;
 
 fn main() -> ExitCode {
-    // Without it this is not a bench but `cargo test --all-targets`, which wants no figures.
+    // Without `--bench`, this is run by `cargo test --all-targets`, which needs no figures.
     if !env::args().any(|a| a == "--bench") {
         return ExitCode::SUCCESS;
     }
@@ -68,7 +68,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         }
     }
 
-    // First, as it takes next to no time.
+    // First, because it takes next to no time.
     let (mut calls, mut idle, mut in_flight) = (None, Vec::new(), None);
     if plan.wants("footprint") {
         let counted = footprint::calls(5, plan.counts(), &contenders, &dir.0);
@@ -81,7 +81,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         in_flight = results.tolerate("memory of a call in flight", seen)?;
     }
 
-    // What one part leaves of its time the others have.
+    // If a part does not use all of its time, the other parts get the rest.
     let parts = plan.parts();
     let all: f64 = parts.iter().map(|part| part.weight).sum();
     let begin = Instant::now();
@@ -92,7 +92,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         schedule::run(part, begin + time.mul_f64(share), &contenders, &dir.0, &mut results)?;
     }
 
-    // These take the time that they take.
+    // These parts have no time limit.
     let (mut kept, mut deaths, mut waiters) = (None, None, Vec::new());
     let (mut waiting, mut command) = (None, None);
     if plan.wants("waiting") {
@@ -119,7 +119,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
     Ok(Measured { results, calls, idle, in_flight, kept, deaths, waiters, waiting, command })
 }
 
-/// A directory of this run alone, removed when dropped.
+/// A directory for this run only, removed when dropped.
 struct TemporaryDir(PathBuf);
 
 impl TemporaryDir {
@@ -132,7 +132,7 @@ impl TemporaryDir {
 
 impl Drop for TemporaryDir {
     fn drop(&mut self) {
-        // Nobody is left to tell; what remains is a directory in the place for such.
+        // An error has no receiver here. At worst, a directory is left in the place for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

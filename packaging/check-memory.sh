@@ -1,18 +1,18 @@
 #!/bin/sh
-# Runs the C and C++ programs, tests and examples alike, where faults of memory and leaks are found out.
+# Runs the C and C++ programs, both tests and examples, with tools that find memory errors and leaks.
 #
 # Usage: check-memory.sh short|long
-#   short: the programs under AddressSanitizer and UndefinedBehaviorSanitizer, with the library as it
-#          is, and some of them under valgrind, with the release build.
-#   long:  besides, all of them under valgrind, and all of them with a library that has
-#          AddressSanitizer in it, too; the demos as well.
-# Any fault, and any block that is definitely, indirectly or possibly lost, ends it with status 1. What
-# can still be reached at the end is no leak: the page of src/system/process.rs, which is for ever, the
-# panic hook, and what std keeps for a thread.
+#   short: the programs under AddressSanitizer and UndefinedBehaviorSanitizer, with the unchanged library.
+#          Some of them also run under valgrind, with the release build.
+#   long:  also all of them under valgrind, and all of them with a library that is itself built with
+#          AddressSanitizer. Includes the demos.
+# Any fault ends it with status 1, as does any block that is definitely, indirectly or possibly lost. Memory that
+# is still reachable at the end is not a leak. That is the page of src/system/process.rs, which is never freed,
+# the panic hook, and what std keeps for a thread.
 #
-# It wants gcc with its sanitizers, valgrind and redis-server; long also wants clang, and a Rust
-# toolchain with AddressSanitizer's runtime (a stable one has it, and uses it when it is told that it
-# may). What is missing is named, and that is status 3. The environment: CARGO, CARGO_TARGET_DIR.
+# It needs gcc with its sanitizers, valgrind and redis-server. long also needs clang, and a Rust toolchain with
+# AddressSanitizer's runtime. A stable toolchain has the runtime, and uses it when it is told that it may. If
+# something is missing, the script names it and ends with status 3. Environment: CARGO, CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,23 +21,23 @@ CARGO=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}/memory
 sanitizers='-fsanitize=address,undefined -fno-omit-frame-pointer'
 
-# The rows of the fault matrix that are programs in C with nothing loaded before them (the first that is left
-# out has a library loaded before it, and the sanitizer wants to be the first; the second ends children of a
-# process whose thread drives, and what belonged to that thread counts as a leak in them).
+# The rows of the fault matrix that are C programs with no library loaded before them. Two rows are left out. The
+# first has a library loaded before it, and the sanitizer must be loaded first. The second ends children of a
+# process whose thread drives. The memory that belonged to that thread counts as a leak in those children.
 ROWS='forks:: signals:: callbacks:: --skip a_child_with_the_pid_of_its_parent
     --skip a_child_neither_keeps_a_shared_lock'
 
-# Those whose threads run while they fork.
+# The tests whose threads run while they fork.
 THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
     a_child_of_a_process_that_was_adding_servers_locks_on_its_own
     a_child_forked_as_the_first_call_was_made_locks_on_its_own
     a_child_of_many_threads_that_are_locking_locks_on_its_own
     no_child_of_a_storm_of_forks_hangs'
 
-# Tests of programs that take the time of compilers above all, for little that runs.
+# Program tests that spend nearly all their time compiling, and run little.
 SMALL='--skip found_by_its_directory --skip several_units --skip builds_and_runs_unchanged'
 
-# Tests of programs that only compile, or that run valgrind themselves.
+# Program tests that only compile, or that run valgrind themselves.
 NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip is_one_of_cpp_too
     --skip leak_nothing --skip needs_no_exceptions --skip wants_exceptions'
 
@@ -87,8 +87,8 @@ look_further() {
     [ -n "$runtime" ] || give_up "this Rust toolchain has no AddressSanitizer for $host"
 }
 
-# A child that was forked while another thread allocated may wait for ever for a mutex of this
-# AddressSanitizer's allocator, so what forks beside threads is left to a newer one: sanitize_library.
+# A child that was forked while another thread allocated may wait for ever for a mutex of gcc's
+# AddressSanitizer allocator. So sanitize_library, with a newer runtime, runs the tests that fork beside threads.
 # shellcheck disable=SC2046,SC2086
 sanitize_programs() {
     flags="$sanitizers -fno-sanitize-recover=all"
@@ -117,7 +117,7 @@ sanitize_demo() {
     sh packaging/test-demo.sh "$scratch/demo-fencing"
 }
 
-# With the library as it is released: the one of the tests takes ten times as long under valgrind.
+# With the release build of the library. The test build takes ten times as long under valgrind.
 valgrind_some() {
     "$CARGO" build --quiet --release
     REDLOCK_TEST_LIBRARY=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)/libredlock.so
@@ -131,9 +131,10 @@ valgrind_some() {
     unset REDLOCK_TEST_LIBRARY
 }
 
-# Children that end with a manager still there: its handle points past the counts in front of it, which
-# makes it, and all that it has, possibly lost. Where other threads are not in a child, what these
-# alone knew of is lost there for good (DESIGN.md: what such a holder was changing is never freed).
+# A child may end while a manager is still there. The manager's handle points past the counts in front of it, so the
+# manager and all that belongs to it count as possibly lost. A child does not have its parent's other threads.
+# Memory that only those threads referred to is lost there for good (DESIGN.md: what such a holder was changing is
+# never freed).
 # shellcheck disable=SC2046,SC2086
 valgrind_all() {
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) guests --skip failing
@@ -151,7 +152,7 @@ valgrind_for() {
         "--show-leak-kinds=$1 --errors-for-leak-kinds=$1"
 }
 
-# The runtime is Rust's own, which is newer than those of most C compilers.
+# The runtime is Rust's own, which is newer than the runtime of most C compilers.
 sanitize_library() {
     RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$target \
         RUSTFLAGS='-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer -Cdebuginfo=1' \
@@ -168,7 +169,7 @@ sanitize_library() {
     REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_COMPILERS='clang clang++' REDLOCK_TEST_CFLAGS=$flags programs
 }
 
-# With the workspace, as `make test` builds them.
+# With the whole workspace, as `make test` builds it.
 guests() {
     "$CARGO" test --quiet --workspace --test guest -- "$@"
 }
@@ -177,7 +178,7 @@ rows() {
     "$CARGO" test --quiet --workspace --test matrix -- "$@"
 }
 
-# Programs over TLS.
+# Programs that use TLS.
 tls() {
     "$CARGO" test --quiet --workspace --test tls -- "$@"
 }
@@ -187,7 +188,7 @@ programs() {
     "$CARGO" test --quiet --workspace --test programs -- c:: cpp:: $NOT_RUN "$@"
 }
 
-# An option for each of some words.
+# Puts the option in front of each word.
 each() {
     option=$1
     shift

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs the library under ThreadSanitizer: tests/programs/threads/storm.c, with servers that freeze meanwhile.
+# Runs the library under ThreadSanitizer: tests/programs/threads/storm.c, with servers that freeze from time to
+# time.
 #
 # Usage: check-threads.sh [SECONDS]
-# It wants a C compiler, redis-server, and a Rust toolchain with the sanitizer's runtime (a stable one
-# has it, and uses it when it is told that it may). What is missing is named, and that is status 3. The
-# environment: CARGO, CC, REDIS_SERVER, CARGO_TARGET_DIR.
+# It needs a C compiler, redis-server, and a Rust toolchain with the sanitizer's runtime. A stable toolchain has
+# the runtime, and uses it when it is told that it may. If something is missing, the script names it and ends with
+# status 3. Environment: CARGO, CC, REDIS_SERVER, CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -40,7 +41,7 @@ look() {
     [ -n "$runtime" ] || give_up "this Rust toolchain has no ThreadSanitizer for $host"
 }
 
-# The standard library stays as it comes; what ThreadSanitizer has to know of it, std.c tells.
+# The standard library is not rebuilt. std.c tells ThreadSanitizer what it must know about it.
 compile_library() {
     RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$target \
         RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer -Cdebuginfo=1' \
@@ -62,7 +63,7 @@ compile_program() {
         -Wl,--whole-archive "$runtime" -Wl,--no-whole-archive -lm -ldl -lrt
 }
 
-# A function of the standard library that the library uses: there has to be one.
+# Finds the name of a standard library function that the library uses. Exactly one must match.
 name_in_std() {
     found=$(nm -u "$library" 2> /dev/null | awk '{ print $NF }' | grep -E "$1\$" | sort -u)
     [ "$(echo "$found" | wc -w)" -eq 1 ] || give_up "this Rust's standard library has no $1"
@@ -85,7 +86,7 @@ start_servers() {
     done
 }
 
-# Two servers of five at a time: a quorum is always there, though not always in time.
+# Freezes two of five servers at a time. So a quorum is always there, but not always in time.
 freeze_servers() {
     while :; do
         for i in $SERVERS; do
@@ -99,8 +100,8 @@ freeze_servers() {
 }
 
 run() {
-    # Who drops the last reference to something has seen what the others did to it by a fence, and
-    # ThreadSanitizer knows of no fences.
+    # The thread that drops the last reference sees the changes of the others because of a fence. ThreadSanitizer
+    # does not know fences.
     echo 'race:*alloc::sync::Arc*drop_slow*' > "$scratch/suppressions"
     status=0
     # shellcheck disable=SC2086

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Writes the CMake package. Usage: cmake.sh PREFIX LIBDIR INCLUDEDIR, and DESTDIR in the environment.
 #
-# It lies in LIBDIR/cmake/redlock. It finds the headers by a way that goes from there, or, where one of
-# the two lies outside PREFIX, by a full path. Where CMake does not look into LIBDIR when it is told of
-# PREFIX, two files in PREFIX/share/cmake lead there.
+# The package is in LIBDIR/cmake/redlock. It refers to the headers by a relative path, or by a full path if either
+# directory is outside PREFIX. If CMake is given PREFIX but does not search LIBDIR, two files in
+# PREFIX/share/cmake lead there.
 set -eu
 here=$(dirname "$0")
 . "$here/paths.sh"
@@ -28,7 +28,8 @@ way_to_headers() {
     fi
 }
 
-# Debian has a directory for each architecture in lib, others have lib64 and its like beside it.
+# Debian has a directory for each architecture inside lib. Other systems have lib64 and similar directories beside
+# it.
 cmake_looks_there() {
     below=
     ! lies_in "$prefix" "$libdir" || below=$(rest_of "$prefix" "$libdir")
@@ -40,7 +41,7 @@ cmake_looks_there() {
     esac
 }
 
-# The dollar is for CMake to read.
+# The dollar sign is for CMake.
 # shellcheck disable=SC2016
 lead_there() {
     if lies_in "$prefix" "$libdir"; then
@@ -55,7 +56,7 @@ lead_there() {
     done
 }
 
-# What is quoted.
+# Escapes text for a quoted CMake string.
 for_cmake() {
     printf '%s' "$1" | sed 's/["\\$]/\\&/g'
 }

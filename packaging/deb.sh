@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes Debian packages of what was built: the shared library, the rest for development, and the command.
+# Makes Debian packages from what was built: the shared library, the development files, and the command.
 #
 # Usage: deb.sh BUILD_DIRECTORY OUTPUT_DIRECTORY
 #
-# It takes dpkg-deb and what comes with a compiler, and no root. What is Debian's about it is in
-# packaging/debian. Environment: TOOL (the command; without it no package of it), CC, STRIP, CARGO, CARGOFLAGS, SOURCE_DATE_EPOCH (when it was, for
-# packages that are the same byte by byte; otherwise what the changelog says).
+# It needs dpkg-deb and the tools that come with a compiler, but not root. The Debian-specific files are in
+# packaging/debian. Environment: TOOL (the command; without it, no package is made for it), CC, STRIP, CARGO,
+# CARGOFLAGS, SOURCE_DATE_EPOCH (the time of the build, for reproducible packages; the default is the time in the
+# changelog).
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -52,7 +53,7 @@ give_up() {
     exit 1
 }
 
-# Everything at its place in one tree, which is then dealt out.
+# Installs everything into one tree, and then distributes it to the packages.
 stage() {
     dev=$scratch/dev lib=$scratch/lib
     env -u INCLUDEDIR -u MANDIR PREFIX=/usr LIBDIR="lib/$multiarch" DESTDIR="$dev" \
@@ -62,21 +63,21 @@ stage() {
     mv "$dev/$from/libredlock.so.$interface" "$dev/$from/libredlock.so.$upstream" "$lib/$from/"
     chmod 644 "$lib/$from/libredlock.so.$upstream"
     "${STRIP:-strip}" --strip-unneeded -R .comment -R .note "$lib/$from/libredlock.so.$upstream"
-    # It lies where pkg-config looks anyway: what it says of there goes without saying.
+    # These are default directories. With the prefix /usr, pkg-config recognizes them and leaves their flags out.
     sed "s|^prefix=.*|prefix=/usr|" "$dev/$from/pkgconfig/redlock.pc" > "$scratch/redlock.pc"
     cat "$scratch/redlock.pc" > "$dev/$from/pkgconfig/redlock.pc"
     press_manual
     [ -z "${TOOL:-}" ] || move_command
 }
 
-# The command, with what belongs to it.
+# Moves the command and the files that belong to it.
 move_command() {
     tool=$scratch/tool
     mkdir -p "$tool/usr/share/man"
     mv "$dev/usr/bin" "$tool/usr/"
     mv "$dev/usr/share/man/man1" "$tool/usr/share/man/"
     mv "$dev/usr/share/bash-completion" "$dev/usr/share/fish" "$tool/usr/share/"
-    # Debian's zsh looks elsewhere.
+    # Debian's zsh uses another directory.
     mkdir -p "$tool/usr/share/zsh/vendor-completions"
     mv "$dev/usr/share/zsh/site-functions/_redlock" "$tool/usr/share/zsh/vendor-completions/"
     rm -r "$dev/usr/share/zsh"
@@ -91,7 +92,7 @@ press_manual() {
     done
 }
 
-# Others depend on the version that has brought what they use.
+# Packages that use a symbol depend on the version that introduced it.
 check_symbols() {
     sed -n 's/^ \(.*\)@Base .*/\1/p' "$debian/symbols" | LC_ALL=C sort > "$scratch/listed"
     nm -D --defined-only "$lib/$from/libredlock.so.$upstream" | sed 's/.* //' | LC_ALL=C sort > "$scratch/exported"
@@ -149,7 +150,7 @@ add_documents() {
 pack() {
     (cd "$1" && find . -path ./DEBIAN -prune -o -type f -print | LC_ALL=C sort | sed 's|^\./||' \
         | xargs md5sum > "$scratch/md5sums")
-    # As Debian counts: files in whole KiB, and one for whatever else there is.
+    # As Debian counts: a file counts in whole KiB, and anything else as one.
     size=$(find "$1" -path "$1/DEBIAN" -prune -o -printf '%y %s\n' \
         | awk '{ all += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print all }')
     cp "$scratch/md5sums" "$1/DEBIAN/md5sums"
@@ -165,7 +166,7 @@ fill_in() {
         -e "s/@DEPENDS@/$(depends)/"
 }
 
-# The oldest versions of the C library and of gcc's that have all that the library, or the command, takes from them.
+# The oldest versions of glibc and libgcc that have everything that the library, or the command, needs from them.
 depends() {
     readelf -V --wide "${linked:-$lib/$from/libredlock.so.$upstream}" > "$scratch/versions"
     newest() {

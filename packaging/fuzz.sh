@@ -1,13 +1,12 @@
 #!/bin/sh
-# Has libFuzzer look for bytes that do harm: fuzz/, whose targets stand in tests/played/hostile.
+# Runs libFuzzer to look for harmful bytes: fuzz/, with the targets in tests/played/hostile.
 #
 # Usage: fuzz.sh [TARGET...]
-#        fuzz.sh keep: adds to fuzz/corpus what earlier runs have found that nothing there shows.
-# RUNS=10000000 says how often each target is run, MINUTES=5 how long; 5 minutes if nothing is said.
-# What is found is kept in target/fuzz and used again. It wants cargo-fuzz, a nightly Rust and a C++
-# compiler. What is missing is named, and that is status 3. The environment: CARGO, NIGHTLY (how cargo is
-# told to be that one: +nightly), SANITIZER (address, which takes five times as long, or none),
-# CARGO_TARGET_DIR.
+#        fuzz.sh keep: adds the finds of earlier runs to fuzz/corpus, unless the corpus already shows them.
+# RUNS=10000000 says how often each target runs, MINUTES=5 how long. The default is 5 minutes. Finds are kept in
+# target/fuzz and used again. It needs cargo-fuzz, a nightly Rust and a C++ compiler. If something is missing, the
+# script names it and ends with status 3. Environment: CARGO, NIGHTLY (the argument that makes cargo the nightly
+# one: +nightly), SANITIZER (address, which takes five times as long, or none), CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -46,7 +45,7 @@ look() {
 }
 
 build() {
-    # To watch every comparison takes as long as all else; fuzz/words.dict has the words to find.
+    # Watching every comparison takes as long as everything else. fuzz/words.dict has the words that it would find.
     # shellcheck disable=SC2086
     "$CARGO" $NIGHTLY fuzz build --sanitizer "$SANITIZER" --no-trace-compares \
         --target-dir "$target/$SANITIZER" \
@@ -67,7 +66,7 @@ fuzz() {
     [ -z "${RUNS-}" ] || limit=-runs=$RUNS
     found=$target/corpus/$name harm=$target/harm/$name log=$target/$name.log
     mkdir -p "$found" "$harm"
-    # Where memory came from is told by the debugger, and not by each allocation.
+    # A debugger can tell where memory was allocated. ASan does not have to record that for each allocation.
     result=0
     ASAN_OPTIONS=malloc_context_size=0:quarantine_size_mb=16 \
         "$(program "$name")" "$limit" -max_len=$longest -timeout=10 -dict=fuzz/words.dict \
@@ -92,7 +91,7 @@ report() {
 }
 
 keep() {
-    # One file for what is reached, however often it is reached in it.
+    # Keeps one file for each place that is reached, however often that file reaches it.
     "$(program "$1")" -merge=1 -use_counters=0 -max_len=512 "fuzz/corpus/$1" "$target/corpus/$1" \
         > "$target/$1.log" 2>&1
     echo "$1: $(find "fuzz/corpus/$1" -type f | wc -l) files"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Lays the library down in a tree, or takes it out again.
+# Installs the library into a tree, or removes it again.
 #
 # Usage: install.sh install|uninstall|link BUILD_DIRECTORY
 #
 # link lets programs that were linked in the build directory find the library there.
 #
-# Environment: PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR. What of the last four is not absolute is
-# below PREFIX. TOOL is the command that was built; without it there is none. DESTDIR is put in front of every path that is written, and in no file's content.
-# static.sh has more.
+# Environment: PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR. If one of the last four is not absolute, it is
+# below PREFIX. TOOL is the built command; without it, no command is installed. DESTDIR is put in front of every
+# path that is written, but appears in no file's content. static.sh uses further variables.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,7 +16,7 @@ action=$1
 build=$2
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)
 
-# Below share, where shells look for them.
+# Below share, where shells look for completions.
 completions='bash-completion/completions/redlock zsh/site-functions/_redlock fish/vendor_completions.d/redlock.fish'
 
 main() {
@@ -39,7 +39,7 @@ main() {
     esac
 }
 
-# From the root, and the shortest way. What begins with ~ was meant for a shell that left it alone.
+# Makes a path absolute, without redundant parts. A path that begins with ~ was meant to be expanded by a shell.
 absolute() {
     # shellcheck disable=SC2088
     case $2 in
@@ -50,7 +50,7 @@ absolute() {
         -e ':up' -e 's|/[^/]*[^/.][^/]*/\.\./|/|' -e 't up' -e 's|\(.\)/$|\1|'
 }
 
-# As build.rs: until 1.0 a minor version may change the interface, from then on only a major one.
+# As in build.rs: until 1.0, a minor version may change the interface. After that, only a major version may.
 name_libraries() {
     case $version in
     0.*) interface=${version%.*} ;;
@@ -90,7 +90,7 @@ lay_down() {
     say_what_is_to_be_told
 }
 
-# Where pkg-config does not look by itself, the dynamic linker may not do so either.
+# If pkg-config does not search there by itself, the dynamic linker may not, either.
 say_what_is_to_be_told() {
     [ -z "${DESTDIR:-}" ] || return 0
     looks=$(pkg-config --variable pc_path pkg-config 2>/dev/null) || return 0
@@ -100,7 +100,7 @@ say_what_is_to_be_told() {
     esac
 }
 
-# The first directory on the way there that exists has to be ours to write to.
+# The first existing directory on the way to the target must be writable.
 check_place() {
     place=$to_lib
     while [ ! -e "$place" ]; do
@@ -145,7 +145,7 @@ lay_down_tool() {
     done
 }
 
-# Without this a library in /usr/local/lib is not found by programs before the next boot.
+# Without this, programs do not find a library in /usr/local/lib before the next boot.
 tell_the_dynamic_linker() {
     if [ -z "${DESTDIR:-}" ] && [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ]; then
         PATH=$PATH:/sbin:/usr/sbin ldconfig || echo "install.sh: ldconfig failed" >&2
@@ -162,7 +162,7 @@ take_out() {
     rm -f "$to_bin/redlock" "$to_man/man1/redlock.1"
     for completion in $completions; do
         rm -f "$to_share/$completion"
-        # That of the shell, too, if nobody else has put anything there.
+        # Removes the shell's directory, too, if it is empty.
         rmdir "$to_share/${completion%/*}" "$to_share/${completion%%/*}" 2>/dev/null || true
     done
     for cmake in "$to_lib/cmake" "$to_share/cmake"; do
@@ -173,8 +173,7 @@ take_out() {
     echo "redlock $version is removed from $to_lib, $to_include and $to_man"
 }
 
-# Directories that others may use stay, unless nobody does. Those that a system has from the first day
-# stay anyway.
+# Removes directories that others may use, if they are empty. Directories that a new system has always stay.
 take_out_directories() {
     for directory in "$to_include/redlock-cpp" "$to_lib/pkgconfig" "$to_lib/cmake/redlock" "$to_lib/cmake" \
         "$to_share/cmake/redlock" "$to_share/cmake" "$to_man/man1" "$to_man/man3" "$to_man/man7"; do

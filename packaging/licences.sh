@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints what is linked into the library that others have written, each with its licence.
+# Prints the names and licences of all third-party code that is linked into the library.
 #
-# Usage: licences.sh [PACKAGE]: cargo's name of what is linked, if not the library
-# The files are those that come with the crates, and with Rust. A crate without one is an error.
+# Usage: licences.sh [PACKAGE]: cargo's name of the linked package, if it is not the library
+# The licence files are those that come with the crates and with Rust. A crate without a licence file is an error.
 # Environment: CARGO, CARGOFLAGS.
 set -eu
 
@@ -24,7 +24,8 @@ main() {
     "$cargo" tree --package "$what" --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
         | sort -u > "$scratch/crates"
     while IFS='|' read -r crate licence; do
-        # Ours have a path behind their name; macros have "(proc-macro)", and run in the compiler alone.
+        # The project's own packages have a path behind their name. Macros have "(proc-macro)", and run only in
+        # the compiler.
         case $crate in *' ('*) continue ;; esac
         of_crate "${crate%% *}" "${crate#* v}" "$licence"
     done < "$scratch/crates"
@@ -47,7 +48,7 @@ of_crate() {
     done < "$scratch/files"
 }
 
-# Some distributions of Rust leave the page out.
+# Some distributions of Rust do not have this page.
 of_rust() {
     printf "\n\n==== Rust's standard library, of %s: MIT OR Apache-2.0\n" "$(rustc --version)"
     page=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html

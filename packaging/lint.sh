@@ -1,6 +1,7 @@
 #!/bin/sh
-# The programs that are not Rust: formatted Go without what vet finds, JavaScript that can be read, scripts, Ruby and Python without
-# warnings. What is not there is named and left out; `make test` sees to it that it is there.
+# Checks the programs that are not Rust: Go is formatted and vet finds nothing, JavaScript can be parsed, and
+# scripts, Ruby and Python have no warnings. If a tool is missing, this script says so and leaves its check out.
+# `make test` makes sure that the tools are there.
 set -eu
 cd "$(dirname "$0")/.."
 

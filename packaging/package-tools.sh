@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints the directory of the Python programs that make and check packages, and gets them if they are not there.
+# Prints the directory of the Python programs that make and check packages. Gets them if they are not there.
 #
 # Usage: package-tools.sh BUILD_DIRECTORY
-# They are those of packaging/python/tools.txt, in a virtual environment below BUILD_DIRECTORY; and in
-# `wheels` beside it lies what packaging/python/beside.txt names. It wants the network the first time. With
-# NO_INSTALL=1, or where pip fails, this says what is missing, and that is status 3.
+# The programs are those of packaging/python/tools.txt, in a virtual environment below BUILD_DIRECTORY. The
+# packages that packaging/python/beside.txt names are in `wheels` beside it. The first run needs the network. With
+# NO_INSTALL=1, or if pip fails, the script says what is missing and ends with status 3.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,7 +15,7 @@ main() {
     into=$(cd "$1" && pwd)/package-tools
     # shellcheck disable=SC2086
     (cd "$here/packaging/python" && cat $lists) > "$into.wanted.$$"
-    # What was there before and is another list's is made anew.
+    # If the directory was made from another list, it is made again.
     if cmp -s "$into.wanted.$$" "$into/wanted"; then
         rm "$into.wanted.$$"
     else

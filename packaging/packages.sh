@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes the packages that people install by pip, gem, npm, go and cargo. Nothing is published.
+# Makes the packages that people install with pip, gem, npm, go and cargo. Publishes nothing.
 #
 # Usage: packages.sh BUILD_DIRECTORY OUTPUT_DIRECTORY [python|ruby|node|go|rust...]
-# Each is a file in packaging/packages; without one, all are made. BUILD_DIRECTORY has what `cargo build --release`
-# built. The first four have the library inside, linked for old systems (portable.sh), and THIRD-PARTY.txt.
-# Environment: CARGO, CARGOFLAGS, CARGO_TARGET_DIR, CC, SOURCE_DATE_EPOCH.
+# Each package is a file in packaging/packages. By default, all are made. BUILD_DIRECTORY has the result of `cargo
+# build --release`. The first four packages contain the library, linked for old systems (portable.sh), and
+# THIRD-PARTY.txt. Environment: CARGO, CARGOFLAGS, CARGO_TARGET_DIR, CC, SOURCE_DATE_EPOCH.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,13 +28,13 @@ main() {
     done
 }
 
-# What all have but the crate: the library, and the licences of what is in it.
+# Prepares what all packages except the crate contain: the library, and the licences of the code in it.
 prepare() {
     [ -f "$build/libredlock.a" ] || give_up "there is no $build/libredlock.a: make build"
     tools=$(sh "$here/packaging/package-tools.sh" "${CARGO_TARGET_DIR:-$here/target}") || exit 3
     third_party=$scratch/THIRD-PARTY.txt
     sh "$here/packaging/licences.sh" > "$third_party"
-    # What a compiler adds by itself.
+    # The compiler adds this code itself.
     { printf "\n\n==== Zig's compiler runtime: MIT\n" && cat "$tools"/lib/python*/site-packages/ziglang/LICENSE; } >> "$third_party"
     portable=$scratch/libredlock.so.$interface
     sh "$here/packaging/portable.sh" "$build" "$tools" "$portable"
@@ -45,12 +45,12 @@ give_up() {
     exit 1
 }
 
-# Runs what talks too much: it is heard if it fails.
+# Runs a command that prints too much. The output is shown only if the command fails.
 quietly() {
     "$@" > "$scratch/said" 2>&1 || { cat "$scratch/said" >&2; give_up "$* fails"; }
 }
 
-# Usage: begin NAME: the directory in which a package is put together.
+# Usage: begin NAME: makes the directory for the contents of a package.
 begin() {
     stage=$scratch/$1
     mkdir "$stage"
@@ -58,8 +58,9 @@ begin() {
     cp "$third_party" "$stage/THIRD-PARTY.txt"
 }
 
-# Usage: readme TITLE SECTION: the first paragraph of docs/packages.md, and its section. What stands behind the
-# language of a block is for the tests; and who reads it there has the package by its name.
+# Usage: readme TITLE SECTION: prints the first paragraph of docs/packages.md, and that section. Words after the
+# language of a code block are for the tests, so they are removed. A reader of the package can install it by its
+# name.
 readme() {
     printf '# %s\n\n' "$1"
     awk -v section="## $2" '
@@ -71,7 +72,7 @@ readme() {
         -e 's|target/packages/redlock[_-]native-[*][.][a-z]*$|redlock-native|' -e 's/^gem install --local/gem install/'
 }
 
-# Usage: take FILE: the package is done.
+# Usage: take FILE: moves a finished package to the output directory.
 take() {
     mv "$1" "$output/"
     echo "$output/${1##*/}"

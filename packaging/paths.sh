@@ -1,7 +1,7 @@
-# To be read by the scripts beside it: how one installed file tells where another is.
+# Read by the scripts in this directory: relative paths from one installed file to another.
 # shellcheck shell=sh
 
-# Whether $2 lies in $1, and is not that itself.
+# Whether $2 is inside $1, and is not $1 itself.
 lies_in() {
     case $2 in
     "${1%/}"/?*) return 0 ;;
@@ -9,17 +9,17 @@ lies_in() {
     esac
 }
 
-# What comes after $1 in $2, with a slash in front.
+# The part of $2 after $1, with a slash in front.
 rest_of() {
     printf '%s' "${2#"${1%/}"}"
 }
 
-# From $2, which lies in $1, up to that: a step for each part of it, each with a slash in front.
+# The way from $2, which is inside $1, up to $1: one /.. for each part.
 steps_up() {
     rest_of "$1" "$2" | sed 's|/[^/]*|/..|g'
 }
 
-# As the right side of sed's s|…|…|.
+# Escapes text for the right side of sed's s|…|…|.
 for_sed() {
     printf '%s' "$1" | sed 's/[\\&|]/\\&/g'
 }

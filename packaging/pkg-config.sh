@@ -1,20 +1,20 @@
 #!/bin/sh
 # Prints redlock.pc. Usage: pkg-config.sh VERSION PREFIX LIBDIR INCLUDEDIR < redlock.pc.in
 #
-# What lies under PREFIX is named by its way from the .pc file, so that an installed tree may be
-# moved; what lies elsewhere by its full path.
+# A path below PREFIX is relative to the .pc file, so that an installed tree can be moved. Any other path is a
+# full path.
 set -eu
 . "$(dirname "$0")/paths.sh"
 version=$1 prefix=$2 libdir=$3 includedir=$4
 
-# The libraries of the system that the static library needs. The compiler adds libc and the
-# unwinder by itself, as fits a static or a dynamic program.
+# The system libraries that the static library needs. The compiler adds libc and the unwinder itself, in the
+# static or dynamic form that fits the program.
 case $(uname -s) in
 Darwin) native_libs='-framework Security -framework CoreFoundation -liconv -lm' ;;
 *) native_libs='-lutil -lrt -lpthread -lm -ldl' ;;
 esac
 
-# The dollars are for pkg-config to read.
+# The dollar signs are for pkg-config.
 # shellcheck disable=SC2016
 under_prefix() {
     if lies_in "$prefix" "$1"; then
@@ -24,7 +24,7 @@ under_prefix() {
     fi
 }
 
-# From LIBDIR/pkgconfig up to PREFIX.
+# The way from LIBDIR/pkgconfig up to PREFIX.
 # shellcheck disable=SC2016
 way_to_prefix() {
     if lies_in "$prefix" "$libdir"; then
@@ -34,7 +34,7 @@ way_to_prefix() {
     fi
 }
 
-# It splits flags as a shell does.
+# Escapes text, because pkg-config splits flags as a shell does.
 for_pkg_config() {
     sed "s/[] \"'#&()*;<>?[\\\\\`|\$]/\\\\&/g"
 }

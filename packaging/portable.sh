@@ -1,10 +1,10 @@
 #!/bin/sh
-# Links the shared library for packages that have to run on systems older than this one.
+# Links the shared library for packages that must run on older systems than this one.
 #
 # Usage: portable.sh BUILD_DIRECTORY TOOLS OUTPUT
-# TOOLS is what package-tools.sh prints. The code is that of the static library, so nothing is compiled again; it
-# is linked by Zig, which has the names of functions of every glibc. What is left of this system is libgcc_s:
-# every system with glibc has one, and its own is what unwinds a thread that is cancelled.
+# TOOLS is what package-tools.sh prints. The code is that of the static library, so nothing is compiled again. Zig
+# links it, because Zig knows the symbols of every glibc version. Only libgcc_s is linked from this system. Every
+# system with glibc has a libgcc_s, and the system's own one unwinds a thread that is cancelled.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)

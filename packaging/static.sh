@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the static library that is installed of the one that was built. Usage: static.sh FROM TO
+# Makes the static library for installation from the one that was built. Usage: static.sh FROM TO
 #
-# What Rust builds has all of Rust's standard library in it, three quarters of it in a form that only
-# Rust's own compiler reads, and its names clash with those of any other library that was built by
-# another Rust. Here it becomes one object with what can be reached from the functions of redlock.h, and
-# with no names but theirs. Where the tools for that are missing it stays larger, and says so.
+# The library that Rust builds contains all of Rust's standard library. Three quarters of that are in a form that only
+# Rust's own compiler reads. Its names clash with those of any other library that was built by another Rust. Here it
+# becomes one object, with only the code that the functions of redlock.h can reach, and only their names. If the tools
+# for that are missing, the library stays larger, and the script says so.
 #
-# Environment: LD, OBJCOPY, AR, NM and STRIP, for another target than this machine. Each may have options.
+# Environment: LD, OBJCOPY, AR, NM and STRIP, for another target than this machine. Each may include options.
 # shellcheck disable=SC2086
 set -eu
 
@@ -27,7 +27,8 @@ main() {
     chmod 644 "$to"
 }
 
-# Groups are sections that a linker has once by their name, whoever else has them: they become our own.
+# A linker keeps only one of several section groups with the same name, even across libraries. Here the groups
+# become ordinary sections of this object.
 make_one_object() {
     [ "$(uname -s)" != Darwin ] || { echo 'only GNU tools can do it' >&2; return 1; }
     sed -n 's/^[a-zA-Z].*[ *]\(RedLock[A-Za-z]*_[A-Za-z]*\)(.*/\1/p' "$here/../include/redlock.h" > "$scratch/names"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a demo to its end and looks at what it says, and ends it with Ctrl-C in the middle: nothing may be left
+# Runs a demo to its end and checks its output. Then ends it with Ctrl-C at several points. Nothing may be left
 # behind.
 #
 # Usage: test-demo.sh demo|demo-fencing, with its path
@@ -8,7 +8,7 @@ set -eu
 program=$1
 name=${program##*/}
 scratch=$(mktemp -d)
-# PostgreSQL does not run as root, and has to come to its files all the same.
+# PostgreSQL does not run as root, but must reach its files.
 chmod 711 "$scratch"
 demo=
 trap '[ -z "$demo" ] || kill -TERM "-$demo" 2>/dev/null || true; rm -rf "$scratch"' EXIT
@@ -19,7 +19,7 @@ main() {
     wait "$demo" || fail "it ends with status $?"
     check_nothing_left
     check_what_it_says
-    # Right at its beginning, and when it has said these words.
+    # At the very beginning, and after the demo has said these words.
     case $name in
     demo) set -- ' A holds' 'is killed' 'is frozen as well' ;;
     demo-fencing)
@@ -42,15 +42,15 @@ main() {
     echo "$name: ok"
 }
 
-# In a session of its own, so that all its processes can be told, and Ctrl-C reaches them all.
+# Runs in a session of its own. So all its processes can be recognized, and Ctrl-C reaches all of them.
 start() {
     mkdir "$scratch/files"
     TMPDIR=$scratch/files setsid "$program" > "$scratch/said" 2>&1 &
     demo=$!
 }
 
-# Whether it can hear Ctrl-C: until it has come so far, what a shell starts in the background ignores that. On a busy
-# machine this takes its time.
+# Whether the demo handles Ctrl-C yet. A shell starts background commands with the signal ignored, and the demo
+# must first set its handler. On a busy machine, this takes some time.
 hears() {
     [ -d /proc/self ] || { sleep 1; return; }
     [ "$(cat "/proc/$demo/comm")" = "$(printf %.15s "$name")" ] || return 1
@@ -81,7 +81,7 @@ must_say() {
     says "$1" || fail "it does not say: $1"
 }
 
-# Wherever its lines are broken. It has always said nothing.
+# Finds the words even if a line break divides them. Empty words are always found.
 says() {
     [ -z "$1" ] || tr '\n' ' ' < "$scratch/said" | tr -s ' ' | grep -Eq "$1"
 }
@@ -95,7 +95,7 @@ wait_until() {
     done
 }
 
-# What is left of a demo that was killed outright ends by itself. Files stay.
+# After a demo was killed outright, its remaining processes must end by themselves. Its files stay.
 check_all_end() {
     tries=0
     while left; do
@@ -107,8 +107,8 @@ check_all_end() {
     demo=
 }
 
-# Processes of its session, or that name its files. PostgreSQL has sessions of its own. Those that nobody has
-# taken note of yet have ended.
+# Processes of the demo's session, or with its files on the command line. PostgreSQL has sessions of its own.
+# Zombie processes count as ended.
 left() {
     left=$(ps -e -o sess= -o pid= -o args= | awk -v session="$demo" -v files="$scratch/files" '
         $3 == "awk" || /<defunct>$/ { next }

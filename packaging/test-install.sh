@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs into scratch trees and uses what is there, as programs, people and packagers would.
+# Installs into scratch trees and uses the result, as programs, people and packagers would.
 #
 # Usage: test-install.sh [PART...]: the parts are files in test-install; without one, these:
 parts='tree linking languages cmake manual'
-# Environment: MAKE, CC, CXX, and for some parts CARGO and CARGO_TARGET_DIR.
+# Environment: MAKE, CC, CXX. Some parts also use CARGO and CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 

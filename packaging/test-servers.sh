@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs all that talks to a server against each of some servers, and says how it went.
+# Runs everything that talks to a server against each of several servers, and reports the results.
 #
 # Usage: test-servers.sh BUILD_DIRECTORY DEMO SERVER...    each as for servers.sh
-# Every test program that starts servers is among TESTS; tests/pure/project.rs sees to that. What these leave out
-# runs without any server, and so once: in `make test`. The environment: CARGO.
+# TESTS contains every test program that starts servers. tests/pure/project.rs checks that. All other tests need
+# no server, so they run only once: in `make test`. Environment: CARGO.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 main() {
-    # All of them first: nobody wants to hear after ten minutes that one is missing.
+    # Gets all servers first, so that a missing one is noticed at once, and not after ten minutes.
     for server in "$@"; do
         sh packaging/servers.sh "$server" "$target" > "$scratch/program"
         echo "$server $(cat "$scratch/program")" >> "$scratch/programs"
@@ -35,7 +35,7 @@ main() {
     exit "$failed"
 }
 
-# The demo as well if the tests fail: that there is more to mend had better be known at once.
+# Runs the demo even if the tests fail, so that all failures are known at once.
 run_all() {
     all_well=0
     # shellcheck disable=SC2046,SC2086

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs a command several times in a row while busy loops take the processors, and stops at the first run that fails.
+# Runs a command several times in a row while busy loops use the processors. Stops at the first run that fails.
 #
 # Usage: test-under-load.sh TIMES LOOPS COMMAND...
-# The loops end with this script, however that ends: it ends them, also when it is interrupted from the keyboard;
-# and should it be killed, they notice within a moment that it is gone. A SIGTERM to this script alone is heeded when
-# the run under way is over. (In the background the command would be run with SIGINT ignored, which tests are about.)
+# The loops end with this script, no matter how it ends. The script ends them, also when it is interrupted from
+# the keyboard. If it is killed, the loops notice within a moment. If only this script receives a SIGTERM, it ends
+# after the current run. The command does not run in the background, because there SIGINT would be ignored, which
+# tests depend on.
 set -eu
 
 times=$1 loops=$2
@@ -32,7 +33,7 @@ main() {
     echo "test-under-load: passed $times times in a row"
 }
 
-# Looks now and then whether the script is there.
+# Checks now and then whether the script is still running.
 busy_loop() {
     trap - EXIT HUP INT TERM
     while kill -0 "$1" 2> /dev/null; do

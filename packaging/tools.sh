@@ -1,11 +1,10 @@
 #!/bin/sh
-# Sees to it that the programs are there that a target of the Makefile runs.
+# Makes sure that the programs that a target of the Makefile runs are installed.
 #
 # Usage: tools.sh demo|demo-fencing|test|packages|servers|soak|bench|bench-peers
-# What is missing is installed through the system's package manager where that can be done without
-# asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
-# NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and
-# not needed it says so, and does not.
+# Missing programs are installed through the system's package manager if no questions are asked: as root, or with
+# a sudo that needs no password. Otherwise, and with NO_INSTALL=1, the script says what is missing and how to get
+# it, and fails. If an optional program is missing, the script says so and goes on.
 set -eu
 
 what_for=$1
@@ -66,7 +65,7 @@ missing_tools() {
     done
 }
 
-# The languages that packages are made for, with what makes them; package-tools.sh gets the rest.
+# The languages that packages are made for, and their packaging tools. package-tools.sh gets the rest.
 missing_for_packages() {
     for tool in go gofmt ruby gem python3 npm readelf; do
         has "$tool" || printf ' %s' "$tool"
@@ -79,11 +78,11 @@ missing_for_packages() {
     fi
 }
 
-# What the bench compares with, and what else can be said of what is installed: they go on without.
+# Optional programs: those that the bench compares with, and further checks of what is installed.
 wanted_tools() {
     case $what_for in
     test)
-        # The last ones look at scripts.
+        # The last two check scripts.
         for tool in abidiff mandoc dpkg-deb shellcheck rubocop; do
             has "$tool" || printf ' %s' "$tool"
         done
@@ -107,7 +106,7 @@ has_header() {
     echo "#include <$1>" | "${CC:-cc}" -D_POSIX_C_SOURCE=200809L -E - >/dev/null 2>&1
 }
 
-# The tests take whichever of the two has it.
+# The tests use whichever of the two has it.
 has_prometheus_parser() {
     for python in python3 /usr/bin/python3; do
         ! "$python" -c 'import prometheus_client.parser' >/dev/null 2>&1 || return 0
@@ -115,13 +114,14 @@ has_prometheus_parser() {
     return 1
 }
 
-# Not every system has a package of them: their libraries have to be there besides the compiler.
+# Not every system packages the sanitizers separately. Their libraries must be installed in addition to the
+# compiler.
 has_sanitizers() {
     echo 'int main(void) { return 0; }' |
         gcc -fsanitize=address,undefined -x c -o /dev/null - >/dev/null 2>&1
 }
 
-# One that is too old for the addon is as good as none.
+# A version that is too old for the addon counts as missing.
 has_node() {
     has node && node -e "process.exit(parseInt(process.versions.node) < $node_least ? 1 : 0)" >/dev/null 2>&1
 }
@@ -139,7 +139,7 @@ is_demo() {
     case $what_for in demo | demo-fencing) ;; *) return 1 ;; esac
 }
 
-# The demos take these as well; the tests of TLS ask for redis-server by that name.
+# The demos accept these as well. The TLS tests ask for redis-server by that name.
 has_other_server() {
     has "${REDIS_SERVER:-valkey-server}"
 }
@@ -161,7 +161,7 @@ find_manager() {
     done
 }
 
-# The package that brings a tool; nothing where it does not come from the package manager.
+# The package that contains a tool. Empty if the tool does not come from the package manager.
 package_of() {
     case $manager/$1 in
     */cargo | */rustfmt | */clippy) ;;
@@ -254,7 +254,7 @@ install_packages() {
     esac
 }
 
-# Debian's package would start a server on port 6379, now and at each boot. Nobody asked for one.
+# Debian's package would start a server on port 6379, now and at each boot. Nobody asked for that server.
 # shellcheck disable=SC2086
 install_debian() {
     options='-y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0'
@@ -273,7 +273,7 @@ install_debian() {
     return $done_well
 }
 
-# They belong to the toolchain. A distribution that packages Rust itself has them apart.
+# These belong to the toolchain. If a distribution packages Rust itself, it has them in separate packages.
 add_rust_components() {
     for tool in $missing; do
         case $tool in
@@ -295,7 +295,7 @@ give_up() {
 how_to_get() {
     package=$(package_of "$1" | tr '\n' ' ' | sed 's/ $//')
     if [ "$1" = node ] && has node; then
-        # The package of the system was tried, or is not to be.
+        # The system's package was already tried, or must not be installed.
         version=$(node --version 2>/dev/null) || version='that cannot be run'
         echo "there is $(command -v node) $version, and $node_least or later is needed: https://nodejs.org"
         return

@@ -1,10 +1,10 @@
 /*
- * Locks of several kinds beside each other in one process: a few cycles of each in turn, again and again, so that
- * whatever else happens on the machine happens to all of them alike.
+ * Compares several kinds of locks in one process: a few cycles of each in turn, again and again. So other work on
+ * the machine affects all of them equally.
  *
  *     beside cycles 1 KEY WARM_MS RUN_MS PORT...
  *
- * The figures of a kind bear its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
+ * The figures of a kind begin with its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* So many cycles of one kind before it is the next one's turn. */
+/* The number of cycles of one kind before the next kind's turn. */
 #define STRETCH 20
 
 #define SEVERAL 8
@@ -69,7 +69,7 @@ static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count
         k->ready = (struct pollfd){.fd = manager_descriptor(rl), .events = POLLIN};
     k->lease = RedLockLease_New();
     for (size_t i = 0; i < k->resources; i++) {
-        /* Names of one length. */
+        /* Names of the same length. */
         snprintf(k->names[i], sizeof k->names[i], "%s:%.6s:%zu", key, k->name, i);
         k->each[i] = k->names[i];
     }
@@ -84,7 +84,7 @@ static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count
     k->cycles = room_for(run_ms);
 }
 
-/* The end of a submitted call. */
+/* Waits for the end of a submitted call. */
 static bool wait_for_event(struct kind *k)
 {
     RedLockEvent event = REDLOCK_EVENT_INIT;
@@ -108,7 +108,7 @@ static bool unlock(struct kind *k)
     return RedLock_SubmitUnlock(k->rl, k->lease, NULL) == REDLOCK_OK && wait_for_event(k);
 }
 
-/* The first call on a connection that was quiet for a while looks at it first, and is no sample. */
+/* The first call checks a connection that was idle for a while, so it is not a sample. */
 static void stretch(struct kind *k)
 {
     for (int i = 0; i < STRETCH; i++) {
@@ -127,7 +127,7 @@ static void stretch(struct kind *k)
     }
 }
 
-/* Each time another one begins. */
+/* A different kind begins each time. */
 static void run(int64_t run_ms)
 {
     int64_t end = measure_now_ns() + run_ms * 1000000;

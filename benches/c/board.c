@@ -66,7 +66,7 @@ static const struct samples *samples_of(const struct worker *w, size_t which)
     return all[which];
 }
 
-/* The samples of all workers in one place, to be sorted. */
+/* The samples of all workers in one place, for sorting. */
 static struct samples all_of(const struct board *board, size_t which)
 {
     size_t total = 0;
@@ -113,7 +113,7 @@ void board_print(struct board *board)
         busy_us += w->busy_us;
         end_ns = w->end_ns > end_ns ? w->end_ns : end_ns;
     }
-    if (board->contended) /* what comes after the end is no cycle */
+    if (board->contended) /* work after the end does not count as a cycle */
         end_ns = board->start_ns + board->run_ms * 1000000;
     printf("cycles=%zu failed=%zu busy_us=%.0f seconds=%.6f", cycles, failed, busy_us,
            (double)(end_ns - board->start_ns) / 1e9);

@@ -1,6 +1,6 @@
 /*
- * What the workers of a program write down in common: who held the contended resource last, and
- * what each has measured. It lies in memory that processes share.
+ * The common record of a program's workers: which worker held the contended resource last, and what each
+ * worker has measured. It is in memory that processes share.
  */
 #ifndef BOARD_H
 #define BOARD_H
@@ -28,21 +28,21 @@ struct board {
     int64_t warm_ms, run_ms, start_ns;
     atomic_int last;   /* the number of the worker that held it last */
     _Atomic int64_t released_ns; /* when its hold ended */
-    atomic_int inside; /* how many hold it now: more than one is what a lock is to prevent */
+    atomic_int inside; /* how many hold it now; a lock must prevent more than one */
     atomic_size_t handovers, overlaps;
     struct worker workers[];
 };
 
 struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_ms);
 
-/* What the warm-up has left is forgotten, except who held it last. */
+/* Deletes the results of the warm-up, except which worker held the resource last. */
 void board_clear(struct board *board);
 
-/* By a worker that has got the resource at that time, and before it lets it go. */
+/* Called by a worker that has got the resource at that time, and before the worker releases it. */
 void board_enter(struct board *board, struct worker *w, int64_t locked_ns);
 void board_leave(struct board *board);
 
-/* The figures of all workers together, on one line. */
+/* Prints the figures of all workers together, on one line. */
 void board_print(struct board *board);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What connecting takes: a manager with the guard against servers that forget and one without it, in turn.
+ * The cost of connecting: a manager with the guard against servers that forget, and one without it, in turn.
  *
  *     connects cycles 1 KEY WARM_MS RUN_MS PORT...
  */
@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* Between two of them: a connection that was closed keeps its port for a minute, and there are not so many. */
+/* The pause between two of them. A closed connection keeps its port for a minute, and the number of ports is
+ * limited. */
 #define PAUSE_NS 4000000
 
 static int count;

@@ -6,14 +6,14 @@
 
 #include <pthread.h>
 
-/* Starts one. It ends when its work is done, or with its parent. A child that ends before crew_dismiss ends the
- * program: others would wait for it. */
+/* Starts a child. It ends when its work is done, or with its parent. If a child ends before crew_dismiss, the
+ * program ends, because the other children would wait for it. */
 void crew_start(void (*work)(int number), int number);
 
-/* From now on they end because they are done. */
+/* After this call, a child that ends has done its work. */
 void crew_dismiss(void);
 
-/* Waits until all have ended. */
+/* Waits until all children have ended. */
 void crew_wait(void);
 
 /* A barrier in memory that processes share. */

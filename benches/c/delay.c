@@ -1,9 +1,9 @@
 /*
- * A slow server: passes everything on to a quick one, and its replies back, so many milliseconds
- * late. It looks once per millisecond while there is traffic and sleeps while there is none, so
- * that it takes little of the machine from those that are measured.
+ * A slow server: passes all requests on to a fast server, and passes its replies back with a delay. It checks
+ * once per millisecond while there is traffic, and sleeps while there is none. So it takes little processor time
+ * from the measured programs.
  *
- *     delay DELAY_MS PORT       prints the port that it listens on; ends with its input
+ *     delay DELAY_MS PORT       prints the port that it listens on; ends when its input ends
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define PAIRS_MAX 128
-#define CHUNKS 64            /* looks that may be on their way at once */
-#define CHUNK_SIZE (1 << 18) /* and what each may find at the most */
+#define CHUNKS 64            /* replies that may be delayed at once */
+#define CHUNK_SIZE (1 << 18) /* the maximum size of each */
 #define TICK_MS 1
 
 struct chunk {
@@ -31,7 +31,7 @@ struct chunk {
     char *bytes;
 };
 
-/* A client's connection and the one to the server that stands for it. */
+/* A client's connection, and the corresponding connection to the server. */
 struct pair {
     int client, server;
     struct chunk replies[CHUNKS];
@@ -109,7 +109,7 @@ static void close_pair(unsigned which)
     *p = pairs[--pair_count];
 }
 
-/* Requests go on as they come. False at the end of the connection. */
+/* Passes requests on at once. Returns false at the end of the connection. */
 static bool pass_requests(struct pair *p)
 {
     static char bytes[CHUNK_SIZE];
@@ -165,8 +165,8 @@ static bool under_way(void)
     return false;
 }
 
-/* Until something comes, or, while replies wait for their time, no longer than a tick. A tick is
- * slept through in any case: what comes in it is seen to in one go, and counts from its start. */
+/* Waits until something arrives. While replies are delayed, waits at most a tick. It always sleeps for the whole
+ * tick. Everything that arrives in a tick is handled together, and its delay counts from the start of the tick. */
 static void rest(int listener)
 {
     const struct timespec tick = {.tv_nsec = TICK_MS * 1000000};

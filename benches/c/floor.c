@@ -1,11 +1,12 @@
 /*
- * The floor: what taking and releasing a lock costs at the least, by the means the library has as
- * well. Non-blocking sockets and poll on one thread, the commands encoded beforehand, all servers
- * asked at once, back at the majority. No retry, no reconnect, no deadline: any fault ends it.
+ * The floor: the minimum cost of taking and releasing a lock, with means that the library has, too. It uses
+ * non-blocking sockets and poll on one thread. The commands are encoded in advance. All servers are asked at
+ * once, and it returns at the majority. There is no retry, no reconnect and no deadline: any fault ends the
+ * program.
  *
  *     floor ...   and on as in workers.h
  *
- * Several workers have connections of their own each; for a floor that shares them see loop.c.
+ * Each worker has connections of its own. For a floor with shared connections, see loop.c.
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -26,8 +27,8 @@ struct server {
     size_t have;
 };
 
-/* Every command goes to every server, so one count of replies asked for serves all of them, and
- * the place of a reply in a server's stream tells which command it belongs to. */
+/* Every command goes to every server. So one count of expected replies is enough for all servers, and the
+ * position of a reply in a server's stream tells its command. */
 struct quorum {
     struct server servers[WIRE_SERVERS_MAX];
     struct pollfd ready[WIRE_SERVERS_MAX];
@@ -37,7 +38,7 @@ struct quorum {
 };
 
 
-/* Counts what has arrived; a reply here is always one line. */
+/* Counts the received replies. A reply here is always one line. */
 static void receive(struct server *s, uint64_t vote, const char *yes)
 {
     ssize_t n = recv(s->fd, s->input + s->have, sizeof s->input - s->have, 0);
@@ -55,7 +56,7 @@ static void receive(struct server *s, uint64_t vote, const char *yes)
     memmove(s->input, line, s->have);
 }
 
-/* Asks all servers, returns at the majority. What the others answer later is read in its turn. */
+/* Asks all servers, and returns at the majority. Later replies are read during the next commands. */
 static bool ask(struct quorum *q, const struct command *c)
 {
     uint64_t vote = q->asked;
@@ -97,7 +98,7 @@ static bool unlock(void *self)
     return ask(q, &q->release);
 }
 
-/* Asks again at once: what contention costs at the most. */
+/* Asks again at once, which is the maximum cost of contention. */
 static bool wait_for(void *self)
 {
     struct quorum *q = self;

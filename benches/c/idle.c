@@ -1,6 +1,6 @@
 /*
- * What a manager of the library takes up while it does nothing: memory and threads, right after
- * connecting and after use.
+ * The needs of an idle manager of the library: memory and threads, right after connecting and after
+ * use.
  *
  *     idle PORT...
  */
@@ -17,10 +17,10 @@
 
 #define TTL_MS 30000
 
-/* Cycles after which the buffers of an idle manager have the size that use has given them. */
+/* After this many cycles, the buffers of an idle manager have the size that use gives them. */
 #define CYCLES 1000
 
-/* What this process takes up, in bytes, and the threads it has. */
+/* The memory of this process in bytes, and the number of its threads. */
 struct footprint {
     long heap;
     long resident;
@@ -56,7 +56,7 @@ static void use(RedLock *rl, RedLockLease *lease)
         fail("cycle", status, RedLockLease_ErrorMessage(lease));
 }
 
-/* Private pages in memory, from the kernel, read without touching the heap. */
+/* The private resident pages according to the kernel, read without using the heap. */
 static long resident_bytes(void)
 {
     char text[4096];

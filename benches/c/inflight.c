@@ -1,11 +1,11 @@
 /*
- * What a submitted call takes up while it waits: so many leases, and so many calls with them that wait for so many
- * resources, which somebody else holds.
+ * The memory of a submitted call while it waits. Makes LEASES leases, and submits CALLS calls with them. These wait
+ * for RESOURCES resources, which another client holds.
  *
  *     inflight LEASES CALLS RESOURCES KEY PORT...
  *
- * Prints what the process has, in bytes, when each call was submitted and the servers have refused them: resident= in
- * private pages, heap= in the books of the allocator, and waiting= calls.
+ * Prints the memory of the process in bytes, after each call was submitted and refused by the servers: resident=
+ * in private pages, heap= as counted by the allocator. Also prints waiting=, the number of calls that still wait.
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -19,13 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between two tries: then there is time to look. */
+/* The pause between two tries. It leaves time for the measurement. */
 #define PAUSE_MS 20000
 
-/* Long enough for the servers to be asked by all. */
+/* Long enough for all calls to ask the servers. */
 #define SETTLE_MS 2000
 
-/* Private pages in memory, from the kernel, read without touching the heap. */
+/* The private resident pages according to the kernel, read without using the heap. */
 static long resident_bytes(void)
 {
     char text[4096];
@@ -51,7 +51,7 @@ static void submit(RedLock *rl, const char *key, long number, long resources, Re
     manager_check("submit", RedLock_SubmitAcquire(rl, &options, lease, NULL), rl, lease);
 }
 
-/* What comes up is done for a while, until all calls wait. Returns how many have ended. */
+/* Does the pending work for a while, until all calls wait. Returns how many calls have ended. */
 static long drive(RedLock *rl)
 {
     struct pollfd ready = {.fd = manager_descriptor(rl), .events = POLLIN};
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     }
     RedLock *rl = manager_connect(argc - 5, argv + 5);
     manager_check("set retry", RedLock_SetRetry(rl, 3, PAUSE_MS), rl, NULL);
-    /* They end with the process, as the calls do. */
+    /* The leases end with the process, as the calls do. */
     for (long i = 0; i < leases; i++) {
         RedLockLease *lease = RedLockLease_New();
         if (i < calls)

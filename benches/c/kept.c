@@ -1,12 +1,12 @@
 /*
- * Locks that are kept: so many, in an event loop of one thread. The driver says when to tell how they are, and when
- * to end.
+ * Keeps LOCKS locks, in an event loop of one thread. The bench says when to print figures, and when to end.
  *
  *     kept LOCKS KEY TTL_MS SPREAD_MS PORT...
  *
- * They are taken evenly over SPREAD_MS, so that they are not all renewed at once. The talk, a line each: "ready" when
- * all are kept; then for each "figures" from the driver the figures since the line before, and "end" for the end: all are
- * confirmed, what is there no more counts as lost, and the last figures come.
+ * The locks are taken evenly over SPREAD_MS, so that they are not all renewed at once. The exchange is line by
+ * line. The program prints "ready" when all locks are kept. For each "figures" from the bench, it prints the
+ * figures since the last line. At "end", it confirms all locks, counts those that are gone as lost, and prints
+ * the last figures.
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -25,7 +25,7 @@ static RedLockLease **leases;
 static long count, done;
 static int64_t ttl_ms;
 
-/* LOST events; those of them that came with less than a tenth of the TTL left; the least that was left of any. */
+/* LOST events; those that arrived with less than a tenth of the TTL left; the shortest remaining time of any. */
 static long lost, late;
 static int64_t least_ms;
 static long refused; /* calls that failed */
@@ -33,7 +33,7 @@ static long refused; /* calls that failed */
 static double cpu_before_us;
 static int64_t since_ns;
 
-/* What is left counts when the program hears of it, not when the library found it out. */
+/* Measures the remaining time when the program hears of the loss, not when the library found it out. */
 static void note_lost(const RedLockEvent *event)
 {
     int64_t left = RedLockLease_RemainingMs(event->lease);
@@ -54,7 +54,7 @@ static void handle(const RedLockEvent *event)
     refused += event->status != REDLOCK_OK;
 }
 
-/* Waits for the library, or for the driver. Returns whether that has said something. */
+/* Waits for the library or for the bench. Returns whether the bench has said something. */
 static bool wait_ms(int ms)
 {
     RedLockEvent event = REDLOCK_EVENT_INIT;
@@ -104,7 +104,7 @@ static void print_figures(void)
     since_ns = now_ns;
 }
 
-/* That an event was not told of a lock that is not there any more would show here. */
+/* Shows whether a lock is gone although no event said so. */
 static void confirm(void)
 {
     done = 0;
@@ -119,8 +119,8 @@ static void confirm(void)
         wait_ms(-1);
 }
 
-/* Read byte by byte, up to the end of a line: poll does not know what stdio has, and a line may come in pieces. The
- * end of the input means "end". */
+/* Reads a line byte by byte, because poll does not know what stdio has buffered, and a line may arrive in pieces.
+ * The end of the input means "end". */
 static bool told_to_end(void)
 {
     char line[64];

@@ -1,8 +1,8 @@
 /*
- * The floor for many callers: one thread, one connection per server, so many locks in flight. Per
- * wake-up it reads what all servers have sent, and then writes to each server, in one go, what
- * those want next that have been decided by it. Nobody is woken for it, and nothing is shared
- * between threads: this is what the library's callers, who are threads, cannot quite have.
+ * The floor for many callers: one thread, one connection per server, CLIENTS locks in flight. At each wake-up, it
+ * reads what all servers have sent. Some clients' commands are decided by that. It then writes their next
+ * commands to each server in one go. It wakes no thread, and shares nothing between threads. The callers of the
+ * library are threads, so the library cannot quite reach this.
  *
  *     loop cycles CLIENTS KEY WARM_MS RUN_MS PORT...
  */
@@ -18,27 +18,27 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* A power of two, more than ever stand between the fastest server and the slowest. */
+/* A power of two, greater than the number of rounds between the fastest and the slowest server can ever be. */
 #define ROUNDS 65536
 
 struct client {
     struct command acquire, release;
-    bool locking; /* else it unlocks */
+    bool locking; /* otherwise unlocking */
     int64_t since_ns;
 };
 
-/* A command that has gone to all servers, and its votes so far. */
+/* A command that was sent to all servers, and its votes so far. */
 struct round {
     struct client *client;
     uint32_t in_favour, against;
-    uint32_t replies; /* what a server still has to say, for each alike */
+    uint32_t replies; /* that each server sends for this command */
 };
 
-/* Each server answers the rounds in the order in which they were begun. */
+/* Each server replies to the rounds in the order in which they began. */
 struct server {
     int fd;
     uint64_t round;
-    uint32_t replies; /* of that round, read already */
+    uint32_t replies; /* to that round that were read already */
     char input[65536];
     size_t have;
 };
@@ -49,7 +49,7 @@ static nfds_t server_count;
 static struct round rounds[ROUNDS];
 static uint64_t begun;
 
-/* What goes out to every server with the next write. */
+/* The bytes for every server's next write. */
 static char output[1 << 20];
 static size_t output_length;
 
@@ -75,7 +75,7 @@ static void begin(struct client *c, bool locking)
     output_length += command->length;
 }
 
-/* After a cycle comes the next one, unless the time is over. */
+/* After a cycle, the next cycle begins, unless the time has passed. */
 static void decide(struct client *c, bool granted)
 {
     measure_keep(c->locking ? &locks : &unlocks, c->since_ns, now_ns);
@@ -105,7 +105,7 @@ static void vote(struct round *r, const char *line)
     }
 }
 
-/* A reply is one line; the first one of a round is the vote. */
+/* A reply is one line. The first reply of a round is the vote. */
 static void receive(struct server *s)
 {
     ssize_t n = recv(s->fd, s->input + s->have, sizeof s->input - s->have, 0);
@@ -128,7 +128,7 @@ static void receive(struct server *s)
     memmove(s->input, line, s->have);
 }
 
-/* A server that is so far behind that its connection takes no more is waited for. */
+/* If a server is so far behind that its connection is full, waits for it. */
 static void send_all(int fd)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -149,7 +149,7 @@ static void flush(void)
     output_length = 0;
 }
 
-/* Until the time is over and every client has released what it had. */
+/* Runs until the time has passed and every client has released its lock. */
 static void run(int64_t run_ms)
 {
     locks.count = unlocks.count = cycles = failed = 0;

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* Dense where distributions bend: at the fast end, and towards the slowest. */
+/* More values where distributions bend: at the fast end, and near the slowest. */
 static const double PERCENTS[] = {1,  5,  10, 20, 30, 40,   50,   60,   70,   75,    80,
                                   85, 90, 93, 95, 97, 98, 99, 99.5, 99.7, 99.9, 99.95, 99.99};
 
@@ -46,7 +46,7 @@ void measure_keep(struct samples *s, int64_t from_ns, int64_t to_ns)
 
 size_t measure_room(int64_t run_ms, size_t workers)
 {
-    /* Twice its share for each: some may be luckier than others. */
+    /* Each worker gets room for twice its share, because some may get more cycles than others. */
     size_t share = workers == 1 ? 1 : 2;
     return (size_t)run_ms * 400 * share / workers + 1000;
 }

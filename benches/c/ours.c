@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any wait here: none is given up. */
+/* Longer than any wait here, so no wait is given up. */
 #define WAIT_MS 60000
 
 struct holder {

@@ -1,6 +1,6 @@
 /*
- * Permits of a semaphore: so many are held by this process, and so many others take one each at the same moment, have it
- * until all do, and release it, again and again.
+ * Permits of a semaphore. This process holds HELD of them. WORKERS other processes take one each at the same
+ * moment, hold it until all of them do, and release it, again and again.
  *
  *     semaphore PERMITS HELD cycles WORKERS KEY WARM_MS RUN_MS PORT...
  */
@@ -47,14 +47,14 @@ static void cycle(struct worker *w, RedLock *rl, RedLockLease *lease)
     w->failed += !held;
 }
 
-/* All begin a cycle together, and this process says whether there is another one. */
+/* All workers begin a cycle together. The parent process decides whether there is another one. */
 static void work(int number)
 {
     struct worker *w = &board->workers[number];
     RedLock *rl = manager_connect(servers, ports);
     RedLockLease *lease = RedLockLease_New();
 
-    for (int part = 0; part < 2; part++) { /* the warm-up, and what counts */
+    for (int part = 0; part < 2; part++) { /* the warm-up, then the measurement */
         double before;
         pthread_barrier_wait(&board->line);
         w->locks.count = w->unlocks.count = w->cycles = w->failed = 0;

@@ -1,11 +1,11 @@
 /*
- * A client as they were before: hiredis, blocking, one server after the other, each attempt with a
- * fresh token, everything released after an attempt that failed, then a random pause.
+ * A traditional client: hiredis, blocking, one server after the other. Each attempt has a new token. After a
+ * failed attempt it releases everything, and then waits for a random pause.
  *
  *     serial [--pause LEAST_MS MOST_MS] ...   and on as in workers.h
  *
- * The pause is 100 to 300 ms if nothing is said, which is what 200 ms stand for in CRedLock; with 0 and 5
- * it polls as redis-plus-plus does. Each worker has connections of its own.
+ * The default pause is 100 to 300 ms, which is the meaning of 200 ms in CRedLock. With 0 and 5 it polls as
+ * redis-plus-plus does. Each worker has connections of its own.
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -75,7 +75,7 @@ static redisContext *connection(struct client *c, int server)
     return *here;
 }
 
-/* NULL where there is no connection, or none any more. */
+/* Returns NULL if there is no connection, or if the connection is lost. */
 static redisReply *say(struct client *c, int server, int count, const char **words)
 {
     redisContext *connected = connection(c, server);

@@ -1,7 +1,7 @@
 /*
- * The library's submitted calls: one thread, an event loop of its own, so many locks in flight. Each
- * client locks and unlocks a resource of its own, one call after the other. What loop.c does with
- * bare sockets, done through the C interface.
+ * The library's submitted calls: one thread with an event loop of its own, and CLIENTS locks in flight. Each
+ * client locks and unlocks a resource of its own, one call after the other. It does through the C interface what
+ * loop.c does with bare sockets.
  *
  *     submitted cycles  CLIENTS KEY WARM_MS RUN_MS PORT...
  *     submitted exactly COUNT   KEY PORT...
@@ -19,7 +19,7 @@
 struct client {
     RedLockLease *lease;
     char resource[128];
-    bool locking; /* else it unlocks */
+    bool locking; /* otherwise unlocking */
     int64_t since_ns;
 };
 
@@ -49,7 +49,7 @@ static void begin(struct client *c, bool locking, int64_t now_ns)
     manager_check("submit", status, manager, c->lease);
 }
 
-/* After a cycle comes the next one, unless the time is over. */
+/* After a cycle, the next cycle begins, unless the time has passed. */
 static void handle(const RedLockEvent *event)
 {
     struct client *c = event->user_data;
@@ -69,7 +69,7 @@ static void handle(const RedLockEvent *event)
         running--;
 }
 
-/* Until the time is over and every client has released what it had. */
+/* Runs until the time has passed and every client has released its lock. */
 static void run(int64_t run_ms, size_t most_cycles)
 {
     locks.count = unlocks.count = cycles = failed = 0;

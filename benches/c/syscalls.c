@@ -3,8 +3,8 @@
  *
  *     syscalls PROGRAM ARGUMENT...      prints calls=N once it has ended
  *
- * Being watched slows the program down, so what it finds ready when it looks is not quite what it
- * would have found. Two runs of different length tell what one cycle costs.
+ * Tracing slows the program down, so it may find other things ready than it would without tracing. Two runs of
+ * different length tell the cost of one cycle.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,8 +43,8 @@ static pid_t start(char **argv)
     return -1;
 }
 
-/* What is to be handed to a stopped process with its next step: its signals are its own, but those
- * that stand for events of being traced are not. */
+/* The signal to pass to a stopped process with its next step. The process gets its own signals, but not those
+ * that stand for events of the tracing. */
 static int signal_of(int status)
 {
     int number = WSTOPSIG(status);
@@ -55,7 +55,7 @@ static int signal_of(int status)
     return number;
 }
 
-/* Each call stops a process twice, on its way in and on its way out. */
+/* Each system call stops a process twice, at its beginning and at its end. */
 static long count_stops(pid_t first, int *result)
 {
     long stops = 0;

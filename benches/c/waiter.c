@@ -1,5 +1,5 @@
 /*
- * One who waits in vain: the driver sees what that asks the servers.
+ * A client that waits in vain. The bench watches what the waiter asks the servers.
  *
  *     waiter [--silent] KEY WAIT_MS PORT...      --silent: is not told of releases
  */

@@ -43,7 +43,7 @@ static int dial(const char *port)
     return fd;
 }
 
-/* Loads the script, while the socket still blocks, and gives its digest: "$40\r\n<digest>\r\n". */
+/* Loads the script while the socket still blocks, and returns its digest: "$40\r\n<digest>\r\n". */
 static void load_script(int fd, char digest[41])
 {
     struct command load = {.length = 0};

@@ -1,6 +1,6 @@
 /*
- * The protocol of Redis as far as the floor needs it: commands encoded beforehand, and replies
- * that are one line each.
+ * The Redis protocol as far as the floor needs it: commands that are encoded in advance, and replies of one line
+ * each.
  */
 #ifndef WIRE_H
 #define WIRE_H
@@ -18,18 +18,17 @@ struct command {
     const char *yes;  /* how a vote in favour begins */
 };
 
-/* A connection that does not block any more and has the script loaded. Ends the program if it
- * cannot be had. */
+/* A connection that no longer blocks and has the script loaded. Ends the program if the connection fails. */
 int wire_connect(const char *port, char digest[41]);
 
-/* 40 digits that no other worker has: not a secret here, where the real ones need be. */
+/* 40 digits that no other worker has. They are not secret here, as real tokens must be. */
 struct token {
     char digits[41];
 };
 
 struct token wire_token(void);
 
-/* SET key token NX PX ttl; and the script that deletes the key if the token is in it. */
+/* SET key token NX PX ttl; and the script that deletes the key if it contains the token. */
 struct command wire_acquire(const char *key, const struct token *token);
 struct command wire_release(const char *key, const struct token *token, const char *digest);
 

@@ -1,7 +1,8 @@
 /*
- * How long it takes from a release until a waiter in another process has the lock, after two seconds of waiting. Each
- * worker is a process that waits for a resource of its own; this process holds all of them, and lets them go one after
- * the other. Before each, it takes and releases a lock that nobody wants: what a round trip takes.
+ * The time from a release until a waiter in another process has the lock, after two seconds of waiting. Each
+ * worker is a process that waits for a resource of its own. This process holds all of the resources, and releases
+ * them one after the other. Before each release, it takes and releases a lock that no other process wants, to
+ * measure a round trip.
  *
  *     woken cycles WORKERS KEY WARM_MS RUN_MS PORT...
  */
@@ -20,7 +21,8 @@
 #define WAIT_MS 60000
 #define WAITED_MS 2000
 
-/* Between two releases, so that one does not disturb the next; and between the round trip and the release. */
+/* The pause between two releases, so that one does not disturb the next. Also the pause between the round trip
+ * and the release. */
 #define PAUSE_MS 6
 #define BREATH_MS 1
 
@@ -28,7 +30,7 @@ static struct {
     pthread_barrier_t line;
     atomic_bool over;
     sem_t has_it;
-    int64_t granted_ns; /* by the worker that was waited for */
+    int64_t granted_ns; /* when the awaited worker got the lock */
     atomic_int failed;
     double busy_us[];
 } *board;

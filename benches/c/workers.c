@@ -19,8 +19,8 @@ static struct servers servers;
 static const char *key;
 static struct board *board;
 
-/* One after the other until the end. Each call is a sample, whatever it answered: a failure that
- * takes its time must not make the rest look good. A lock that failed is not unlocked. */
+/* Runs one cycle after the other until the end. Each call is a sample, whatever its result, because a slow
+ * failure must not make the other figures look good. A lock that failed is not unlocked. */
 static void run_cycles(struct worker *w, int64_t end)
 {
     int64_t start = measure_now_ns();
@@ -40,7 +40,7 @@ static void run_cycles(struct worker *w, int64_t end)
     }
 }
 
-/* A wait that begins in time and ends too late is a sample, but no cycle. */
+/* A wait that begins in time and ends too late is a sample, but not a cycle. */
 static void run_contended(struct worker *w, int64_t end)
 {
     const struct timespec hold = {.tv_nsec = HOLD_NS};
@@ -92,8 +92,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The first worker is the program itself, so that a single one has no threads beside it; it talks
- * with the driver while the others stand at the line. */
+/* The first worker is the program itself, so a single worker has no other threads beside it. It talks with the
+ * bench while the other workers wait at the barrier. */
 static void lead(struct worker *w)
 {
     run(w, board->warm_ms);

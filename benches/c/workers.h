@@ -5,9 +5,9 @@
  *     PROGRAM [OPTION...] contend WORKERS KEY WARM_MS RUN_MS PORT...
  *     PROGRAM [OPTION...] exactly COUNT   KEY PORT...
  *
- * cycles: each worker locks and unlocks a resource of its own, one after the other. contend: all
- * want one resource, hold it for a millisecond, and want it again at once. exactly: one worker,
- * so many cycles, and no talk. With --processes the workers are processes rather than threads.
+ * cycles: each worker locks and unlocks a resource of its own, again and again. contend: all workers want one
+ * resource, hold it for a millisecond, and want it again at once. exactly: one worker, COUNT cycles, and no
+ * exchange with the bench. With --processes, the workers are processes and not threads.
  */
 #ifndef WORKERS_H
 #define WORKERS_H
@@ -20,17 +20,17 @@ struct servers {
     char **ports;
 };
 
-/* What is measured. Its state belongs to one worker; what all of a process share is its own
- * affair. Calls tell whether they succeeded. */
+/* The measured client. Its state belongs to one worker. The contender decides what the workers of a process
+ * share. Calls return whether they succeeded. */
 struct contender {
     void *(*open)(const struct servers *servers, const char *resource);
     bool (*lock)(void *self);
     bool (*unlock)(void *self);
-    bool (*wait)(void *self); /* as lock, for as long as it takes */
+    bool (*wait)(void *self); /* like lock, but waits as long as necessary */
     void (*close)(void *self);
 };
 
-/* Takes the arguments behind the options of the program's own. Returns what main is to return. */
+/* Takes the arguments after the program's own options. Returns the exit status for main. */
 int workers_main(const struct contender *it, int argc, char **argv);
 
 #endif

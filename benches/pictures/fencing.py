@@ -82,7 +82,7 @@ class Holder:
 
 
 def hold(name: str, file: str, addresses: list[str]) -> None:
-    """What such a process does. It looks at nothing between reading and writing: so does a careless one."""
+    """The work of such a process. It checks nothing between reading and writing, like a careless program."""
 
     def tell(what: str, **more) -> None:
         print(json.dumps({"at": time.time(), "who": name, "what": what, **more}), flush=True)
@@ -144,7 +144,7 @@ def picture(events: list[dict]) -> Picture:
     made.rect(x(b["at"]), lanes["B"] - 10, x(done) - x(b["at"]), 20, "other soft", 'rx="3" stroke="{other}"')
     made.text((x(b["at"]) + x(done)) / 2, lanes["B"] + 4, "works", "other", "middle")
 
-    # The last digits are enough to tell them apart, and to see which is the greater one.
+    # The last digits are enough to distinguish the tokens, and to see which one is greater.
     short = f"…{a['token'] % 10**9:09}", f"…{b['token'] % 10**9:09}"
     assert short[0] < short[1]
     made.text(x(a["at"]), 32, f"A takes the lock: token {short[0]}", "good", "start", 'font-weight="600"')

@@ -135,7 +135,7 @@ class Run:
         made.text(x1 + 2, middle - 17, words, "soft", "start", 'font-size="12"')
 
     def moments(self, server):
-        """What was done to the key: at which time, what, and whose colour."""
+        """The commands on the key: the time, the kind, and the colour of the owner."""
         for at, words in server.commands:
             if at < self.begin or RESOURCE not in words:
                 continue
@@ -151,7 +151,7 @@ class Run:
                 yield at, "ask", colour
 
     def spans(self, number: int, server):
-        """From when to when the server had the key, and whose it was."""
+        """The periods in which the server had the key, each with its owner."""
         death = self.marks["killed"] if number == 3 else None
         begin, until, of = None, 0.0, "good"
         for at, what, colour in self.moments(server):

@@ -1,4 +1,4 @@
-"""Servers that are started, frozen, killed and started again, and what each of them was told to do."""
+"""Servers that are started, frozen, killed and restarted, and the commands that each of them received."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 class Server:
-    """One server of this machine, watched by MONITOR: when did it do what?"""
+    """One server on this machine. MONITOR shows what it executes and when."""
 
     def __init__(self, directory: str) -> None:
         self.port = free_port()

@@ -1,4 +1,4 @@
-"""Just enough of SVG. Colours are named, and have a value for each kind of background."""
+"""The small part of SVG that the pictures need. Each named colour has a value for each kind of background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOURS = {
 
 
 class Picture:
-    """Shapes on a sheet without a ground of its own."""
+    """Shapes on a transparent background."""
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self.width, self.height, self.title = width, height, title
@@ -54,7 +54,7 @@ class Picture:
         self.line(x - size, y + size, x + size, y - size, colour, more)
 
     def arrow(self, x1: float, y1: float, x2: float, y2: float, colour: str) -> None:
-        """Upright, with its head at the second point."""
+        """A vertical arrow with its head at the second point."""
         down = 1 if y2 > y1 else -1
         self.line(x1, y1, x2, y2 - 4 * down, colour, 'stroke-width="1.8"')
         tip = [(x2 - 4.5, y2 - 8 * down), (x2, y2), (x2 + 4.5, y2 - 8 * down)]

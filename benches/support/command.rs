@@ -1,4 +1,4 @@
-//! What the command `redlock run` costs: measured by the bench of `tool/`, which cargo builds and runs.
+//! The cost of the command `redlock run`. The bench of `tool/` measures it; cargo builds and runs that bench.
 
 use super::Outcome;
 use super::compile::cargo;
@@ -14,7 +14,7 @@ pub(crate) fn measure(short: bool) -> Outcome<Overhead> {
     command.args(["bench", "--quiet", "--profile", "tool", "--package", "redlock-cli"]);
     let output = command.args(["--bench", "overhead", "--", "--figures", rounds]).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
-    // Cargo says something of its own before.
+    // Cargo prints messages of its own before this line.
     let figures = said.lines().rfind(|line| line.contains("more_ms=")).unwrap_or_default();
     Figures::parse(figures).map(Overhead)
 }

@@ -1,5 +1,5 @@
-//! The bench's own programs, compiled into a directory below cargo's, where they stay: each can be run
-//! by hand as well.
+//! Compiles the bench's own programs into a directory below cargo's. They stay there, so each can also be run by
+//! hand.
 
 use std::env;
 use std::fs;
@@ -13,11 +13,11 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 const WORKERS: [&str; 4] = ["workers.c", "board.c", "crew.c", "measure.c"];
 
-/// Where the programs are, and the library that is measured.
+/// The directory of the programs, and the measured library.
 pub(crate) struct Programs {
     directory: PathBuf,
     pub(crate) library: PathBuf,
-    /// What stands in the way of the client that uses hiredis, if anything does.
+    /// Why the client that uses hiredis cannot be built, if that is so.
     pub(crate) without_hiredis: Option<String>,
     pub(crate) without_go: Option<String>,
     pub(crate) without_node: Option<String>,
@@ -63,7 +63,7 @@ impl Programs {
     }
 }
 
-/// Cargo's directory for what is built: this program is <there>/release/deps/lock-….
+/// Cargo's target directory. This program is <there>/release/deps/lock-….
 pub(crate) fn target_directory() -> Outcome<PathBuf> {
     let program = env::current_exe()?;
     let there = program.ancestors().nth(3).ok_or("a bench outside of any target directory")?;
@@ -82,7 +82,7 @@ fn compiler(directory: &Path, name: &str, parts: &[&str]) -> Command {
     command
 }
 
-/// Goroutines that wait. What go keeps stays below cargo's directory.
+/// The program with waiting goroutines. go's caches stay below cargo's directory.
 fn go_program(directory: &Path, library: &Path) -> Command {
     let library = library.parent().unwrap_or(library).display();
     let include = Path::new(ROOT).join("include");
@@ -102,7 +102,7 @@ fn go_program(directory: &Path, library: &Path) -> Command {
     command
 }
 
-/// Node.js calls the library through an addon.
+/// The addon through which Node.js calls the library.
 fn node_addon(directory: &Path, library: &Path) -> Command {
     let root = Path::new(ROOT);
     let mut command = Command::new("node");
@@ -115,7 +115,7 @@ fn node_addon(directory: &Path, library: &Path) -> Command {
     command
 }
 
-/// Cargo builds nothing where the library is up to date.
+/// Cargo builds nothing if the library is up to date.
 fn build_library() -> Outcome<PathBuf> {
     succeed(cargo().args(["build", "--release", "--lib", "--quiet"]))?;
     let library = target_directory()?.join("release").join("libredlock.so");
@@ -125,12 +125,12 @@ fn build_library() -> Outcome<PathBuf> {
     Ok(library)
 }
 
-/// Cargo, for this project.
+/// A cargo command for this project.
 pub(crate) fn cargo() -> Command {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.current_dir(ROOT);
-    // What cargo says to this program about itself would have crates built once more that look at it.
+    // Cargo sets variables about itself for this program. Crates that read them would be built once more.
     let is_told = |name: &String| {
         name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it))
     };

@@ -1,5 +1,5 @@
-//! Who is measured, and how each is started. The library, what it is compared with, and what
-//! others have made: those may be missing.
+//! The contenders, and how each one is started: the library, the programs that it is compared with, and clients
+//! by others. Those clients may be missing.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::turns::Load;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Ours,
-    /// Raw sockets: blocking-style for one worker, one event loop for several.
+    /// Raw sockets: a blocking style for one worker, one event loop for several.
     Floor,
     /// hiredis with the pauses of CRedLock.
     Serial,
-    /// The same client, asking again after 0 to 5 ms.
+    /// The same client, but it asks again after 0 to 5 ms.
     Polling,
     Rslock,
     NodeRedlock,
@@ -38,7 +38,7 @@ impl Who {
         Self::Pottery,
     ];
 
-    /// Those to be better than: clients with whom one can lock on several servers.
+    /// The peers that the library should beat: clients that can lock on several servers.
     pub(crate) const PEERS: [Self; 5] =
         [Self::Serial, Self::Rslock, Self::NodeRedlock, Self::RedlockPy, Self::Pottery];
 
@@ -59,7 +59,7 @@ impl Who {
 
 pub(crate) struct Contenders {
     pub(crate) programs: Programs,
-    /// Where `make bench-peers` has put what others made.
+    /// Where `make bench-peers` has installed the clients by others.
     peers: PathBuf,
     sources: PathBuf,
 }
@@ -73,7 +73,7 @@ impl Contenders {
         })
     }
 
-    /// Why one of them cannot be measured here.
+    /// Why this contender cannot be measured here.
     pub(crate) fn missing(&self, who: Who) -> Option<String> {
         let needed = match who {
             Who::Ours | Who::Floor => return None,
@@ -85,7 +85,7 @@ impl Contenders {
         (!needed.exists()).then(|| "not installed: make bench-peers".to_owned())
     }
 
-    /// The command up to the kind of load; what follows is the same for all.
+    /// The command, up to the kind of load. The remaining arguments are the same for all contenders.
     pub(crate) fn command(&self, who: Who, load: Load) -> Command {
         let mut command = match (who, load) {
             (Who::Ours, Load::InFlight(_)) => self.with_library("submitted"),
@@ -107,8 +107,8 @@ impl Contenders {
         command
     }
 
-    /// The library is named to the loader beforehand: the program asks for its soname, and no file
-    /// of that name stands beside the build.
+    /// Names the library to the loader in advance. The program asks for the library's soname, and the build
+    /// directory has no file of that name.
     pub(crate) fn with_library(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.path(program));
         command.env("LD_PRELOAD", &self.programs.library);
@@ -130,7 +130,7 @@ impl Contenders {
                 command
             }
             Who::RedisPy | Who::RedlockPy | Who::Pottery => {
-                // -B: nothing is to be written beside the sources.
+                // -B: write nothing beside the sources.
                 let mut command = with(Command::new(self.python()), ["-B"]);
                 command.arg(self.sources.join("python").join("peer.py")).arg(who.name());
                 command

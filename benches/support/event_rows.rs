@@ -1,5 +1,4 @@
-//! The rows about calls that block nobody: submitted ones, locks that are kept, and who waits in a
-//! language of his own.
+//! The rows about calls that block no thread: submitted calls, kept locks, and waiters in other languages.
 
 use super::contenders::Who;
 use super::footprint::InFlight;
@@ -33,7 +32,7 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
     }
 }
 
-/// What is measured once, of ours alone.
+/// Figures that are measured once, and only for this library.
 pub(crate) fn single(table: &mut Table, measured: &Measured) {
     measured.kept.iter().for_each(|it| kept(table, it));
     measured.deaths.iter().for_each(|it| deaths(table, it));
@@ -78,7 +77,7 @@ fn waiters(table: &mut Table, it: &Waiters) {
 }
 
 fn in_flight(table: &mut Table, it: &InFlight) {
-    // The lease is there before the call, and after it.
+    // The lease exists before the call and after it.
     let (call, alone) = (it.call - it.lease, it.alone - it.lease);
     for (what, bytes, goal) in [
         ("a waiting call, 10,000 in flight: memory, beside its lease", call, Goal::AtMost(1024.0)),

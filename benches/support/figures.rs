@@ -1,4 +1,4 @@
-//! Figures, and what they say over several rounds.
+//! Figures, and their statistics over several rounds.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Outcome;
 pub(crate) struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
-    /// From a line such as `cycles=14000 cpu_us=84.20`.
+    /// Parses a line such as `cycles=14000 cpu_us=84.20`.
     pub(crate) fn parse(line: &str) -> Outcome<Self> {
         let pair = |word: &str| {
             let (name, value) = word.split_once('=')?;
@@ -18,7 +18,7 @@ impl Figures {
         all.map(Self).ok_or_else(|| format!("no figures: {line:?}").into())
     }
 
-    /// NaN where it was not measured, which meets no goal.
+    /// Returns NaN for a figure that was not measured. NaN meets no goal.
     pub(crate) fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -37,7 +37,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// None without any value.
+    /// Returns `None` if there are no values.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut all: Vec<f64> = values.filter(|v| !v.is_nan()).collect();
         all.sort_by(f64::total_cmp);

@@ -1,5 +1,4 @@
-//! What a single program takes up besides time: memory and threads of an idle manager, and system
-//! calls.
+//! The needs of one program besides time: memory and threads of an idle manager, and system calls.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +12,8 @@ use super::talk::Talk;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two runs of different length: what they differ in is what so many cycles cost, without start
-/// and end.
+/// The cycles of two runs of different length. Their difference is the cost of the additional cycles, without
+/// start and end.
 const FEW: u32 = 500;
 const MANY: u32 = 1500;
 
@@ -24,8 +23,8 @@ pub(crate) struct Idle {
     pub(crate) threads: f64,
 }
 
-/// What counts is the most of it: right after connecting or after use, in the books of the heap or
-/// in the pages that the process has.
+/// Returns the greatest of the measured values. They are taken right after connecting and after use, from the
+/// heap's own count and from the process's pages.
 pub(crate) fn idle(servers: usize, contenders: &Contenders, dir: &Path) -> Outcome<Idle> {
     let running = Servers::start(servers, dir)?;
     let mut talk = Talk::begin(contenders.with_library("idle").args(running.ports()))?;
@@ -36,20 +35,21 @@ pub(crate) fn idle(servers: usize, contenders: &Contenders, dir: &Path) -> Outco
     Ok(Idle { servers, kib: (bytes / 1024.0).ceil(), threads })
 }
 
-/// What so many submitted calls take up.
+/// How many submitted calls to measure.
 const IN_FLIGHT: usize = 10_000;
 
-/// Bytes of private memory, of one each.
+/// Bytes of private memory for each of them.
 pub(crate) struct InFlight {
-    /// Of calls that wait for a hundred resources, with their leases.
+    /// A call with its lease, when the calls wait for a hundred resources.
     pub(crate) call: f64,
-    /// Of calls that wait for a resource each, with their leases.
+    /// A call with its lease, when each call waits for a resource of its own.
     pub(crate) alone: f64,
-    /// Of leases without a call.
+    /// A lease without a call.
     pub(crate) lease: f64,
 }
 
-/// Each is a process of its own: what one has given back to its heap would be there for the next.
+/// Each measurement uses a process of its own. Otherwise the next one would reuse memory that was returned to the
+/// heap.
 pub(crate) fn in_flight(contenders: &Contenders, dir: &Path) -> Outcome<InFlight> {
     const KEY: &str = "bench:inflight";
     let running = Servers::start(5, dir)?;
@@ -75,11 +75,11 @@ pub(crate) fn in_flight(contenders: &Contenders, dir: &Path) -> Outcome<InFlight
 
 pub(crate) struct Calls {
     pub(crate) by: Vec<(Who, f64)>,
-    /// Ours beside the floor.
+    /// The library compared with the floor.
     pub(crate) ratio: Option<Spread>,
 }
 
-/// System calls of a cycle, on so many servers.
+/// System calls per cycle on this many servers.
 pub(crate) fn calls(
     servers: usize,
     rounds: usize,

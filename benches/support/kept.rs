@@ -1,5 +1,5 @@
-//! Locks that are kept: what that costs, whether any is lost while single servers fail, and whether the
-//! loss is told in time when a majority does.
+//! Kept locks: what keeping them costs, whether a lock is lost while single servers fail, and whether the loss is
+//! reported in time when a majority dies.
 
 use std::path::Path;
 use std::thread;
@@ -17,42 +17,42 @@ const SERVERS: usize = 5;
 const LOCKS: usize = 10_000;
 const TTL: Duration = Duration::from_secs(10);
 
-/// Of locks whose servers die: short, so that a tenth of it is little.
+/// The TTL of locks whose servers die. It is short, so that a tenth of it is little.
 const SHORT_TTL: Duration = Duration::from_secs(2);
 
-/// A lock is renewed so often in a TTL.
+/// How often a lock is renewed during a TTL.
 const RENEWALS: f64 = 3.0;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One server is frozen and another one is killed and comes back, in about so long.
+/// One server is frozen, and another one is killed and comes back, within about this time.
 const SPELL: Duration = Duration::from_secs(40);
 
 pub(crate) struct Kept {
-    /// The share of one processor that the program used while all servers were well.
+    /// The share of one processor that the program used while all servers were healthy.
     pub(crate) cpu: f64,
-    /// Renewals that the servers were asked for, as a share of those that were due.
+    /// Renewals that the servers received, as a share of those that were due.
     pub(crate) renewals: f64,
-    /// Requests that were none.
+    /// Requests other than renewals.
     pub(crate) others: f64,
     pub(crate) lost: f64,
-    /// How long servers failed.
+    /// For how long servers failed.
     pub(crate) during: Duration,
 }
 
 pub(crate) struct Deaths {
     pub(crate) trials: f64,
-    /// Of which no event told while a tenth of the TTL was left.
+    /// Locks for which no event reported the loss while a tenth of the TTL was left.
     pub(crate) late: f64,
-    /// The least that was left, as a share of the TTL.
+    /// The shortest remaining time when a loss was reported, as a share of the TTL.
     pub(crate) least: f64,
 }
 
 pub(crate) fn keep(length: Duration, contenders: &Contenders, dir: &Path) -> Outcome<Kept> {
     let mut servers = Servers::start(SERVERS, dir)?;
-    // Renewals at all times, rather than all of them at once.
+    // Renewals are spread over time and do not happen all at once.
     let mut talk = begin(contenders, &servers, LOCKS, TTL, TTL / 3)?;
-    // Until each was renewed once: then they are where they stay.
+    // Until each lock was renewed once. After that, each lock keeps its place in the cycle.
     pause(TTL / 3)?;
     ask(&mut talk, "figures")?;
     let (renewals, others) = servers.renewals()?;
@@ -76,7 +76,7 @@ pub(crate) fn keep(length: Duration, contenders: &Contenders, dir: &Path) -> Out
     })
 }
 
-/// For a while three of five are left. Then those that have lost their keys have time to get them back.
+/// For a while, three of five servers are left. Then there is time to set lost keys again.
 fn spell(servers: &mut Servers, number: usize, length: Duration, dir: &Path) -> Outcome<()> {
     let (frozen, killed) = (number % SERVERS, (number + 1 + number / SERVERS % 4) % SERVERS);
     servers.freeze(frozen);
@@ -89,7 +89,7 @@ fn spell(servers: &mut Servers, number: usize, length: Duration, dir: &Path) -> 
     pause(length * 7 / 20)
 }
 
-/// So many times a majority dies under so many locks: each lock is a trial.
+/// Kills a majority `rounds` times, under `locks` locks each time. Each lock is a trial.
 pub(crate) fn deaths(
     (rounds, locks): (usize, usize),
     contenders: &Contenders,
@@ -100,14 +100,14 @@ pub(crate) fn deaths(
         eprintln!("bench: a majority dies, {} of {rounds}", round + 1);
         let servers = Servers::start(SERVERS, dir)?;
         let mut talk = begin(contenders, &servers, locks, SHORT_TTL, SHORT_TTL / 3)?;
-        // At another moment between two renewals each time.
+        // Each round, at another moment between two renewals.
         pause(SHORT_TTL / 3 + SHORT_TTL / 3 * round as u32 / rounds as u32)?;
         let victims = [0, 1, 2].map(|n| (round + n) % SERVERS);
         match round % 3 {
             0 => victims.iter().for_each(|it| servers.kill(*it)),
             1 => victims.iter().for_each(|it| servers.freeze(*it)),
             _ => {
-                // One after the other, and each in its way.
+                // One after the other, in different ways.
                 servers.kill(victims[0]);
                 pause(SHORT_TTL / 4)?;
                 servers.freeze(victims[1]);
@@ -115,7 +115,7 @@ pub(crate) fn deaths(
                 servers.kill(victims[2]);
             }
         }
-        // Nothing is said to the program meanwhile: that would wake it.
+        // The bench must not talk to the program during this time, because that would wake it.
         pause(SHORT_TTL * 3 / 2)?;
         let figures = ask(&mut talk, "figures")?;
         let untold = locks as f64 - figures.get("lost");
@@ -126,7 +126,7 @@ pub(crate) fn deaths(
     Ok(all)
 }
 
-/// Ready when all locks are kept.
+/// Returns when all locks are kept.
 fn begin(
     contenders: &Contenders,
     servers: &Servers,
@@ -147,7 +147,7 @@ fn ask(talk: &mut Talk, line: &str) -> Outcome<Figures> {
     Figures::parse(&talk.hear(PATIENCE)?)
 }
 
-/// Looks up now and then, for a user who wants the end.
+/// Checks now and then whether the user wants to end the bench.
 fn pause(length: Duration) -> Outcome<()> {
     let end = Instant::now() + length;
     while let Some(left) = end.checked_duration_since(Instant::now()) {

@@ -1,4 +1,4 @@
-//! The rows about kinds of locks, and about what watches over all of them, beside plain ones.
+//! The rows about kinds of locks, and about the guards that apply to all of them, compared with plain locks.
 
 use super::contenders::Who;
 use super::plan::{PERMITS, healthy};
@@ -16,7 +16,7 @@ pub(crate) fn kinds(table: &mut Table, results: &Results) {
     permits(table, results);
 }
 
-/// Locks and releases, a few of each kind in turn.
+/// Locks and unlocks, with a few cycles of each kind in turn.
 fn in_turn(table: &mut Table, results: &Results) {
     let turn = healthy(Who::Ours, SERVERS, Load::Kinds);
     let (lock, unlock, cycle) = ("lock, median", "unlock, median", "lock and unlock, median");

@@ -1,4 +1,4 @@
-//! What the figures were taken on, and how busy it was with other things.
+//! The machine on which the figures were taken, and how busy it was with other work.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::Outcome;
 
-/// A second in the units of /proc/stat: a hundred on every Linux, whatever its timer.
+/// A second in the units of /proc/stat. It is a hundred on every Linux, whatever the frequency of its timer.
 const TICKS: f64 = 100.0;
 
-/// A line for each thing that a reader must know to judge the figures.
+/// One line for each fact that a reader needs to judge the figures.
 pub(crate) fn description() -> String {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     format!(
@@ -23,7 +23,7 @@ pub(crate) fn description() -> String {
     )
 }
 
-/// An error where there is no server to start.
+/// Returns an error if there is no server to start.
 pub(crate) fn require_server() -> Outcome<()> {
     if server_version().is_empty() {
         return Err("redis-server was not found: the bench starts servers of its own".into());
@@ -31,8 +31,7 @@ pub(crate) fn require_server() -> Outcome<()> {
     Ok(())
 }
 
-/// The processor time that the whole machine, the servers and a helper of the bench had used at one
-/// moment.
+/// The processor time used up to one moment by the whole machine, the servers, and a helper of the bench.
 pub(crate) struct Usage {
     machine: u64,
     idle: u64,
@@ -54,7 +53,7 @@ impl Usage {
         }
     }
 
-    /// What the servers have used since, in microseconds; NaN if the system does not tell.
+    /// The time that the servers have used since, in microseconds. NaN if the system does not say.
     pub(crate) fn servers_us_until(&self, now: &Self) -> f64 {
         match now.servers_ns.checked_sub(self.servers_ns) {
             None | Some(0) => f64::NAN,
@@ -62,8 +61,8 @@ impl Usage {
         }
     }
 
-    /// The share of the machine, from 0 to 1, that has since been used by neither these processes
-    /// nor the one whose own account of itself is `besides`.
+    /// The share of the machine, from 0 to 1, that others have used since. Does not include the servers, the
+    /// helper, and one more process that reports its own time as `besides`.
     pub(crate) fn by_others_until(&self, now: &Self, besides: Duration) -> f64 {
         let all = (now.machine - self.machine) as f64;
         let idle = (now.idle - self.idle) as f64;
@@ -73,14 +72,15 @@ impl Usage {
     }
 }
 
-/// User and system time: the 14th and 15th field, counted behind the name, which may hold blanks.
+/// User and system time: the 14th and 15th field. They are counted from the end of the name, which may contain
+/// blanks.
 fn ticks_of(process: u32) -> u64 {
     let stat = read(format!("/proc/{process}/stat"));
     let behind_name = stat.rsplit(')').next().unwrap_or("");
     behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
 }
 
-/// What all its threads together have run: counted in nanoseconds, where ticks are too coarse.
+/// The run time of all threads together, in nanoseconds. For this purpose, ticks are too coarse.
 fn nanoseconds_of(process: u32) -> u64 {
     let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
         return 0;
@@ -92,8 +92,8 @@ fn nanoseconds_of(process: u32) -> u64 {
     tasks.flatten().filter_map(of_task).sum()
 }
 
-/// The pages in memory that are a process's own, in KiB: not its code, and not what it has mapped
-/// to share with others. NaN if the system does not tell.
+/// The resident pages that belong only to the process, in KiB. Excludes its code and its shared mappings. NaN if
+/// the system does not say.
 pub(crate) fn private_memory(process: u32) -> f64 {
     let status = read(format!("/proc/{process}/status"));
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
@@ -101,7 +101,7 @@ pub(crate) fn private_memory(process: u32) -> f64 {
     number.and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// How many threads a process has. NaN if the system does not tell.
+/// How many threads a process has. NaN if the system does not say.
 pub(crate) fn threads(process: u32) -> f64 {
     fs::read_dir(format!("/proc/{process}/task")).map_or(f64::NAN, |tasks| tasks.count() as f64)
 }

@@ -1,4 +1,4 @@
-//! What the bench needs besides its plan: servers, contenders, figures, and an orderly end.
+//! Everything that the bench needs besides its main program: servers, contenders, figures, and an orderly end.
 
 pub(crate) mod command;
 pub(crate) mod compile;
@@ -24,5 +24,5 @@ pub(crate) mod waiters;
 pub(crate) mod waiting;
 pub(crate) mod waking_rows;
 
-/// Nothing here is handled but by ending the bench, so words for a person are enough.
+/// The only reaction to an error here is to end the bench, so a text for a person is enough.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

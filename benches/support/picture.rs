@@ -1,5 +1,5 @@
-//! A picture of how long locks took: how far up the distribution against how long, both on scales
-//! that show the slowest as well as the most.
+//! A picture of how long locks took. The horizontal axis is the share of locks, and the vertical axis the time.
+//! Both scales show the slowest locks as well as the majority.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,11 +22,11 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 52.0;
 const NAMES: f64 = 120.0;
 
-/// The scale upwards, in microseconds.
+/// The vertical scale, in microseconds.
 const LEAST: f64 = 20.0;
 const MOST: f64 = 100_000.0;
 
-/// A contender's colour, told apart by those who see few of them, too.
+/// A contender's colour. Readers who see few colours can also tell these apart.
 fn colour(who: Who) -> &'static str {
     match who {
         Who::Ours => "#d55e00",
@@ -40,7 +40,7 @@ fn colour(who: Who) -> &'static str {
     }
 }
 
-/// One curve per contender: the time within which so many of a hundred locks were had.
+/// One curve for each contender: for each percentage, the time within which that share of the locks was taken.
 struct Curve {
     who: Who,
     points: Vec<(f64, f64)>,
@@ -89,7 +89,7 @@ fn curves(results: &Results, turn: Turn) -> Vec<Curve> {
 fn panel(svg: &mut String, title: &str, curves: &[Curve]) {
     text(svg, (LEFT, 24.0), "start", &format!("font-size=\"15\" {BOLD}"), title);
     grid(svg);
-    // Ours comes last, and so on top.
+    // The library's curve is drawn last, so it is on top.
     for curve in curves.iter().rev() {
         let points: Vec<String> =
             curve.points.iter().map(|p| format!("{:.1},{:.1}", across(p.0), up(p.1))).collect();
@@ -122,7 +122,7 @@ fn grid(svg: &mut String) {
     text(svg, (middle, HEIGHT - BOTTOM + 38.0), "middle", "", label);
 }
 
-/// Who has which colour, to the right of both.
+/// The colours of the contenders, to the right of both charts.
 fn legend(svg: &mut String, x: f64, named: &BTreeSet<Who>) {
     for (number, who) in named.iter().enumerate() {
         let y = TOP + 8.0 + 20.0 * number as f64;
@@ -152,7 +152,7 @@ fn text(svg: &mut String, at: (f64, f64), anchor: &str, more: &str, words: &str)
     );
 }
 
-/// Each step is ten times nearer to all: 90 %, 99 %, 99.9 %.
+/// Each step is ten times nearer to 100 %: 90 %, 99 %, 99.9 %.
 fn across(percent: f64) -> f64 {
     let nines = -(1.0 - percent / 100.0).log10();
     LEFT + (WIDTH - LEFT - RIGHT) * nines / 3.35

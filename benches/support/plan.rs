@@ -1,4 +1,4 @@
-//! What is measured, how often, and how long it may take.
+//! The plan: which figures are measured, how often, and how long that may take.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use super::turns::{Fault, Load, Permits, Times, Turn};
 
 const MOST_SERVERS: usize = 5;
 
-/// Contenders that are too slow, or too far off, to be measured in every round.
+/// Contenders that are too slow, or too far behind, to be measured in every round.
 const NOW_AND_THEN: [Who; 3] = [Who::NodeRedlock, Who::RedlockPy, Who::Pottery];
 
 pub(crate) const MANY_PROCESSES: Load = Load::Processes(32);
 
-/// So many that a run has more than a hundred trials.
+/// With this many waiters, a run has more than a hundred trials.
 pub(crate) const WAITERS: Load = Load::Woken(48);
 
 pub(crate) const PERMITS: [Permits; 2] =
@@ -29,11 +29,11 @@ pub(crate) struct Plan {
     pub(crate) kept: Duration,
 }
 
-/// Turns that are compared with one another, and so are taken in turn, round after round.
+/// Turns that are compared with one another. So they take turns, round after round.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     pub(crate) servers: usize,
-    /// Its share of the time.
+    /// The part's share of the total time.
     pub(crate) weight: f64,
     pub(crate) rounds: usize,
     pub(crate) turns: Vec<Planned>,
@@ -42,12 +42,12 @@ pub(crate) struct Part {
 pub(crate) struct Planned {
     pub(crate) turn: Turn,
     pub(crate) times: Times,
-    /// In each so-and-so-many-th round it is taken.
+    /// The turn is taken in every round that is a multiple of this number.
     pub(crate) every: usize,
 }
 
 impl Plan {
-    /// None if the arguments make no sense.
+    /// Returns `None` if the arguments make no sense.
     pub(crate) fn from_args() -> Option<Self> {
         let (budget, kept) = (Duration::from_secs(660), Duration::from_secs(40));
         let mut plan = Self { short: false, budget, only: None, write: None, kept };
@@ -82,7 +82,7 @@ impl Plan {
         self.only.as_deref().is_none_or(|only| only.split(',').any(|it| it == part))
     }
 
-    /// How many rounds the counting of system calls has.
+    /// In how many rounds system calls are counted.
     pub(crate) fn counts(&self) -> usize {
         if self.short { 1 } else { 3 }
     }
@@ -108,7 +108,7 @@ impl Plan {
             for who in Who::ALL {
                 let every = match who {
                     Who::Ours | Who::Floor => 1,
-                    // The best of the peers so far: a goal is beside it.
+                    // The best peer so far, which a goal compares with.
                     Who::Rslock if workers == 8 => 1,
                     Who::Rslock => often,
                     Who::Serial if workers < 64 => often,
@@ -128,7 +128,7 @@ impl Plan {
         if self.short { (3, 50) } else { (10, 100) }
     }
 
-    /// Submitted calls beside an event loop and peers.
+    /// Submitted calls, compared with an event loop and with peers.
     fn submitted(&self) -> Part {
         let (weight, rounds, seldom) = if self.short { (16.0, 2, 0) } else { (25.0, 9, 3) };
         let mut turns = Vec::new();
@@ -140,7 +140,7 @@ impl Plan {
             for who in [Who::Ours, Who::Floor, Who::Rslock] {
                 plan(who, load, 1);
             }
-            // Those that are too slow to be the best are looked at, so that this is known.
+            // Some peers are too slow to be the best. They are measured now and then, to confirm this.
             plan(Who::Serial, load, seldom);
             plan(Who::NodeRedlock, load, seldom);
         }
@@ -150,7 +150,7 @@ impl Plan {
         part("submitted", MOST_SERVERS, weight, rounds, turns)
     }
 
-    /// One resource for all, on five servers.
+    /// One resource for all workers, on five servers.
     fn contention(&self) -> Part {
         let rounds = if self.short { 1 } else { 5 };
         let seldom = if self.short { 0 } else { 3 };
@@ -182,14 +182,15 @@ impl Plan {
         part("contention-3", 3, 12.0, rounds, turns)
     }
 
-    /// Each of them has its turn so often that it shows who has more. Then one of the servers is stopped.
+    /// Each process gets the lock often enough to show whether some get it more often than others. Then the same
+    /// with one server stopped.
     fn many_processes(&self, servers: usize) -> [Planned; 2] {
         let turn = healthy(Who::Ours, servers, MANY_PROCESSES);
         let frozen = Turn { fault: Fault::Frozen, fresh: true, ..turn };
         [turn, frozen].map(|turn| Planned { turn, ..self.planned(3000, 1500) })
     }
 
-    /// Kinds of locks beside plain ones.
+    /// Kinds of locks, compared with plain ones.
     fn kinds(&self) -> Part {
         let (weight, rounds) = if self.short { (12.0, 2) } else { (20.0, 7) };
         let mut turns = Vec::new();
@@ -207,7 +208,7 @@ impl Plan {
         part("kinds", MOST_SERVERS, weight, rounds, turns)
     }
 
-    /// Who has waited for two seconds: so long runs take.
+    /// Processes that have waited for two seconds. That is why the runs are long.
     fn woken(&self) -> Part {
         let (weight, rounds) = if self.short { (10.0, 1) } else { (8.0, 4) };
         let turn = healthy(Who::Ours, MOST_SERVERS, WAITERS);
@@ -215,7 +216,7 @@ impl Plan {
         part("woken", MOST_SERVERS, weight, rounds, vec![planned])
     }
 
-    /// One thread, and one of five servers in trouble.
+    /// One thread, with one of five servers in trouble.
     fn faults(&self) -> Part {
         let rounds = if self.short { 2 } else { 7 };
         let mut turns = Vec::new();
@@ -226,7 +227,7 @@ impl Plan {
                 continue;
             }
             if fault != Fault::Killed {
-                // What the fault costs who does the least; a lost connection ends the floor.
+                // The cost of the fault for the program that does the least. A lost connection ends the floor.
                 let floor = Turn { fault, ..alone(Who::Floor) };
                 turns.push(Planned { turn: floor, every: 1, ..self.planned(1000, 500) });
             }
@@ -234,7 +235,7 @@ impl Plan {
                 continue;
             }
             for who in Who::PEERS {
-                // Once is enough: most of them either lock or do not.
+                // Once is enough: most peers either lock or fail every time.
                 let turn = Turn { fault, ..alone(who) };
                 turns.push(Planned { turn, every: rounds, ..self.planned(1000, 500) });
             }
@@ -259,12 +260,12 @@ fn part(
     Part { name, servers, weight, rounds, turns }
 }
 
-/// One contender on servers that others use before and after it.
+/// One contender, on servers that other contenders use before and after it.
 pub(crate) fn healthy(who: Who, servers: usize, load: Load) -> Turn {
     Turn { who, servers, load, fault: Fault::None, fresh: false }
 }
 
-/// One thread on five servers of its own.
+/// One thread, on five servers of its own.
 pub(crate) fn alone(who: Who) -> Turn {
     Turn { fresh: true, ..healthy(who, MOST_SERVERS, Load::Own(1)) }
 }

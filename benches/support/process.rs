@@ -1,4 +1,4 @@
-//! Child processes that never outlive the bench, and the wish of a user to end it early.
+//! Child processes that never outlive the bench, and a user's request to end it early.
 
 use std::ffi::c_int;
 use std::io;
@@ -34,8 +34,7 @@ extern "C" fn note_interrupt(_: c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// From now on a signal that asks for the end shows in [`go_on`], so that everything is put away
-/// on the usual way out.
+/// After this call, a termination signal makes [`go_on`] fail. So the bench cleans up on the usual way out.
 pub(crate) fn catch_interrupts() {
     for number in [SIGHUP, SIGINT, SIGTERM] {
         // SAFETY: the handler only stores to an atomic, which is allowed in a signal handler.
@@ -43,7 +42,7 @@ pub(crate) fn catch_interrupts() {
     }
 }
 
-/// An error once the user has asked for the end.
+/// Returns an error after the user has asked for the end.
 pub(crate) fn go_on() -> Outcome<()> {
     if INTERRUPTED.load(Ordering::Relaxed) {
         return Err("interrupted".into());
@@ -51,16 +50,15 @@ pub(crate) fn go_on() -> Outcome<()> {
     Ok(())
 }
 
-/// A child process, killed with its own children and waited for when this is dropped.
+/// A child process. Dropping this kills the child and its own children, and waits for the child.
 pub(crate) struct Leashed(pub(crate) Child);
 
 impl Leashed {
-    /// Starts it, in a process group of its own: a user's Ctrl-C is for this process, which puts
-    /// everything away. Where the system can do so, it dies with this process even if that is
-    /// killed.
+    /// Starts the child in a process group of its own. A user's Ctrl-C goes only to this process, which cleans
+    /// up. If the system supports it, the child dies with this process even if this process is killed.
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let name = command.get_program().display().to_string();
-        // SAFETY: the closure runs between fork and exec and makes one system call, no more.
+        // SAFETY: the closure runs between fork and exec, and makes only one system call.
         let child = unsafe { command.process_group(0).pre_exec(die_with_parent) }.spawn();
         Ok(Self(child.map_err(|e| format!("{name}: {e}"))?))
     }
@@ -77,18 +75,18 @@ impl Leashed {
         self.send(SIGKILL);
     }
 
-    /// To its process group.
+    /// Sends a signal to the child's process group.
     fn send(&self, number: c_int) {
         let id = self.0.id().cast_signed();
-        // SAFETY: no memory is involved. The group is that of a child of ours which was made its
-        // leader before it could make others; nobody else is in it.
+        // SAFETY: no memory is involved. The child became the group's leader before it could start processes, so
+        // no other process is in the group.
         unsafe { kill(-id, number) };
     }
 }
 
 impl Drop for Leashed {
     fn drop(&mut self) {
-        // Also where the child is dead already: its own children may not be.
+        // Also if the child is already dead, because its own children may be alive.
         self.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! The words around the table, and where it all goes.
+//! The text around the table, and the output of the report.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,7 +21,7 @@ use super::waiters::Waiters;
 use super::waiting::Waiting;
 use super::waking_rows;
 
-/// What stands in BENCH.md above the table.
+/// The text above the table in BENCH.md.
 const INTRODUCTION: &str = include_str!("../introduction.md");
 
 /// The part of the plan that the picture shows.
@@ -39,7 +39,7 @@ pub(crate) struct Measured {
     pub(crate) command: Option<Overhead>,
 }
 
-/// Prints the table, draws the picture, and writes both to a file where that was asked for.
+/// Prints the table, draws the picture, and writes both to a file if the user asked for that.
 pub(crate) fn publish(plan: &Plan, measured: &Measured) -> Outcome<()> {
     let text = text(plan, measured);
     println!("{text}");
@@ -104,7 +104,7 @@ fn circumstances(text: &mut String, plan: &Plan, results: &Results, goals: &Goal
     }
 }
 
-/// For the reader to judge the rest by: on a busy machine the slowest hundredth is not ours.
+/// Helps the reader to judge the figures: on a busy machine, the slowest hundredth is not caused by the library.
 fn disturbance(results: &Results) -> String {
     let shares = results.disturbances();
     let most = shares.iter().copied().fold(0.0, f64::max);

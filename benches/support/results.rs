@@ -1,5 +1,5 @@
-//! All that was measured, and what it says: medians over the rounds, and ratios within a round, so
-//! that a machine that is slower for a while is so for both.
+//! All measurements and their evaluation: medians over the rounds, and ratios within a round. A machine that is
+//! slow for a while is equally slow for both sides of a ratio.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::figures::{Figures, Spread};
 use super::process::go_on;
 use super::turns::{End, Fault, Record, Turn};
 
-/// A round in which others used more of the machine than this is measured again if time allows.
+/// If others used more of the machine than this, the round is measured again if there is time.
 pub(crate) const BUSY: f64 = 0.08;
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Results {
         self.absent.iter().map(|(who, why)| (*who, &**why))
     }
 
-    /// What could not be measured does not end the bench; the wish of a user does.
+    /// A failed measurement does not end the bench. A request of the user does.
     pub(crate) fn tolerate<T>(&mut self, what: &str, outcome: Outcome<T>) -> Outcome<Option<T>> {
         go_on()?;
         let why = match outcome {
@@ -59,7 +59,7 @@ impl Results {
         self.records(turn).iter().filter(|record| record.by_others <= share).count()
     }
 
-    /// A turn that has hung, or failed twice, is not worth the time of another round.
+    /// A turn that has hung once or failed twice is not worth another round.
     pub(crate) fn is_hopeless(&self, turn: Turn) -> bool {
         let hung = |record: &&Record| matches!(record.end, End::Hung);
         let failed = |record: &&Record| matches!(record.end, End::Failed(_));
@@ -67,13 +67,13 @@ impl Results {
         records.clone().any(|record| hung(&record)) || records.filter(failed).count() > 1
     }
 
-    /// One figure of one turn over its quieter rounds. None where there is none.
+    /// One figure of a turn over its quieter rounds. `None` if there are none.
     pub(crate) fn spread(&self, turn: Turn, name: &str) -> Option<Spread> {
         let of = |(round, others, figures): (_, _, &Figures)| (round, others, figures.get(name));
         Spread::of(quieter(self.figures(turn).map(of)).into_iter())
     }
 
-    /// How one turn compares with another in a figure.
+    /// Compares one figure of two turns.
     pub(crate) fn ratio(&self, turn: Turn, beside: Turn, name: &str) -> Option<Spread> {
         let ratios = self.figures(turn).filter_map(|(round, others, figures)| {
             let (_, disturbed, other) = self.figures(beside).find(|it| it.0 == round)?;
@@ -82,7 +82,7 @@ impl Results {
         Spread::of(quieter(ratios).into_iter())
     }
 
-    /// How two figures of one turn compare.
+    /// Compares two figures of one turn.
     pub(crate) fn ratio_within(&self, turn: Turn, name: &str, beside: &str) -> Option<Spread> {
         let ratio = |(round, others, figures): (_, _, &Figures)| {
             (round, others, figures.get(name) / figures.get(beside))
@@ -90,21 +90,20 @@ impl Results {
         Spread::of(quieter(self.figures(turn).map(ratio)).into_iter())
     }
 
-    /// The sum of one figure over all runs of a contender, with faults and without. None where
-    /// there is none.
+    /// The sum of one figure over all runs of a contender, with and without faults. `None` if there are none.
     pub(crate) fn total(&self, who: Who, name: &str) -> Option<f64> {
         let runs = self.runs.keys().filter(|turn| turn.who == who);
         let all = runs.flat_map(|turn| self.figures(*turn)).map(|it| it.2.get(name));
         all.filter(|value| !value.is_nan()).reduce(|sum, value| sum + value)
     }
 
-    /// The share of the machine that others used in each turn that a goal rests on.
+    /// For each turn that a goal depends on, the share of the machine that others used.
     pub(crate) fn disturbances(&self) -> Vec<f64> {
         let core = self.runs.iter().filter(|(turn, _)| turn.who <= Who::Floor);
         core.flat_map(|(_, records)| records).map(|record| record.by_others).collect()
     }
 
-    /// What could not be measured, and what the contenders that failed had to say, once each.
+    /// The measurements that failed, and the messages of contenders that failed, each once.
     pub(crate) fn failures(&self) -> BTreeSet<String> {
         let mut all = self.faults.clone();
         for (turn, records) in &self.runs {
@@ -129,7 +128,7 @@ impl Results {
     }
 }
 
-/// The values of the quiet rounds, but at least of the quieter two thirds.
+/// The values of the quiet rounds, but at least those of the quieter two thirds.
 fn quieter(values: impl Iterator<Item = (usize, f64, f64)>) -> Vec<f64> {
     let mut all: Vec<_> = values.collect();
     all.sort_by(|a, b| a.1.total_cmp(&b.1));

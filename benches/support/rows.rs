@@ -1,4 +1,4 @@
-//! Which rows the table has, and what each is to show.
+//! Which rows the table has, and the goal of each.
 
 use super::contenders::Who;
 use super::figures::Spread;
@@ -10,7 +10,7 @@ use super::turns::{End, Fault, Load, Turn};
 
 const SERVERS: usize = 5;
 
-/// What a row shows of the turns that differ in nothing but the contender.
+/// The content of a row. Its turns differ only in the contender.
 pub(super) struct Row<'a> {
     pub(super) what: String,
     pub(super) turn: Turn,
@@ -155,7 +155,7 @@ pub(crate) fn footprint(table: &mut Table, calls: Option<&Calls>, idle: &[Idle])
     }
 }
 
-/// Speed is worth nothing where the lock was not had, or two had it.
+/// Speed is worth nothing if a lock was not taken, or if two clients held it at once.
 pub(crate) fn correctness(table: &mut Table, results: &Results) {
     for (what, name) in
         [("calls that failed, all runs", "failed"), ("two holders at once, all runs", "overlaps")]
@@ -168,7 +168,7 @@ pub(crate) fn correctness(table: &mut Table, results: &Results) {
     }
 }
 
-/// A figure that counts beside another one, round by round.
+/// A figure that is judged by its ratio to another turn, round by round.
 pub(super) fn beside(
     table: &mut Table,
     results: &Results,
@@ -182,7 +182,7 @@ pub(super) fn beside(
     }
 }
 
-/// A figure that counts by itself.
+/// A figure that is judged by itself.
 pub(super) fn by_itself(table: &mut Table, results: &Results, row: &Row<'_>, goal: Goal) {
     let ours = results.spread(row.turn, row.name);
     let text = ours.map_or_else(String::new, |s| format!("({:.2}–{:.2})", s.least, s.most));
@@ -193,7 +193,7 @@ pub(super) fn by_itself(table: &mut Table, results: &Results, row: &Row<'_>, goa
     }
 }
 
-/// A figure that counts beside another one of the same turn.
+/// A figure that is judged by its ratio to another figure of the same turn.
 pub(super) fn within(
     table: &mut Table,
     results: &Results,
@@ -220,7 +220,7 @@ fn ratio_text(ratio: Option<Spread>, base: &str) -> (f64, String) {
     }
 }
 
-/// The median, or in a word why there is none.
+/// The median, or a word that says why there is none.
 fn cell(results: &Results, row: &Row<'_>, who: Who) -> String {
     let turn = row.turn.by(who);
     let records = results.records(turn);

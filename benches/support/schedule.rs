@@ -1,4 +1,4 @@
-//! The turns of a part in their order, round after round, within the time that the part has.
+//! Takes the turns of a part in order, round after round, within the time of the part.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use super::results::{BUSY, Results};
 use super::servers::Servers;
 use super::turns;
 
-/// As many rounds as planned, fewer if the time does not suffice. Some more where others use the
-/// machine, if it does: the quietest ones count.
+/// Runs the planned number of rounds, or fewer if there is not enough time. If others use the machine, it runs
+/// more rounds, provided there is time. Then the quietest rounds count.
 pub(crate) fn run(
     part: &Part,
     until: Instant,
@@ -34,12 +34,12 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Rounds beyond those planned are for the goals.
+/// Rounds beyond the planned number are only for turns with goals.
 fn is_due(part: &Part, round: usize, planned: &Planned) -> bool {
     round.is_multiple_of(planned.every) && (round < part.rounds || planned.every == 1)
 }
 
-/// Each round another contender begins: who runs first must not matter.
+/// A different contender begins each round, because the order must not matter.
 fn one_round(
     part: &Part,
     round: usize,
@@ -62,7 +62,8 @@ fn one_round(
         }
         let own = if turn.fresh { Some(Servers::start(turn.servers, dir)?) } else { None };
         let servers = own.as_ref().unwrap_or(shared);
-        // A key for each turn, all of one length: no turn meets what another has left.
+        // Each turn has its own key, and all keys have the same length. So no turn meets keys that another has
+        // left.
         let key = format!("bench:{:03}:{round:02}:{number:02}", part.servers);
         let record = turns::take(turn, round, &key, times, contenders, servers)?;
         results.add(turn, record);

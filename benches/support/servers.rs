@@ -1,4 +1,4 @@
-//! Redis servers of the bench's own: on free ports of this machine, writing nothing to disk.
+//! The bench's own Redis servers. They use free ports of this machine, and write nothing to disk.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,10 +17,11 @@ const DELAY_MS: &str = "5";
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A script by its text, and by its hash.
+/// Calls of a script, by its text and by its hash.
 const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
 
-/// What scripts call, what rides along with a SET in the same write, and what the question itself consists of.
+/// Commands that are not counted as requests: commands that scripts call, commands that travel in the same write
+/// as a SET, and the commands of the count itself.
 const NO_REQUESTS: [&str; 15] = [
     "get",
     "del",
@@ -39,7 +40,7 @@ const NO_REQUESTS: [&str; 15] = [
     "quit",
 ];
 
-/// Ends them all when dropped.
+/// Ends all servers when dropped.
 pub(crate) struct Servers(Vec<Server>);
 
 struct Server {
@@ -60,22 +61,22 @@ impl Servers {
         self.0.iter().map(|s| s.process.0.id())
     }
 
-    /// One of them stops answering, but stays connected.
+    /// The server stops answering, but stays connected.
     pub(crate) fn freeze(&self, which: usize) {
         self.0[which].process.freeze();
     }
 
-    /// One of them is gone, and its connections with it.
+    /// The server and its connections are gone.
     pub(crate) fn kill(&self, which: usize) {
         self.0[which].process.kill();
     }
 
-    /// One that was frozen goes on.
+    /// A frozen server goes on.
     pub(crate) fn thaw(&self, which: usize) {
         self.0[which].process.thaw();
     }
 
-    /// One that was killed is back on its port, without any key.
+    /// A killed server comes back on its port, with no keys.
     pub(crate) fn restart(&mut self, which: usize, dir: &Path) -> Outcome<()> {
         let port = self.0[which].port;
         let mut server = Server::start_on(port, dir)?;
@@ -86,7 +87,7 @@ impl Servers {
         Ok(())
     }
 
-    /// So many resources are taken by somebody, for ten minutes.
+    /// Another client holds this many resources, for ten minutes.
     pub(crate) fn occupy(&self, key: &str, count: usize) -> Outcome<()> {
         for server in &self.0 {
             let set = |number| format!("SET {key}:{number} x PX 600000\r\n");
@@ -100,8 +101,8 @@ impl Servers {
         Ok(())
     }
 
-    /// How many renewals all of them together have served, and how many requests that were none. The
-    /// script that renews calls three commands, which are counted as well.
+    /// How many renewals all servers together have executed, and how many other requests. The renewal script
+    /// calls three commands, which the servers count as well.
     pub(crate) fn renewals(&self) -> Outcome<(u64, u64)> {
         let (mut renewals, mut calls) = (0, 0);
         for server in &self.0 {
@@ -113,12 +114,12 @@ impl Servers {
         Ok((renewals, calls.saturating_sub(4 * renewals)))
     }
 
-    /// What one of them is asked from now on.
+    /// Watches what this server is asked from now on.
     pub(crate) fn watch(&self, which: usize) -> Outcome<Watched> {
         Watched::begin(self.0[which].port)
     }
 
-    /// Puts something in front of one of them that makes it slow.
+    /// Puts a program in front of this server that makes it slow.
     pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
         let port = self.0[which].port.to_string();
         let program = contenders.programs.path("delay");
@@ -127,8 +128,8 @@ impl Servers {
         Ok(Delay { talk, port })
     }
 
-    /// What all of them together have served, but for one that cannot say. What a script calls in a server is
-    /// counted by it as well, but nobody has sent it.
+    /// The requests that all servers together have executed, except a server that cannot answer. A server also
+    /// counts the commands that a script calls, although no client has sent them.
     pub(crate) fn sent(&self, but: Option<usize>) -> Outcome<Sent> {
         let mut sent = Sent::default();
         for (_, server) in self.0.iter().enumerate().filter(|it| Some(it.0) != but) {
@@ -142,11 +143,11 @@ impl Servers {
     }
 }
 
-/// Requests, by what they begin with.
+/// Requests, by their commands.
 #[derive(Default)]
 pub(crate) struct Sent {
     pub(crate) all: u64,
-    /// Also those that scripts call.
+    /// Includes those that scripts call.
     pub(crate) sets: u64,
     pub(crate) scripts: u64,
 }
@@ -161,7 +162,7 @@ impl Sent {
     }
 }
 
-/// A server behind something that delays its replies, while this lives.
+/// A server whose replies are delayed as long as this value lives.
 pub(crate) struct Delay {
     talk: Talk,
     pub(crate) port: String,
@@ -173,10 +174,10 @@ impl Delay {
     }
 }
 
-/// The requests that one server has, as it tells of them.
+/// The requests that one server receives, as it reports them.
 pub(crate) struct Watched(TcpStream);
 
-/// One request: when the server had it, in seconds by its clock, and its words.
+/// One request: when the server received it, in seconds by its clock, and its words.
 pub(crate) struct Request {
     pub(crate) at: f64,
     pub(crate) words: String,
@@ -195,9 +196,9 @@ impl Watched {
         Ok(Self(stream))
     }
 
-    /// All that it had until now, but for what scripts call.
+    /// All requests until now, except those that scripts make.
     pub(crate) fn end(mut self) -> Outcome<Vec<Request>> {
-        // The answer is the last thing that it tells.
+        // The reply to this is the last thing that the server sends.
         self.0.write_all(b"QUIT\r\n")?;
         let mut told = String::new();
         self.0.read_to_string(&mut told)?;
@@ -211,8 +212,7 @@ impl Watched {
 }
 
 impl Server {
-    /// Another process may take the free port first; then the server ends, and the next port is
-    /// tried.
+    /// Another process may take the free port first. Then the server ends, and another port is tried.
     fn start(dir: &Path) -> Outcome<Self> {
         for _ in 0..5 {
             let mut server = Self::start_on(free_port()?, dir)?;
@@ -229,7 +229,7 @@ impl Server {
         Ok(Self { process: Leashed::start(&mut command(port, &home))?, port })
     }
 
-    /// False if it ended instead.
+    /// Returns false if the server ended instead.
     fn wait_until_up(&mut self) -> Outcome<bool> {
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
@@ -275,7 +275,7 @@ fn answers(port: u16) -> bool {
     ask().unwrap_or(false)
 }
 
-/// From lines such as `cmdstat_set:calls=5,usec=40,...`.
+/// Parses lines such as `cmdstat_set:calls=5,usec=40,...`.
 fn command_calls(port: u16) -> Outcome<Vec<(String, u64)>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,4 +1,4 @@
-//! The result in Markdown: a row a figure, a column a contender.
+//! The result in Markdown: one row for each figure, one column for each contender.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub(crate) struct Goals {
     pub(crate) missed: Vec<String>,
 }
 
-/// What a figure is to be, as a ratio or by itself.
+/// The goal for a figure, or for a ratio.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
     None,
@@ -35,7 +35,7 @@ impl Goal {
         }
     }
 
-    /// NaN, which is what was not measured, meets none.
+    /// NaN means that a figure was not measured. NaN meets no goal.
     fn is_met_by(self, value: f64) -> Option<bool> {
         match self {
             Self::None => None,
@@ -57,7 +57,7 @@ impl Table {
         table
     }
 
-    /// `value` is what the goal is about, and `ratio` how that reads.
+    /// The goal applies to `value`. `ratio` is its text in the table.
     pub(crate) fn row(
         &mut self,
         what: &str,
@@ -92,7 +92,7 @@ impl Table {
     }
 }
 
-/// As many digits as say something.
+/// A number with its significant digits.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => String::new(),

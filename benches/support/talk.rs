@@ -1,4 +1,4 @@
-//! A running program and the lines it prints, as `measure.h` says.
+//! A running program and the lines that it prints, as described in `measure.h`.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::Outcome;
 use super::process::{Leashed, go_on};
 
-/// The program still runs and has not said what it was to say.
+/// The program still runs, but has not printed the expected line.
 #[derive(Debug)]
 pub(crate) struct Hung;
 
@@ -61,12 +61,12 @@ impl Talk {
         Ok(())
     }
 
-    /// Looks up now and then, so that a user who wants the end need not wait for the line.
+    /// Waits for a line. Checks now and then whether the user wants to end the bench.
     pub(crate) fn hear(&mut self, patience: Duration) -> Outcome<String> {
         self.hear_beside(patience, Duration::from_millis(100), || ())
     }
 
-    /// The same; meanwhile something is done again and again.
+    /// The same, but repeatedly calls `act` while it waits.
     pub(crate) fn hear_beside(
         &mut self,
         patience: Duration,
@@ -90,14 +90,14 @@ impl Talk {
 
     fn why_it_ended(&mut self) -> Outcome<String> {
         let status = self.process.0.wait()?;
-        // The reader of its errors may be a moment behind.
+        // The thread that reads the error output may be a moment behind.
         thread::sleep(Duration::from_millis(20));
         let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(format!("ended early, {status}: {complaint}"))
     }
 }
 
-/// Ends when the program does, or when nobody listens any more.
+/// The thread ends when the program ends, or when the receiver is gone.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (tell, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -110,7 +110,7 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// Of what a program complains about the last line is kept, should it fail. The others may be many.
+/// Keeps the last line of the error output, for a failure message. There may be many other lines.
 fn last_line_of(errors: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     let last = Arc::new(Mutex::new(String::new()));
     let keep = Arc::clone(&last);

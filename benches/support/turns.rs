@@ -1,4 +1,4 @@
-//! A turn: one contender, under one load, on so many servers, one of which may have a fault.
+//! A turn: one contender under one load, on a number of servers, one of which may have a fault.
 
 use std::time::Duration;
 
@@ -9,39 +9,38 @@ use super::machine::{Usage, private_memory};
 use super::servers::{Sent, Servers};
 use super::talk::{Hung, Talk};
 
-/// How long a program may take to start, and beyond the time it was told to run, before it counts
-/// as hung.
+/// How long a program may take to start. Also how much longer than told it may run before it counts as hung.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// With a fault the question is whether there is an answer at all: that takes less patience.
+/// With a fault, the only question is whether there is an answer at all. This needs less patience.
 const GRACE_IN_FAULT: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Load {
-    /// So many workers, a resource for each.
+    /// This many workers, with a resource each.
     Own(usize),
-    /// So many submitted calls at a time by one thread, a resource for each; threads or tasks where a
-    /// contender has nothing of that kind.
+    /// This many submitted calls at a time by one thread, with a resource each. Contenders without submitted
+    /// calls use threads or tasks.
     InFlight(usize),
-    /// One worker with locks of several kinds, a few of each in turn.
+    /// One worker with several kinds of locks, a few of each in turn.
     Kinds,
-    /// Managers that connect, with the guard against servers that forget and without.
+    /// Managers that connect, with and without the guard against servers that forget.
     Connecting,
-    /// So many workers, a resource for each, beside as many readers.
+    /// This many workers with a resource each, together with as many readers.
     Writers(usize),
-    /// So many workers that have one resource together.
+    /// This many workers that share one resource.
     Readers(usize),
-    /// Processes that take a permit each at one moment.
+    /// Processes that each take a permit at the same moment.
     Permits(Permits),
-    /// So many processes that each wait for two seconds before they are woken.
+    /// This many processes that each wait for two seconds before they are woken.
     Woken(usize),
-    /// Threads, or tasks, that all want one resource.
+    /// Threads or tasks that all want the same resource.
     Threads(usize),
-    /// Processes that all want one resource.
+    /// Processes that all want the same resource.
     Processes(usize),
 }
 
-/// What is held of a semaphore while others take permits.
+/// How many permits a semaphore has, how many are held, and how many processes take one at once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permits {
     pub(crate) all: usize,
@@ -76,10 +75,10 @@ impl Load {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     None,
-    /// Stopped: it stays connected and does not answer.
+    /// Stopped: the server stays connected, but does not answer.
     Frozen,
     Killed,
-    /// Answers five milliseconds late.
+    /// The server answers five milliseconds late.
     Slow,
 }
 
@@ -89,7 +88,7 @@ pub(crate) struct Turn {
     pub(crate) servers: usize,
     pub(crate) load: Load,
     pub(crate) fault: Fault,
-    /// Whether the servers are started for this turn alone, as those of a turn with a fault are.
+    /// Whether the servers are started for this turn only, as for a turn with a fault.
     pub(crate) fresh: bool,
 }
 
@@ -118,7 +117,7 @@ pub(crate) enum End {
 
 pub(crate) struct Record {
     pub(crate) round: usize,
-    /// The share of the machine that others used meanwhile.
+    /// The share of the machine that others used during the turn.
     pub(crate) by_others: f64,
     pub(crate) end: End,
 }
@@ -154,7 +153,7 @@ fn run(
     contenders: &Contenders,
     servers: &Servers,
 ) -> Outcome<(Figures, f64)> {
-    // Each server gets its turn to fail.
+    // Each server fails in turn.
     let victim = round % turn.servers;
     let slow = match turn.fault {
         Fault::Slow => Some(servers.delay(victim, contenders)?),
@@ -177,7 +176,7 @@ fn run(
     let bystander = slow.as_ref().map(super::servers::Delay::process_id);
     let before = Usage::now(servers.processes(), bystander);
     let counting = turn.is_contended() || matches!(turn.load, Load::Permits(_));
-    // One that is stopped does not say how many it has had.
+    // A stopped server cannot say how many requests it has received.
     let silent = (turn.fault != Fault::None).then_some(victim);
     let asked = if silent.is_some() { turn.servers - 1 } else { turn.servers };
     let sent_before = if counting { servers.sent(silent)? } else { Sent::default() };
@@ -189,12 +188,12 @@ fn run(
         if turn.is_contended() {
             derive_contention(&mut figures, &sent, asked as f64);
         } else {
-            // Each permit is released by one script.
+            // One script releases each permit.
             let scripts = sent.scripts as f64 / asked as f64;
             figures.set("rounds", scripts / figures.get("cycles") - 1.0);
         }
     }
-    // A goal is about milliseconds.
+    // The goal is in milliseconds.
     figures.set("woken_p99_ms", figures.get("woken_p99_us") / 1e3);
     derive(&mut figures, memory, before.servers_us_until(&after));
     let its_own = Duration::try_from_secs_f64(figures.get("busy_us") / 1e6).unwrap_or_default();
@@ -225,7 +224,7 @@ fn derive(figures: &mut Figures, memory_kib: f64, servers_us: f64) {
     figures.set("memory_kib", memory_kib);
 }
 
-/// An attempt puts one SET on every server.
+/// An attempt sends one SET to every server.
 fn derive_contention(figures: &mut Figures, sent: &Sent, servers: f64) {
     let handovers = figures.get("handovers");
     let per_s = handovers / figures.get("seconds");

@@ -13,12 +13,12 @@ use super::talk::Talk;
 
 const RESOURCES: usize = 100;
 
-/// So often each takes its lock.
+/// How often each waiter takes its lock.
 const ROUNDS: usize = 3;
 
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// How often threads are counted.
+/// How often the threads are counted.
 const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl Kind {
 
 pub(crate) struct Waiters {
     pub(crate) kind: Kind,
-    /// The most that there were, without those of the runtime before it knew of locks.
+    /// The greatest number of threads, without those that the runtime had before it used locks.
     pub(crate) threads: f64,
     pub(crate) figures: Figures,
 }
@@ -69,7 +69,7 @@ pub(crate) fn measure(kind: Kind, contenders: &Contenders, dir: &Path) -> Outcom
     Ok(Waiters { kind, threads: (most - own).max(0.0), figures: Figures::parse(&line)? })
 }
 
-/// The library is named to the loader beforehand, as for the C programs.
+/// Names the library to the loader in advance, as for the C programs.
 fn program(kind: Kind, contenders: &Contenders) -> Outcome<Command> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let programs = &contenders.programs;

@@ -1,4 +1,4 @@
-//! What a waiter asks the servers while nothing changes.
+//! The requests of a waiter while nothing changes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,24 +14,24 @@ const KEY: &str = "bench:waiting";
 const WAIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What it does at first, and when it gives up, is no waiting.
+/// In seconds. Requests at the beginning and at the end of the wait do not count as waiting.
 const BEGIN: f64 = 1.0;
 const END: f64 = 9.5;
 
-/// What only that request has which asks whether the resource is free, and for a place in line: by its script's text, or
-/// by the channel over which it is told, behind the hash of that.
+/// Words that appear only in the request that asks whether the resource is free, and for a place in the queue:
+/// the text of its script, or, after the hash of that script, the channel on which the waiter is woken.
 const LOOKS: [[&str; 2]; 2] = [["EVAL", "ZRANK"], ["EVALSHA", "redlock:w:"]];
 
 pub(crate) struct Waiting {
-    /// Requests to that server which had the most.
+    /// Requests to the server that received the most.
     pub(crate) most: f64,
-    /// Those that no look is the reason for.
+    /// Requests that are not part of such a look.
     pub(crate) others: f64,
-    /// The most requests of one who is not told of releases.
+    /// The most requests of a waiter that is not told of releases.
     pub(crate) silent: f64,
 }
 
-/// Two at the same time, each on servers of its own.
+/// Measures two waiters at the same time, each on servers of its own.
 pub(crate) fn measure(contenders: &Contenders, dir: &Path) -> Outcome<Waiting> {
     let servers = [Servers::start(SERVERS, dir)?, Servers::start(SERVERS, dir)?];
     let mut woken = Waiter::begin(&[], contenders, &servers[0])?;
@@ -58,7 +58,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Connected, and watched from now on.
+    /// Connects the waiter. From now on, its requests are watched.
     fn begin(options: &[&str], contenders: &Contenders, servers: &Servers) -> Outcome<Self> {
         servers.occupy(KEY, 1)?;
         let mut command = contenders.with_library("waiter");

@@ -1,4 +1,4 @@
-//! The rows about one resource that many want, and about who waits for it.
+//! The rows about one resource that many callers want, and about waiters for it.
 
 use super::contenders::Who;
 use super::event_rows::own;

@@ -1,4 +1,4 @@
-# The Go module, with the static library and the header in it, as a proxy hands it out.
+# The Go module with the static library and the header in it, in the layout of a module proxy.
 # shellcheck shell=sh disable=SC2154
 
 make_go() {
@@ -14,7 +14,7 @@ make_go() {
     needs=$(sh "$here/packaging/pkg-config.sh" 0 / /lib /include < "$here/packaging/redlock.pc.in" | sed -n 's/^Libs.private: //p')
     sed -e "s/@GOOS@/$system/g" -e "s/@GOARCH@/$machine/g" -e "s/@NATIVE_LIBS@/$needs/" \
         "$here/packaging/go/cgo_vendored.go.in" > "$stage/cgo_vendored.go"
-    # The installed library is for whoever asks for it, and for other systems.
+    # The installed library is used if the caller asks for it, and on other systems.
     sed -i "1s/.*/\/\/go:build !redlock_pkgconfig \&\& (redlock_system || !$system || !$machine)/" "$stage/cgo.go"
     unformatted=$(gofmt -l "$stage")
     [ -z "$unformatted" ] || give_up "gofmt would change $unformatted"

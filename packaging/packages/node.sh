@@ -1,4 +1,4 @@
-# The npm package: an addon that is built, with the library beside it, and what it takes to build it elsewhere.
+# The npm package: a prebuilt addon with the library beside it, and what is needed to build it elsewhere.
 # shellcheck shell=sh disable=SC2154
 
 make_node() {
@@ -6,7 +6,7 @@ make_node() {
     for file in package.json index.js index.d.ts redlock.c build.js example.js; do
         cp "$here/c-examples/node/$file" "$stage/"
     done
-    # In the project it is private, so that nobody publishes it by mistake.
+    # In the project it is private, so that it cannot be published by mistake.
     (cd "$stage" && quietly npm pkg delete private)
     readme redlock-native Node.js > "$stage/README.md"
     prebuilt=$stage/prebuilds/$(node -p 'process.platform + "-" + process.arch')

@@ -1,4 +1,4 @@
-# The wheel: for any Python 3, and any Linux whose glibc auditwheel finds new enough for the library.
+# The wheel: for any Python 3, and any Linux with a glibc that auditwheel finds new enough for the library.
 # shellcheck shell=sh disable=SC2154
 
 make_python() {
@@ -11,7 +11,7 @@ make_python() {
     cp "$portable" "$stage/redlock_native/"
     quietly "$tools/bin/python" -m pip --disable-pip-version-check wheel --no-deps --no-index --no-build-isolation \
         --wheel-dir "$stage/built" "$stage"
-    # It names the wheel by the oldest glibc that has all that the library takes from it.
+    # auditwheel names the wheel after the oldest glibc that has everything that the library needs.
     PATH=$tools/bin:$PATH quietly "$tools/bin/auditwheel" repair --only-plat --wheel-dir "$stage/named" "$stage/built"/*.whl
     rm -f "$output"/redlock_native-*.whl
     take "$(echo "$stage/named"/*.whl)"

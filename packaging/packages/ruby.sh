@@ -1,4 +1,4 @@
-# The gem, for one platform. `require "redlock/native"`: the gem redlock has a file redlock.rb.
+# The gem, for one platform. It is used by `require "redlock/native"`, because the gem redlock has a file redlock.rb.
 # shellcheck shell=sh disable=SC2154
 
 make_ruby() {

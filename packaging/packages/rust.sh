@@ -2,8 +2,8 @@
 # shellcheck shell=sh disable=SC2154
 
 make_rust() {
-    # What is not committed yet is packed as well. That it can be built, packaging/test-install/crate.sh sees, and
-    # `cargo publish` itself: here cargo would do it in the build directory, where the library that the tests use lies.
+    # Uncommitted files are packed as well. packaging/test-install/crate.sh and `cargo publish` check that the crate can
+    # be built. Here, cargo would build it in the build directory, which contains the library that the tests use.
     # shellcheck disable=SC2086
     (cd "$here" && quietly "${CARGO:-cargo}" package --no-verify --allow-dirty --package redlock-core ${CARGOFLAGS:-})
     crate=redlock-core-$version.crate

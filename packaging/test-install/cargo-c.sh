@@ -1,4 +1,4 @@
-# What cargo-c installs, beside what this project's make does.
+# Compares what cargo-c installs with what this project's make installs.
 # shellcheck shell=sh disable=SC2154
 
 check_cargo_c() {
@@ -18,7 +18,7 @@ check_cargo_c() {
     check_c_found_by_cmake
 }
 
-# Usage: by_cargo LIBDIR. Without optimizing: it is the places that matter.
+# Usage: by_cargo LIBDIR. Builds without optimization, because only the places of the files matter.
 by_cargo() {
     rm -rf "$scratch/cinstall"
     cargo cinstall --locked --debug --target-dir "${CARGO_TARGET_DIR:-target}/cargo-c" \
@@ -34,7 +34,7 @@ check_pc_fields() {
     done
 }
 
-# As it installs where it finds Debian's tools: the libraries in lib/x86_64-linux-gnu.
+# With the directory that cargo-c uses where it finds Debian's tools: the libraries are in lib/x86_64-linux-gnu.
 check_c_found_by_cmake() {
     . "$ours/cmake.sh"
     by_cargo "lib/$("$cc" -print-multiarch || true)"

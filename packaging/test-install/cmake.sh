@@ -1,4 +1,4 @@
-# find_package, from trees of every kind.
+# find_package with all kinds of installed trees.
 # shellcheck shell=sh disable=SC2154
 
 check_cmake() {
@@ -33,7 +33,7 @@ check_projects() {
     build_project 'C;CXX' -DCMAKE_PREFIX_PATH="$(installed)"
     readelf -d "$scratch/build/c_redlock" | grep -q "NEEDED.*\[$wanted\]" || fail "CMake does not ask for $wanted"
     ! readelf -d "$scratch/build/c_static" | grep -q 'NEEDED.*redlock' || fail "redlock::static is not static"
-    # Where the way from PREFIX to LIBDIR is not one that CMake knows.
+    # CMake does not know the way from this PREFIX to this LIBDIR.
     install_into PREFIX="$scratch/far" LIBDIR="$scratch/else where/lib" INCLUDEDIR=include/deep
     build_project C -DCMAKE_PREFIX_PATH="$scratch/far" -DVERSION="$interface"
     uninstall_from PREFIX="$scratch/far" LIBDIR="$scratch/else where/lib" INCLUDEDIR=include/deep
@@ -51,7 +51,8 @@ found_versions() {
     sed -n 's/^-- found \(.*\): 1$/\1/p' "$scratch/said" | tr '\n' ' '
 }
 
-# As is the rule below 1.0; it is of the version that is here, so a new one has a look at this.
+# Checks the version rule for versions below 1.0. It uses the current version, so check_versions must be revised
+# for 1.0.
 check_versions() {
     case $version in 0.*) ;; *) fail "check_versions is for versions below 1.0" ;; esac
     minor=${interface#0.} patch=${version##*.}
@@ -67,7 +68,7 @@ check_versions() {
     [ -z "$(found_versions "$(installed)" 4 "$version")" ] || fail "a 32-bit program finds a 64-bit library"
 }
 
-# Moved after it was staged for somewhere else, and found through a link as well.
+# The tree was staged for another place and then moved. It is also found through a link.
 check_moved_package() {
     install_into DESTDIR="$scratch/staged" PREFIX=/opt/x LIBDIR=lib/deep/er
     mv "$scratch/staged/opt/x" "$scratch/now here"
@@ -76,7 +77,7 @@ check_moved_package() {
     build_project C -Dredlock_DIR="$scratch/link"
 }
 
-# As distributions have packages without the static library, or with nothing else.
+# Some distributions have packages without the static library, or with only that.
 check_missing_parts() {
     cp -R "$(installed)" "$scratch/parts"
     rm "$scratch/parts/lib/libredlock.a"

@@ -1,4 +1,4 @@
-# What the parts of test-install.sh share. It is read by that, which sets $scratch.
+# Shared code of the parts of test-install.sh. That script reads this file and sets $scratch.
 # shellcheck shell=sh disable=SC2154,SC2034
 
 make=${MAKE:-make} cc=${CC:-cc} cxx=${CXX:-c++}
@@ -10,7 +10,7 @@ linked=libredlock.so wanted=libredlock.so.$interface real=libredlock.so.$version
 if [ "$(uname -s)" = Darwin ]; then
     linked=libredlock.dylib wanted=libredlock.$interface.dylib real=libredlock.$version.dylib
 fi
-# What a program says that asks a server that is not there.
+# The output of a program whose server is not there.
 answer="$version REDLOCK_UNREACHABLE"
 
 fail() {
@@ -18,7 +18,7 @@ fail() {
     exit 1
 }
 
-# Said where something cannot be tried that need not be there.
+# Says that a check is left out because an optional tool is missing.
 leave_out() {
     echo "install: not tried here: $*"
 }
@@ -35,26 +35,26 @@ uninstall_from() {
     "$make" --no-print-directory uninstall "$@" > /dev/null
 }
 
-# What is in a tree and no directory.
+# Everything in a tree except directories.
 listing() {
     (cd "$1" && find . ! -type d | LC_ALL=C sort)
 }
 
-# The tree that most parts look at.
+# The tree that most parts check.
 installed() {
     [ -d "$scratch/one" ] || install_into PREFIX="$scratch/one"
     echo "$scratch/one"
 }
 
-# Asks pkg-config of the tree whose libraries are in $1. It looks nowhere else.
+# Asks pkg-config about the tree with the libraries in $1. It searches nowhere else.
 ask_pkg_config() {
     directory=$1/pkgconfig
     shift
     PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$directory pkg-config "$@" redlock
 }
 
-# Usage: compile LIBDIR OUTPUT PKG_CONFIG_OPTIONS COMPILER ARGUMENT... What pkg-config says is for a
-# shell to read, and may have paths with spaces in it.
+# Usage: compile LIBDIR OUTPUT PKG_CONFIG_OPTIONS COMPILER ARGUMENT... The output of pkg-config is quoted for a
+# shell, and its paths may contain spaces.
 compile() {
     libdir=$1 output=$2 options=$3
     shift 3
@@ -63,7 +63,7 @@ compile() {
     eval '"$@" -o "$output"' "$flags"
 }
 
-# Runs a program with the libraries in $1, and wants it to say what it has to.
+# Runs a program with the libraries in $1, and checks that it prints the expected answer.
 run_with() {
     libdir=$1
     shift
@@ -78,7 +78,7 @@ check_shared_program() {
     run_with "$1" "$scratch/shared"
 }
 
-# The command, which needs no library of ours.
+# Checks the command, which does not need the installed library.
 check_command() {
     said=$("$1" --version) || fail "$1 does not run"
     [ "$said" = "redlock $version" ] || fail "$1 says: $said"

@@ -1,4 +1,4 @@
-# The crate, as a dependency of a program elsewhere. It runs what docs/packages.md shows.
+# The crate, as a dependency of a program elsewhere. Runs the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2154
 
 check_crate() {
@@ -17,7 +17,7 @@ check_crate() {
     project=$scratch/rust-project
     mkdir -p "$project/src"
     printf '[package]\nname = "program"\nedition = "2024"\n' > "$project/Cargo.toml"
-    # The same versions, so that nothing is looked up.
+    # The same versions, so that cargo looks nothing up.
     cp "$unpacked/Cargo.lock" "$project/"
     shown rust > "$project/src/main.rs"
     by_cargo_there add --quiet redlock-core --path "$unpacked" 2> "$scratch/said" || fail "cargo add: $(cat "$scratch/said")"

@@ -1,5 +1,5 @@
-# The Debian packages: whether they install, work, and are gone after a purge, in a root of their own;
-# and whether they are the same each time.
+# The Debian packages. They must install into a root of their own, work there, and leave nothing after a purge.
+# Building them again must give the same bytes.
 # shellcheck shell=sh disable=SC2154
 
 check_debian() {
@@ -43,7 +43,7 @@ check_debian_installation() {
     [ ! -e "$root/usr" ] || fail "a purge leaves directories: $(find "$root/usr")"
 }
 
-# dpkg gives files to root, which only root can do, or who seems to be.
+# dpkg makes root the owner of files. Only root can do that, or a user that looks like root.
 in_root() {
     as_root=
     [ "$(id -u)" = 0 ] || as_root='unshare --map-root-user'
@@ -52,7 +52,7 @@ in_root() {
         || fail "dpkg $*: $(cat "$scratch/said")"
 }
 
-# What other packages depend on.
+# The control data that other packages depend on.
 check_debian_control() {
     package=$(printf '%s\n' "$packages" | grep "/libredlock$interface" )
     dpkg-deb --ctrl-tarfile "$package" | (mkdir "$scratch/control" && tar -x -C "$scratch/control")

@@ -1,5 +1,5 @@
-# The image and the services of docs/packages.md, as far as can be told without Docker's engine: .github/workflows runs
-# them.
+# Checks the image and the services of docs/packages.md as far as possible without Docker's engine. The workflows in
+# .github/workflows run them.
 # shellcheck shell=sh disable=SC2154
 
 check_docker() {
@@ -16,7 +16,7 @@ check_docker() {
     check_what_is_copied
 }
 
-# What the compose file names is there, seen from where it lies.
+# Everything that the compose file names must exist, relative to the compose file.
 check_dockerfile_and_services_agree() {
     services=packaging/docker/compose.yaml
     context=packaging/docker/$(sed -n 's/^ *context: //p' $services)
@@ -26,7 +26,8 @@ check_dockerfile_and_services_agree() {
     grep -q "^FROM .* AS $stage\$" "$context/$file" || fail "$services names the stage $stage, which $file has not"
 }
 
-# From the project: the files. From another stage: what `make install` lays down, or the line that builds an example.
+# Copied from the project: the files must exist. Copied from another stage: what `make install` installs, or the
+# line that builds an example.
 check_what_is_copied() {
     sed -n -e 's/^COPY \(c-examples.*\) .*/\1/p' -e 's/.* \(c-examples[^ ]*\).*/\1/p' packaging/docker/Dockerfile | tr ' ' '\n' \
         > "$scratch/copied"

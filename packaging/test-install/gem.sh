@@ -1,12 +1,12 @@
 # The gem, in a GEM_HOME that has nothing else.
-# It runs what docs/packages.md shows.
+# Runs the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2154
 
 check_gem() {
     start_servers
     gem=$(package ruby)
     gems=$scratch/gems
-    # Ruby's own gems are found all the same.
+    # Ruby still finds its own gems.
     with_gems gem install --local --no-document --quiet "$gem" > "$scratch/said" 2>&1 || fail "gem install: $(cat "$scratch/said")"
     is_whole "$gems"
     shown ruby > "$scratch/example.rb"

@@ -1,5 +1,5 @@
-# The Go module, from a proxy that is a directory, into a GOPATH that has nothing else; and vendored.
-# It runs what docs/packages.md shows.
+# The Go module, from a proxy that is a directory, into a GOPATH that has nothing else. Also vendored.
+# Runs the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2154
 
 check_go_module() {
@@ -21,7 +21,7 @@ check_go_module() {
     by_go clean -modcache
 }
 
-# With the tags it asks for what is installed.
+# With these tags, the module uses the installed library.
 check_go_with_installed() {
     tree=$(installed)
     for tag in redlock_pkgconfig redlock_system; do

@@ -1,5 +1,5 @@
-# The installed headers in every language that they are good for, with every compiler, and with all the
-# warnings that a project may have turned on. C is so from C99 on; for older C, gnu89 has what they use.
+# The installed headers in every supported language, with every compiler, and with all warnings that a project may
+# use. C is supported from C99 on. In older C, the headers need gnu89.
 # shellcheck shell=sh disable=SC2154
 
 common='-Wall -Wextra -Wpedantic -Werror -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wcast-align

@@ -1,4 +1,4 @@
-# Programs linked with the libraries in every way, by what pkg-config says. docs/install.md shows one of them.
+# Programs linked with the libraries in every way, with the flags of pkg-config. docs/install.md shows one of them.
 # shellcheck shell=sh disable=SC2154
 
 check_linking() {
@@ -7,7 +7,7 @@ check_linking() {
     check_loading_by_name
 }
 
-# Where there is no shared library, --static has all that is needed.
+# If there is no shared library, --static gives everything that is needed.
 check_static_library() {
     cp -R "$(installed)/lib" "$scratch/static-only"
     mkdir -p "$scratch/static/lib" "$scratch/static/include"
@@ -20,7 +20,8 @@ check_static_library() {
     run_with /none "$scratch/static-cpp"
 }
 
-# The linker warns of getaddrinfo, which loads parts of the C library; they are used for names only.
+# The linker warns about getaddrinfo, which loads parts of the C library at run time. Only name lookups need those
+# parts.
 check_wholly_static_program() {
     [ "$(uname -s)" = Linux ] || return 0
     compile "$(installed)/lib" "$scratch/whole" --static "$cc" -static "$ours/programs/program.c" 2> "$scratch/said" \

@@ -1,4 +1,4 @@
-# The installed manual: whether man finds it, and whether its readers have anything to complain of.
+# The installed manual: man must find it, and the programs that read it must not report anything.
 # shellcheck shell=sh disable=SC2154
 
 check_manual() {
@@ -16,7 +16,7 @@ check_manual() {
     check_that_man_finds_it
 }
 
-# Some systems have a program in its place that says why there is none.
+# On some systems, `man` is a program that only explains why there is no man.
 check_that_man_finds_it() {
     case $(man --version 2> /dev/null) in
     man\ [0-9]*) ;;

@@ -1,5 +1,5 @@
-# The npm package, in a project that has nothing else: with the addon that it brings along, and with one that is built.
-# It runs what docs/packages.md shows.
+# The npm package, in a project that has nothing else: with its prebuilt addon, and with one that is built.
+# Runs the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2154
 
 check_npm() {
@@ -26,7 +26,7 @@ check_node_example() {
     locks in_project node --trace-warnings example.js
 }
 
-# As on a system that the package has no addon for.
+# As on a system for which the package has no prebuilt addon.
 check_build_without_prebuilt() {
     echo 'not for this system' > "$(find "$module/prebuilds" -name redlock.node)"
     ! in_project npm rebuild > "$scratch/said" 2>&1 || fail "the addon is built without the library"
@@ -37,7 +37,7 @@ check_build_without_prebuilt() {
     check_node_example
 }
 
-# npm asks nobody, and pkg-config knows of nothing that is installed here.
+# npm does not use the network, and pkg-config finds nothing that is installed on this system.
 in_project() {
     (cd "$project" && clean npm_config_userconfig=/dev/null npm_config_cache="$scratch/npm-cache" npm_config_offline=true \
         npm_config_audit=false npm_config_fund=false npm_config_update_notifier=false PKG_CONFIG_LIBDIR=/none "$@")

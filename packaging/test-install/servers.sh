@@ -1,5 +1,5 @@
-# Servers for the parts of test-install.sh that take locks, and what those have in common: they make packages, install
-# them where nothing else is, and run what docs/packages.md shows.
+# Servers for the parts of test-install.sh that take locks, and the common steps of these parts. They make packages,
+# install them into an otherwise empty environment, and run the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 cli=${REDIS_CLI:-redis-cli}
@@ -7,7 +7,7 @@ target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-targe
 root=$(pwd)
 ports=
 
-# Three servers, on ports that are free.
+# Starts three servers on free ports.
 start_servers() {
     [ -z "$ports" ] || return 0
     has "$cli" || fail "there is no $cli"
@@ -25,7 +25,7 @@ end_servers() {
     [ ! -d "$scratch/servers" ] || sh c-examples/servers.sh down "$scratch/servers" > /dev/null
 }
 
-# Usage: package NAME: makes it, and says where it is. It is copied out of the project.
+# Usage: package NAME: makes the package outside of the project, and prints where it is.
 package() {
     mkdir -p "$scratch/packages"
     made=$(sh packaging/packages.sh "$release" "$scratch/packages/$1" "$1" | tail -n 1)
@@ -33,7 +33,7 @@ package() {
     echo "$made"
 }
 
-# Usage: shown LANGUAGE: the example of docs/packages.md, for the servers that are here.
+# Usage: shown LANGUAGE: prints the example of docs/packages.md, with the ports of these servers.
 shown() {
     # shellcheck disable=SC2086
     set -- "$1" $ports
@@ -43,12 +43,12 @@ shown() {
     cat "$scratch/shown"
 }
 
-# With nothing that this process has but the way to its programs.
+# Runs a command with a minimal environment. Only PATH, HOME and a few other variables are set.
 clean() {
     env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 TMPDIR="$scratch" "$@"
 }
 
-# Usage: locks COMMAND...: it has to take a lock on the servers, and to give it back.
+# Usage: locks COMMAND...: the command must take a lock on the servers, and release it.
 locks() {
     for port in $ports; do
         "$cli" -p "$port" config resetstat > /dev/null
@@ -59,7 +59,7 @@ locks() {
     'ours for 9.'* | 'ours for 99'* | 'ours for 98'*) ;;
     *) fail "$* says: $(cat "$scratch/said")" ;;
     esac
-    # It may have its lock, and be gone, before the last of them is connected.
+    # The command may take its lock and end before its connection to the last server is ready.
     asked=0 all=0
     for port in $ports; do
         all=$((all + 1))
@@ -69,7 +69,7 @@ locks() {
     [ "$((2 * asked))" -gt "$all" ] || fail "$* asks $asked of $all servers for its lock"
 }
 
-# Usage: lies_below DIRECTORY FILES: the library that a program has loaded, by /proc/self/maps.
+# Usage: lies_below DIRECTORY FILES: checks the library that a program has loaded, according to /proc/self/maps.
 lies_below() {
     case $2 in
     "$1"/*libredlock.so."$interface") ;;
@@ -77,13 +77,13 @@ lies_below() {
     esac
 }
 
-# Usage: knows_no_place DIRECTORY: nothing in it refers to this project's place.
+# Usage: knows_no_place DIRECTORY: nothing in it may refer to this project's directory.
 knows_no_place() {
     [ -d "$1" ] || fail "there is no $1"
     ! grep -rlF "$root/" "$1" || fail "something in $1 names $root"
 }
 
-# Usage: is_whole DIRECTORY: what is installed there refers to nothing here, and has the licences.
+# Usage: is_whole DIRECTORY: what is installed there must not refer to the project, and must have the licences.
 is_whole() {
     knows_no_place "$1"
     notice=$(find "$1" -name THIRD-PARTY.txt)

@@ -1,12 +1,12 @@
-# How large the library is: as it is built here, and without TLS, for which it is built once more.
+# The size of the library: as it is built here, and without TLS. For the latter, it is built once more.
 # shellcheck shell=sh disable=SC2154
 
 KIB_WITH_TLS=3200
-# Of which std's own parts, and the crates for RESP and URLs, are more than half. Submitted calls, events, locks
-# that are kept and the thread that may be asked for are 130; who the servers are, and what they remember, 40;
-# masters that Sentinels watch, 40; fencing tokens and clocks that are set, 30; who holds a lock, and locks that change
-# hands, 35. What wakes waiters, semaphores and several locks at once have not been measured apart: with them it was 1565. Shared
-# locks, and waking who waits for those, for permits and for several, are 120.
+# More than half of this is std's own parts and the crates for RESP and URLs. Submitted calls, events, kept locks
+# and the optional thread are 130. Server identity and memory are 40. Masters that Sentinels watch are 40. Fencing
+# tokens and changed clocks are 30. Lock holders and handover are 35. Waking waiters, semaphores and locks on
+# several resources have not been measured separately: with them it was 1565. Shared locks, and waking the waiters
+# for those, for permits and for several resources, are 120.
 KIB_WITHOUT_TLS=1728
 
 check_size() {
@@ -15,7 +15,7 @@ check_size() {
     without=$target/without-tls/release/$linked
     check_bound "$(installed)/lib/$real" $KIB_WITH_TLS
     check_bound "$without" $KIB_WITHOUT_TLS
-    # The names of types and files in the words of its panics.
+    # These names of types and files are in the text of its panics.
     grep -q rustls "$(installed)/lib/$real" || fail "this cannot tell whether a library has TLS in it"
     ! grep -q -e rustls -e ring-core "$without" || fail "the library without TLS has TLS in it"
     [ "$(exports "$without")" = "$(exports "$(installed)/lib/$real")" ] \

@@ -1,4 +1,4 @@
-# What is laid down where, in trees of every kind, and that it is taken out again.
+# Checks which files are installed where, in all kinds of trees, and that uninstall removes them again.
 # shellcheck shell=sh disable=SC2154
 
 check_tree() {
@@ -43,14 +43,14 @@ expected_listing() {
 LIST
 }
 
-# A program is to ask for libredlock.so.0.2, not for the name it was linked by.
+# A program must ask for libredlock.so.0.2, and not for the name that it was linked with.
 check_soname() {
     [ "$(uname -s)" = Linux ] || return 0
     readelf -d "$scratch/shared" | grep -q "NEEDED.*\[$wanted\]" || fail "the program does not ask for $wanted"
 }
 
-# No names but those for programs, also in the static library, where others would clash with those of
-# any other library that another Rust has built.
+# Only the names of the interface may be visible, also in the static library. There, other names would clash with
+# those of any other library that was built by another Rust.
 check_stripped() {
     [ "$(uname -s)" = Linux ] || return 0
     sections=$(readelf -S --wide "$scratch/default/lib/$real")
@@ -62,7 +62,7 @@ check_stripped() {
     [ "$shared" = "$static" ] || fail "the static library has these names: $static"
 }
 
-# Also to where there are spaces.
+# The new path contains spaces.
 check_moved_tree() {
     mv "$scratch/default" "$scratch/moved tree"
     check_shared_program "$scratch/moved tree/lib"
@@ -74,7 +74,7 @@ check_uninstall() {
     [ -z "$left" ] || fail "uninstall leaves: $left"
 }
 
-# What others have put there is not touched.
+# Files of others must stay.
 check_neighbours_stay() {
     for directory in lib/pkgconfig lib/cmake include/redlock-cpp share/man/man3; do
         mkdir -p "$scratch/shared tree/$directory"
@@ -87,12 +87,12 @@ check_neighbours_stay() {
         || fail "uninstall leaves something, or takes what is not ours"
 }
 
-# As a package is made: written to DESTDIR, meant for PREFIX.
+# As for a package: written to DESTDIR, meant for PREFIX.
 check_staged_multiarch() {
     install_into DESTDIR="$scratch/stage" PREFIX=/opt/redlock LIBDIR=lib/x86_64-linux-gnu
     tree=$scratch/stage/opt/redlock
     expected_listing lib/x86_64-linux-gnu > "$scratch/expected"
-    # Where CMake does not look there, two files more lead there.
+    # If CMake does not search this LIBDIR, two more files lead there.
     listing "$tree" | grep -v '^\./share/cmake/' > "$scratch/listing"
     diff "$scratch/expected" "$scratch/listing" || fail "the staged tree is not as expected"
     ! grep -rq "$scratch" "$scratch/stage" || fail "something names DESTDIR"
@@ -102,7 +102,7 @@ check_staged_multiarch() {
     [ -z "$left" ] || fail "uninstall leaves: $left"
 }
 
-# Directories that are not below PREFIX, ways with dots in them, spaces, and what means something to sed.
+# Directories that are not below PREFIX, paths with dots, spaces, and characters that sed treats specially.
 check_odd_places() {
     odd=$scratch/odd
     check_places "$odd/a&b/li b" include "$odd/a&b/li b"
@@ -110,7 +110,7 @@ check_odd_places() {
     check_places ./x/../lib//deep/ include/. "$odd/prefix/lib/deep"
 }
 
-# Usage: check_places LIBDIR INCLUDEDIR, and where the libraries are then.
+# Usage: check_places LIBDIR INCLUDEDIR LIBRARIES. The last is the directory where the libraries must be.
 check_places() {
     install_into PREFIX="$odd/prefix/" LIBDIR="$1" INCLUDEDIR="$2"
     check_shared_program "$3"
@@ -119,8 +119,8 @@ check_places() {
     [ -z "$left" ] || fail "uninstall with LIBDIR=$1 INCLUDEDIR=$2 leaves: $left"
 }
 
-# What Rust says its static libraries need is in redlock.pc and in the CMake package, but for what
-# compilers add anyway.
+# redlock.pc and the CMake package must contain what Rust says its static libraries need, except what compilers
+# add anyway.
 check_native_libs() {
     needed=$(echo | rustc --crate-type staticlib --print native-static-libs -o "$scratch/empty.a" - 2>&1 \
         | sed -n 's/.*native-static-libs: //p')

@@ -1,5 +1,5 @@
 # The wheel: pip installs it into a virtual environment that has nothing else.
-# It runs what docs/packages.md shows.
+# Runs the example in docs/packages.md.
 # shellcheck shell=sh disable=SC2154
 
 WHEEL_KIB=3072
@@ -26,7 +26,7 @@ print(*{it for it in maps if "libredlock" in it})')"
     check_beside_redlock_py
 }
 
-# Its name promises what auditwheel finds.
+# The wheel's name must match what auditwheel finds.
 check_wheel_itself() {
     kib=$(($(wc -c < "$wheel") / 1024))
     [ "$kib" -le $WHEEL_KIB ] || fail "the wheel has $kib KiB, more than $WHEEL_KIB"
@@ -39,7 +39,7 @@ check_wheel_itself() {
     [ "$found" = "manylinux_2_17_$(uname -m)" ] || fail "the wheel needs a newer glibc than docs/packages.md says: $found"
 }
 
-# Two modules, one process, one lock.
+# Two modules in one process use one lock.
 check_beside_redlock_py() {
     clean "$python" -m pip --quiet --disable-pip-version-check install --no-index --find-links "$tools/wheels" redlock-py
     # shellcheck disable=SC2086

@@ -1,10 +1,10 @@
-//! Broken copies: a test that nobody has seen fail proves little. Each paragraph of the lists beside
-//! this file breaks the library in one way and names the tests that have to notice.
+//! Broken copies. A test that has never failed proves little. Each paragraph of the lists beside this file breaks
+//! the library in one way, and names the tests that must notice it.
 //!
-//! Without arguments, as in `cargo test`, this only looks whether every copy can still be made: a
-//! change of the library must not disarm one silently. `--run` makes them (`make mutants`), and `--run
-//! M05,M16` these: each is built in a copy of the project, and its killers have to fail there, which
-//! all pass where nothing is broken.
+//! Without arguments, as in `cargo test`, this program only checks that every copy can still be made. So a change
+//! of the library cannot silently disarm one. `--run` makes all of them (`make mutants`), and `--run M05,M16`
+//! makes only these two. Each is built in a copy of the project, and its killers must fail there. All killers
+//! must pass in an unbroken copy.
 
 mod mutant;
 mod trial;
@@ -19,7 +19,7 @@ use mutant::Mutant;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
-        // It has no tests that could be run one by one.
+        // This program has no tests that could be run one by one.
         Some("--list") => Ok(()),
         Some("--run") => all_mutants().and_then(|it| trial::run(&choose(it, arguments.get(1))?)),
         _ => all_mutants().map(|it| {
@@ -39,7 +39,7 @@ fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Those of all lists, in the order of their names. Each of them can be made.
+/// The mutants of all lists, sorted by id. Fails if one of them cannot be made.
 fn all_mutants() -> Result<Vec<Mutant>, String> {
     let entries = fs::read_dir(project().join("tests/mutants")).expect("a folder");
     let paths = entries.map(|it| it.expect("an entry").path());
@@ -64,7 +64,7 @@ fn choose(mut mutants: Vec<Mutant>, only: Option<&String>) -> Result<Vec<Mutant>
     Ok(mutants)
 }
 
-/// A list that is wrong must not be taken for another.
+/// Checks that a faulty list is refused and not misread.
 fn refuses_what_makes_no_sense() -> Result<(), String> {
     let good = "A a\nkilled by lib: b\n--- Cargo.toml\n-name = \"redlock\"\n+name = \"other\"\n";
     let replaced = |from: &str, to: &str| good.replace(from, to);

@@ -1,27 +1,27 @@
-//! The list of broken copies: how it is read, and how one is made.
+//! The lists of broken copies: how to read one, and how to make a copy.
 
 use std::fs;
 use std::path::Path;
 
-/// One way to break the library, and the tests that have to notice.
+/// One way to break the library, and the tests that must notice it.
 pub(crate) struct Mutant {
     pub(crate) id: String,
-    /// What is broken, in words.
+    /// Describes the fault.
     pub(crate) what: String,
-    /// Each of them has to fail.
+    /// Each of these tests must fail.
     pub(crate) killers: Vec<Killer>,
     edits: Vec<Edit>,
 }
 
-/// A test, by the program that it is in and its whole name there.
+/// A test: its program, and its full name in that program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Killer {
-    /// As in `cargo test --test`; `lib` for the tests in the sources.
+    /// The name for `cargo test --test`, or `lib` for the tests in the sources.
     pub(crate) program: String,
     pub(crate) test: String,
 }
 
-/// What is changed in a file: whole lines.
+/// A change of whole lines in one file.
 #[derive(Default)]
 struct Edit {
     file: String,
@@ -29,7 +29,7 @@ struct Edit {
     new: String,
 }
 
-/// Reads a list. It consists of paragraphs such as this one, for a mutant that has two killers:
+/// Reads a list. It consists of paragraphs. This one is a mutant with two killers:
 ///
 /// ```text
 /// M01 half of the servers are a quorum
@@ -41,9 +41,9 @@ struct Edit {
 /// +        self.servers / 2
 /// ```
 ///
-/// What follows the name of a file is what `diff -u` shows: lines that stay, go (-) and come (+). It
-/// has no numbers; the lines that stay and go have to be in the file, as they are, exactly once.
-/// There may be more such parts. Lines with a # in front are remarks.
+/// After the name of the file follow lines as in `diff -u`, without line numbers: lines that stay, lines that are
+/// removed (-), and lines that are added (+). The lines that stay and the removed lines must be in the file
+/// exactly once, as they are. A paragraph may have more such parts. Lines that begin with # are remarks.
 pub(crate) fn read(list: &str) -> Result<Vec<Mutant>, String> {
     let paragraphs = list.split("\n\n").map(|it| {
         let is_remark = |it: &&str| it.starts_with('#') || it.is_empty();
@@ -86,7 +86,7 @@ impl Mutant {
         }
     }
 
-    /// Breaks the copy of the project that is there.
+    /// Breaks the copy of the project in `tree`.
     pub(crate) fn apply(&self, tree: &Path) -> Result<(), String> {
         self.edits.iter().try_for_each(|it| {
             let broken = it.broken(tree)?;
@@ -94,12 +94,12 @@ impl Mutant {
         })
     }
 
-    /// The files that it changes.
+    /// The files that the mutant changes.
     pub(crate) fn files(&self) -> Vec<&str> {
         self.edits.iter().map(|it| &*it.file).collect()
     }
 
-    /// Whether it can be made of the project that is there.
+    /// Checks that the mutant can be made from the project in `tree`.
     pub(crate) fn check(&self, tree: &Path) -> Result<(), String> {
         self.edits.iter().try_for_each(|it| it.broken(tree).map(drop))?;
         self.killers.iter().try_for_each(|it| it.check(tree))
@@ -107,7 +107,7 @@ impl Mutant {
 }
 
 impl Edit {
-    /// Takes one more line; none if it is of no kind.
+    /// Takes one more line. Returns `None` if the line is of no known kind.
     fn add(&mut self, line: &str) -> Option<()> {
         let (kind, text) = line.split_at_checked(1)?;
         let line = format!("{text}\n");
@@ -123,11 +123,11 @@ impl Edit {
         Some(())
     }
 
-    /// The file that is there, with the change.
+    /// The content of the file in `tree` with the change applied.
     fn broken(&self, tree: &Path) -> Result<String, String> {
         let Self { file, old, new } = self;
         let code = fs::read_to_string(tree.join(file)).map_err(|it| format!("{file}: {it}"))?;
-        // Only whole lines count.
+        // Only whole lines match.
         let old_lines = format!("\n{old}");
         match code.matches(&old_lines).count() {
             1 => Ok(code.replacen(&old_lines, &format!("\n{new}"), 1)),
@@ -137,11 +137,11 @@ impl Edit {
     }
 }
 
-/// Where test programs are, below tests.
+/// The folders below tests that contain test programs.
 const FOLDERS: [&str; 4] = ["", "pure", "played", "live"];
 
 impl Killer {
-    /// Whether there is such a test, as far as can be seen without compiling it.
+    /// Checks that the test exists, as far as this can be seen without compiling it.
     fn check(&self, tree: &Path) -> Result<(), String> {
         let folders = match &*self.program {
             "lib" => vec![tree.join("src")],
@@ -149,7 +149,7 @@ impl Killer {
         };
         let mut path: Vec<_> = self.test.split("::").collect();
         let name = path.pop().unwrap_or_default();
-        // The modules that are files; those inside of them may be made by a macro.
+        // The modules that are files. A macro may make further modules inside them.
         let files = (1..=path.len()).map(|depth| path[..depth].join("/"));
         let files = files.flat_map(|it| [format!("{it}.rs"), format!("{it}/mod.rs")]);
         let in_folders =

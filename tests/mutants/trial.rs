@@ -1,4 +1,4 @@
-//! What comes of each broken copy, in a table.
+//! Tries each broken copy, and prints a table of the results.
 
 use std::fmt;
 use std::path::Path;
@@ -8,16 +8,16 @@ use crate::mutant::{Killer, Mutant};
 use crate::project;
 use crate::workshop::Workshop;
 
-/// What came of a copy.
+/// The result of one copy.
 enum Verdict {
     Killed,
-    /// These noticed nothing.
+    /// These tests did not notice the fault.
     Survived(Vec<Killer>),
-    /// It could not be made, built or tried.
+    /// The copy could not be made, built or tried.
     Fault(String),
 }
 
-/// Makes and tries them, and says what came of each. Fails unless all of them are killed.
+/// Makes and tries the mutants, and prints the result of each. Fails unless all of them are killed.
 pub(crate) fn run(mutants: &[Mutant]) -> Result<(), String> {
     let began = Instant::now();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("mutants");
@@ -49,7 +49,7 @@ pub(crate) fn run(mutants: &[Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where nothing is broken, every test passes that is to notice something.
+/// Checks that every killer passes in the unbroken copy.
 fn try_unbroken(workshop: &Workshop, mutants: &[Mutant]) -> Result<(), String> {
     let began = Instant::now();
     let mut killers: Vec<_> = mutants.iter().flat_map(|it| it.killers.clone()).collect();
@@ -67,7 +67,7 @@ fn try_unbroken(workshop: &Workshop, mutants: &[Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// Breaks the copy, tries it, and mends it again.
+/// Breaks the copy, tries it, and restores it.
 fn try_one(workshop: &Workshop, mutant: &Mutant) -> Verdict {
     let whole = match workshop.contents(&mutant.files()) {
         Ok(whole) => whole,

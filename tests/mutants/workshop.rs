@@ -1,4 +1,4 @@
-//! A copy of the project, in which things are broken, built and tried.
+//! A copy of the project, where mutants are made, built and tried.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use crate::mutant::Killer;
 
-/// A test that takes longer than this in the mean has failed. On a quiet machine none needs a tenth.
+/// The time that a test may take on average; the run fails after that. On a quiet machine, no test needs a tenth
+/// of it.
 const LONGEST_TEST: Duration = Duration::from_secs(60);
-/// For how long a test waits, in seconds, for what never comes where something is broken.
+/// How many seconds a test waits for something. In a broken copy it may never happen.
 const PATIENCE_S: &str = "15";
 const LONGEST_BUILD: Duration = Duration::from_secs(1200);
 
@@ -25,14 +26,14 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the project there, as it is now. What was built there before is used again.
+    /// Copies the current project to `folder`. The build results that are there from before are reused.
     pub(crate) fn open(project: &Path, folder: &Path) -> io::Result<Self> {
         let tree = folder.join("tree");
         let files = files_of(project)?;
         for file in &files {
             let (from, to) = (project.join(file), tree.join(file));
             let content = fs::read(from)?;
-            // What is the same keeps its time, or cargo would build everything anew.
+            // An unchanged file keeps its modification time. Otherwise cargo would rebuild everything.
             if fs::read(&to).ok().as_ref() != Some(&content) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(to, content)?;
@@ -51,7 +52,7 @@ impl Workshop {
         &self.tree
     }
 
-    /// These files, as they are.
+    /// The current contents of these files.
     pub(crate) fn contents<'a>(
         &self,
         files: &[&'a str],
@@ -60,14 +61,14 @@ impl Workshop {
         files.iter().map(read).collect::<Result<_, _>>().map_err(|it| it.to_string())
     }
 
-    /// Makes these files what they were.
+    /// Restores the contents of these files.
     pub(crate) fn mend(&self, files: Vec<(&str, Vec<u8>)>) -> Result<(), String> {
         let mut files = files.into_iter();
         let mended = files.try_for_each(|(it, content)| fs::write(self.tree.join(it), content));
         mended.map_err(|it| it.to_string())
     }
 
-    /// Builds the programs that have these tests.
+    /// Builds the programs that contain these tests.
     pub(crate) fn build(&self, killers: &[Killer]) -> Result<(), String> {
         let mut programs: Vec<_> = killers.iter().map(|it| &it.program).collect();
         programs.dedup();
@@ -80,7 +81,7 @@ impl Workshop {
         }
     }
 
-    /// Runs these tests, each of which is built. Returns those that did not pass.
+    /// Runs these tests, which must be built. Returns the tests that did not pass.
     pub(crate) fn failures<'a>(&self, killers: &'a [Killer]) -> Result<Vec<&'a Killer>, String> {
         let mut failures = Vec::new();
         for of_one in killers.chunk_by(|a, b| a.program == b.program) {
@@ -109,16 +110,16 @@ impl Workshop {
     fn cargo(&self, what: &str) -> Command {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        // Nobody debugs it, and it links faster.
+        // Nobody debugs the copy, and it links faster without debug information.
         command.args([what, "--offline", "--config", "profile.dev.debug=false", "--target-dir"]);
-        // The command `redlock` is a package of its own, and has tests, too. Always both, or the library would be
-        // built anew for each choice.
+        // The command `redlock` is a package of its own, and has tests, too. Both packages are always chosen.
+        // Otherwise the library would be rebuilt for each choice.
         command.arg(&self.target).arg("--workspace").current_dir(&self.tree);
         command
     }
 
-    /// Runs a command and what it starts, and writes down what is said. None if it did not end in
-    /// time, and was ended.
+    /// Runs a command and the processes that it starts, and writes their output to the log. Kills them and
+    /// returns `None` if the command does not end in time.
     fn run(&self, mut command: Command, longest: Duration) -> Option<ExitStatus> {
         let log = File::create(&self.log).expect("a log can be made");
         let copy = log.try_clone().expect("descriptors can be had");
@@ -151,7 +152,7 @@ fn choose(command: &mut Command, program: &str) {
     };
 }
 
-/// The files of the project, as git knows them, and those that are new.
+/// The files of the project that git tracks, and new files that it does not ignore.
 fn files_of(project: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut list = Command::new("git");
     list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -165,7 +166,7 @@ fn files_of(project: &Path) -> io::Result<BTreeSet<PathBuf>> {
     }
 }
 
-/// All files there, by their names from there.
+/// All files below `tree`, with their paths relative to it.
 fn files_below(tree: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![tree.to_owned()];

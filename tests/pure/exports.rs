@@ -1,5 +1,5 @@
-//! The shared library is what the header promises: its functions and no more, under the name that
-//! programs ask for, and of one version wherever that is told.
+//! The shared library matches the header. It exports exactly the declared functions, has the soname that programs
+//! ask for, and gives the same version everywhere.
 
 // Only the names matter here.
 #[allow(dead_code)]
@@ -41,7 +41,7 @@ fn the_soname_changes_with_the_interface() {
 fn the_header_the_package_and_the_library_tell_one_version() {
     let parts = ["MAJOR", "MINOR", "PATCH"].map(|name| version_macro(name).expect("a number"));
     assert_eq!(parts.join("."), env!("CARGO_PKG_VERSION"));
-    // SAFETY: the function takes nothing, and its string lives for ever.
+    // SAFETY: the function takes no arguments, and its string is never freed.
     let running = unsafe { CStr::from_ptr(RedLock_Version()) };
     assert_eq!(running.to_str(), Ok(env!("CARGO_PKG_VERSION")));
 }
@@ -55,7 +55,7 @@ fn the_header_tells_the_version_as_a_string_too() {
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let result = Command::new(compiler).args(["-E", "-P", "-I"]).arg(include).arg(&source).output();
     let text = String::from_utf8(result.expect("there is a C compiler").stdout).expect("UTF-8");
-    // The compiler puts literals together that stand next to each other.
+    // The compiler joins adjacent string literals.
     let literals = text.lines().last().unwrap_or_default().replace("\" \"", "");
     assert_eq!(literals.trim(), format!("{:?}", env!("CARGO_PKG_VERSION")));
 }
@@ -66,7 +66,7 @@ fn version_macro(name: &str) -> Option<String> {
     header.lines().find_map(|line| line.strip_prefix(&start)).map(|it| it.trim().to_owned())
 }
 
-/// What a tool says of the shared library.
+/// The output of a tool for the shared library.
 fn output(tool: &str, arguments: &[&str]) -> String {
     let result = Command::new(tool).args(arguments).arg(library::path()).output();
     let result = result.unwrap_or_else(|error| panic!("{tool}: {error}"));

@@ -1,5 +1,4 @@
-//! The header is what cbindgen makes of the source, the library exports what the header declares,
-//! and all places that tell the version agree.
+//! The header is what cbindgen generates from the source.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -1,5 +1,5 @@
-//! README.md and docs/: links lead somewhere, every page can be found, every block of code is one that is run, and
-//! what is said in two languages is the same code.
+//! README.md and docs/: every link has a target, every page can be found, every block of code is run, and a page
+//! in two languages shows the same code.
 
 #[path = "../support/pages.rs"]
 mod pages;
@@ -20,7 +20,7 @@ fn the_readme_is_short() {
     }
 }
 
-/// Who runs a block: tests/programs/snippets/, or a file that the block names, and which names the page.
+/// A block is run by tests/programs/snippets/, or by a file that the block names. That file must name the page.
 #[test]
 fn every_block_is_run() {
     let mut wrong = Vec::new();
@@ -68,7 +68,7 @@ fn every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Somewhere out of the project is not looked at.
+/// Links that leave the project are not checked.
 fn follow(page: &Page, link: &str) -> Result<(), String> {
     if link.starts_with("http://") || link.starts_with("https://") {
         return Ok(());
@@ -84,7 +84,7 @@ fn follow(page: &Page, link: &str) -> Result<(), String> {
     if anchors(&text).contains(anchor) { Ok(()) } else { Err(format!("{path} has no #{anchor}")) }
 }
 
-/// What stands in brackets and parentheses, with its line, and the addresses of pictures.
+/// The targets of Markdown links and the addresses of pictures, each with its line number.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
@@ -98,7 +98,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The lines out of blocks of code, with their numbers.
+/// The lines outside blocks of code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -112,7 +112,7 @@ fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
 
-/// As GitHub names headings.
+/// The anchors that GitHub makes of the headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -145,7 +145,7 @@ fn every_page_is_in_the_index() {
     }
 }
 
-/// What the table of languages shows stands in a block of the page that the row leads to, and that is run.
+/// The code in the table of languages also stands in a block of the linked page, and that block is run.
 #[test]
 fn the_table_of_languages_shows_what_is_run() {
     let all = pages::all(root());
@@ -166,7 +166,8 @@ fn the_table_of_languages_shows_what_is_run() {
     }
 }
 
-/// What a message says stands on the page that explains messages, but for what is put into it.
+/// The text of every message stands on the page that explains messages, apart from the values that are put into
+/// it.
 #[test]
 fn every_message_is_explained() {
     let page = read("docs/troubleshooting.md");
@@ -190,7 +191,8 @@ fn every_message_is_explained() {
     assert!(missing.is_empty(), "docs/troubleshooting.md lacks:\n{}", missing.join("\n"));
 }
 
-/// Where strings are no messages: tests, what monitoring reads, help, and pages of results, which explain themselves.
+/// Files whose strings are not messages: tests, monitoring data, help, and pages of results, which explain
+/// themselves.
 const NOT_MESSAGES: [&str; 9] = [
     "tests",
     "samples.rs",
@@ -210,7 +212,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     here.chain(folders.iter().flat_map(|it| sources(it))).collect()
 }
 
-/// The strings in code that are more than a word, and that nobody but a programmer is told.
+/// The strings in code that have more than one word and that are not only for programmers.
 fn sentences(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -225,7 +227,7 @@ fn sentences(code: &str) -> Vec<String> {
                 .iter()
                 .any(|it| before.ends_with(it));
             let words = one_line(&string[..end]);
-            // No message ends its line: those are lines of scripts.
+            // No message ends with a newline. Strings that do are lines of scripts.
             let is_told = is_told && !is_raw && !words.ends_with("\\n");
             if is_told && words.trim().contains(' ') && !IS_READ.contains(&&*words) {
                 found.push(words);
@@ -252,14 +254,15 @@ fn end_of_string(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// A line that ends with a backslash goes on where the next one begins.
+/// Joins a string whose lines end with a backslash, as the compiler does.
 fn one_line(text: &str) -> String {
     let mut lines = text.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();
     lines.fold(first, |all, line| all + line.trim_start())
 }
 
-/// What the library looks for in the words of servers and of the system, and in its own; and what is for programmers.
+/// Strings that the library looks for in messages of servers, of the system, and of its own. Also strings for
+/// programmers.
 const IS_READ: [&str; 15] = [
     "max number of clients",
     "unknown command",
@@ -286,7 +289,7 @@ fn what_is_a_message_is_seen() {
     assert_eq!(sentences(code), ["a \\\"b\\\" c", "first, and second"]);
 }
 
-/// The picture is drawn from BENCH.md, for light and for dark.
+/// The picture is drawn from BENCH.md, in a light and a dark version.
 #[test]
 fn the_picture_of_latencies_is_of_the_last_report() {
     let report = read("BENCH.md");
@@ -300,7 +303,7 @@ fn the_picture_of_latencies_is_of_the_last_report() {
     }
 }
 
-/// A page in another language shows the code of the first, but for comments.
+/// A page in another language shows the same code as the first, except for comments.
 #[test]
 fn what_is_said_in_two_languages_is_the_same_code() {
     let pages = pages::all(root());
@@ -312,7 +315,7 @@ fn what_is_said_in_two_languages_is_the_same_code() {
     assert_eq!(code("README.md"), code("README.zh-CN.md"));
 }
 
-/// That the tests above can fail.
+/// Shows that the tests above can fail.
 #[test]
 fn what_is_wrong_with_a_link_is_seen() {
     let page = Page { name: "docs/README.md".to_owned(), text: String::new() };

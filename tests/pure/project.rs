@@ -1,4 +1,4 @@
-//! What the Makefile, the scripts and the workflows say of each other, and of the tests, is so.
+//! Checks that what the Makefile, the scripts and the workflows say about each other and about the tests is true.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,7 @@ fn whatever_talks_to_a_server_is_tested_with_every_server() {
     assert_eq!(tested, talking);
 }
 
-/// Cargo builds those alone that Cargo.toml names.
+/// Cargo builds only the test programs that Cargo.toml names.
 #[test]
 fn every_test_program_is_built() {
     let named: BTreeSet<_> = test_programs().into_iter().map(|it| it.1).collect();
@@ -40,8 +40,8 @@ fn every_test_program_is_built() {
     assert_eq!(named, there);
 }
 
-/// The targets of the fuzzer compile the library's files in a workspace of their own, which no other test builds.
-/// They do without TLS and without the system's randomness.
+/// The fuzz targets compile the library's files in a workspace of their own, which no other test builds. They
+/// need neither TLS nor the system's randomness.
 #[test]
 fn the_fuzzer_has_the_crates_of_the_library() {
     let of_library = dependencies("Cargo.toml");
@@ -54,7 +54,7 @@ fn the_fuzzer_has_the_crates_of_the_library() {
     assert_eq!(needed, beside);
 }
 
-/// The lines of what a package is built with.
+/// The dependency lines of a package's manifest.
 fn dependencies(manifest: &str) -> Vec<String> {
     let text = read(manifest);
     let (_, behind) = text.split_once("\n[dependencies]\n").expect("dependencies");
@@ -62,7 +62,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
     lines.filter(|it| !it.is_empty() && !it.starts_with('#')).map(str::to_owned).collect()
 }
 
-/// Their names, and where they begin.
+/// The name and the main file of each test program.
 fn test_programs() -> Vec<(String, PathBuf)> {
     ["Cargo.toml", "tool/Cargo.toml"].into_iter().flat_map(test_programs_of).collect()
 }
@@ -74,7 +74,7 @@ fn test_programs_of(name: &str) -> Vec<(String, PathBuf)> {
         let line = part.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(" = "));
         line.expect("a name and a path").trim_matches('"').to_owned()
     };
-    // That of the command begins its path a folder below.
+    // In the command's manifest, the path is relative to a folder one level down.
     let path = |it: &str| root().join(value(it, "path").trim_start_matches("../"));
     parts.map(|it| (value(it, "name"), path(it))).collect()
 }
@@ -104,14 +104,14 @@ fn every_make_that_is_spoken_of_can_be_made() {
     assert!(made >= 10, "the workflows make only {made} things");
 }
 
-/// What follows `make` in a line of a workflow.
+/// The words after `make` in a line of a workflow.
 fn made_in(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches("- ");
     let line = ["run: ", "command: "].iter().find_map(|it| line.strip_prefix(it)).unwrap_or(line);
     line.strip_prefix("make ")
 }
 
-/// Busy loops that outlive what they were started for would be in the way of everything after it.
+/// Busy loops that outlive the command would disturb everything that runs after it.
 #[test]
 fn no_busy_loop_is_left_when_the_tests_under_load_end() {
     const TELL: &str = "echo I am $$; exec sleep 1000";
@@ -129,7 +129,7 @@ fn no_busy_loop_is_left_when_the_tests_under_load_end() {
             unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
             Ok(())
         };
-        // Where the tests run in the background they ignore it, and so would the script.
+        // Tests that run in the background ignore the signal, and so would the script.
         // SAFETY: the closure makes a system call and allocates nothing.
         unsafe { process.pre_exec(heed_interrupts) };
         let mut script = process.process_group(0).spawn().expect("there is a shell");
@@ -140,7 +140,7 @@ fn no_busy_loop_is_left_when_the_tests_under_load_end() {
         assert!(first.contains("run 1 of 2, beside 3 busy loops"), "{first}");
         let command = lines.find_map(|it| Some(it.strip_prefix("I am ")?.to_owned()));
         match how {
-            // As a terminal does.
+            // A terminal signals the whole group, too.
             "is interrupted" => assert!(kill("INT", &group)),
             "is killed" => {
                 assert!(kill("KILL", &id));
@@ -157,7 +157,7 @@ fn no_busy_loop_is_left_when_the_tests_under_load_end() {
     }
 }
 
-/// Whether there was something to send the signal to.
+/// Returns whether there was a process to send the signal to.
 fn kill(signal: &str, to: &str) -> bool {
     let mut kill = Command::new("kill");
     kill.args([&format!("-{signal}"), "--", to]).stderr(Stdio::null());
@@ -184,7 +184,7 @@ fn workflows_use_what_is_pinned_with_few_rights_and_an_end() {
     }
 }
 
-/// The oldest Rust is tried in a workflow, and is the one that Cargo.toml promises.
+/// A workflow tries the oldest Rust, which is the version that Cargo.toml promises.
 #[test]
 fn the_oldest_rust_is_the_same_everywhere() {
     let manifest = read("Cargo.toml");
@@ -198,7 +198,7 @@ fn the_oldest_rust_is_the_same_everywhere() {
     assert!(workflows().iter().any(|it| it.1.contains(&tried)), "no workflow tries {oldest}");
 }
 
-/// By their names: the workflows, and the actions that they share.
+/// The name and the text of each workflow, and of each action that the workflows share.
 fn workflows() -> Vec<(String, String)> {
     let actions = entries(".github/actions").map(|it| it.join("action.yml"));
     let files: Vec<_> = entries(".github/workflows").chain(actions).collect();
@@ -207,7 +207,8 @@ fn workflows() -> Vec<(String, String)> {
     files.iter().map(|it| (it.display().to_string(), text(it))).collect()
 }
 
-/// Simulated servers have these names, too; but nobody who simulates them has the others at hand.
+/// Simulated servers have the same function names. But a test that uses simulated servers does not include the
+/// module for real ones.
 fn starts_servers(main: &Path) -> bool {
     let text = fs::read_to_string(main).expect("a source file");
     let folder = main.parent().expect("it is in a folder");

@@ -1,12 +1,12 @@
-//! Wherever a version is told, it is that of Cargo.toml; the one of the interface is its beginning. (The
-//! header and the library themselves: tests/pure/exports.rs.)
+//! Every stated version is that of Cargo.toml. Every stated interface version is the beginning of it.
+//! tests/pure/exports.rs checks the header and the library themselves.
 
 use std::fs;
 use std::path::Path;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Where the version stands first: between which words.
+/// Where the version first stands in a file: the text before it and after it.
 const VERSIONS: [(&str, &str, &str); 9] = [
     ("Cargo.lock", "name = \"redlock-core\"\nversion = \"", "\""),
     ("Cargo.lock", "name = \"redlock-cli\"\nversion = \"", "\""),
@@ -19,7 +19,7 @@ const VERSIONS: [(&str, &str, &str); 9] = [
     ("man/redlock.7", "\"redlock ", "\""),
 ];
 
-/// Where the interface is told: the version that the library has to begin with.
+/// Where the interface version is stated, which the library's version must begin with.
 const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
     ("c-examples/node/redlock.c", "#define INTERFACE \"", ".\""),
@@ -28,7 +28,8 @@ const INTERFACES: [(&str, &str, &str); 5] = [
     ("docs/packages.md", "`libredlock", "`"),
 ];
 
-/// What lays files down, or makes a package, asks Cargo.toml for it, and has none of its own.
+/// Files that install something or make a package. They read the version from Cargo.toml and contain none
+/// themselves.
 const ASKING: [&str; 6] = [
     "packaging/install.sh",
     "packaging/deb.sh",
@@ -38,7 +39,7 @@ const ASKING: [&str; 6] = [
     "packaging/ruby/redlock-native.gemspec",
 ];
 
-/// These have it from packaging/version.sh, which is read by the first and the last.
+/// These get the version from packaging/version.sh. The first and the last file read that script.
 const MAKING: [&str; 7] = [
     "packaging/packages.sh",
     "packaging/packages/python.sh",
@@ -49,7 +50,7 @@ const MAKING: [&str; 7] = [
     "packaging/portable.sh",
 ];
 
-/// Where a page shows a package by its version: between which words, each time.
+/// Where a page shows a package with its version: the text before it and after it, at every occurrence.
 const SHOWN: [(&str, &str, &str); 2] = [
     ("docs/packages.md", "redlock.example/redlock@v", "\n"),
     ("docs/packages.md", "redlock-core-", ".crate"),
@@ -79,7 +80,7 @@ fn pages_show_the_version_that_is_made() {
 
 #[test]
 fn the_interface_is_the_same_everywhere() {
-    // Until 1.0 each minor version may change it.
+    // Until 1.0, each minor version may change the interface.
     let numbers: Vec<_> = VERSION.split('.').collect();
     let interface = numbers[..if numbers[0] == "0" { 2 } else { 1 }].join(".");
     for (path, before, after) in INTERFACES {

@@ -1,4 +1,4 @@
-"""The Python libraries that are measured, each behind the same four calls."""
+"""The measured Python libraries, each behind the same four calls."""
 
 import redis
 
@@ -55,7 +55,7 @@ class RedlockPy:
 
 
 class Pottery:
-    """Asks all servers at once, from a pool of threads made for each call."""
+    """Asks all servers at once, from a thread pool that is made for each call."""
 
     def __init__(self, shared, resource):
         from pottery import Redlock

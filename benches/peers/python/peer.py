@@ -1,9 +1,9 @@
-"""Measures a Python library as the bench's own programs measure theirs.
+"""Measures a Python library in the same way as the bench's own programs measure their contenders.
 
     peer.py NAME cycles|contend WORKERS KEY WARM_MS RUN_MS PORT...
 
-The talk with the driver: "ready" after the warm-up, any line from it starts the measuring,
-"running" as it starts, the figures as key=value at its end.
+The exchange with the bench: the program prints "ready" after the warm-up, and any line from the bench starts the
+measurement. It prints "running" when that starts, and the figures as key=value at its end.
 """
 
 import sys
@@ -17,7 +17,7 @@ PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99
 
 
 class Board:
-    """Who held the contended resource last."""
+    """Which worker held the contended resource last."""
 
     def __init__(self):
         self.last = None
@@ -72,7 +72,7 @@ class Worker:
 
 
 def timed(call, samples):
-    """Whether it succeeded: what a library throws is its answer here."""
+    """Returns whether the call succeeded. An exception counts as a failure."""
     start = time.perf_counter()
     try:
         return call()
@@ -84,7 +84,7 @@ def timed(call, samples):
 
 
 def run_all(workers, run_s):
-    """The first worker is the program itself, so that a single one has no threads beside it."""
+    """The first worker is the main thread, so a single worker has no other threads beside it."""
     threads = [threading.Thread(target=w.run, args=(run_s,), daemon=True) for w in workers[1:]]
     for thread in threads:
         thread.start()

@@ -1,9 +1,10 @@
-// Measures how many goroutines wait for locks at once: what they need of threads, and whether each gets its turn.
+// Makes many goroutines wait for locks at once. Shows how many threads they need, and whether each gets its turn.
 //
 //	waiters WAITERS RESOURCES ROUNDS KEY PORT...
 //
-// The talk with the driver, a line each: "ready" when the runtime has the threads that it has anyway, then any line
-// from the driver has all begin, and the figures as key=value at the end. The driver counts the threads.
+// The exchange with the bench, a line each: "ready" when the runtime has the threads that it has without locks.
+// Then any line from the bench makes all goroutines begin. At the end, the figures as key=value. The bench counts
+// the threads.
 package main
 
 import (
@@ -24,7 +25,8 @@ const (
 	patience = 60 * time.Second
 )
 
-// As many goroutines as are to wait, which compute and sleep: what the runtime has after that is its own.
+// Starts as many goroutines as will wait. They compute and sleep. The threads after that belong to the runtime
+// itself.
 func warmUp(waiters int) {
 	var all sync.WaitGroup
 	for i := 0; i < waiters; i++ {
@@ -39,7 +41,8 @@ func warmUp(waiters int) {
 	all.Wait()
 }
 
-// Takes the lock and releases it, so often, and returns how long each took to be had. Fewer if one was not.
+// Takes and releases the lock for a number of rounds. Returns how long each acquire took. If a call fails, it
+// returns fewer.
 func wait(manager *redlock.Manager, resource string, rounds int) (waits []time.Duration) {
 	for i := 0; i < rounds; i++ {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

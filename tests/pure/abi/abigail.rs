@@ -1,7 +1,8 @@
-//! libabigail, where it is there: it compares what debuggers are told of an interface, to the last bit.
+//! Compares the interface with libabigail, if it is installed. libabigail compares everything that debuggers are
+//! told about an interface, to the last bit.
 //!
-//! What it is shown is a library in C with the functions of the header and nothing in them: of the real
-//! one it would tell all that is inside, which is not what programs are built against.
+//! The compared library is written in C. It has the functions of the header with empty bodies. With the real
+//! library, libabigail would also report its internals, which programs do not depend on.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -12,9 +13,9 @@ use crate::compiler::{self, root};
 use crate::directory::Directory;
 use crate::library;
 
-/// What abidw has said of the recorded interface.
+/// The output of abidw for the recorded interface.
 pub(crate) const DUMP: &str = "abi/redlock.x86_64.xml";
-/// The machine that it was recorded on: sizes are of a machine.
+/// The architecture that the interface was recorded on. Sizes depend on it.
 const RECORDED_ON: &str = "x86_64";
 
 pub(crate) enum Finding {
@@ -23,7 +24,7 @@ pub(crate) enum Finding {
     Break(String),
 }
 
-/// Holds the header as it is now against the record.
+/// Compares the header as it is now with the record.
 pub(crate) fn compare() -> Finding {
     if ARCH != RECORDED_ON {
         return Finding::LeftOut(format!("the record is of {RECORDED_ON}"));
@@ -47,7 +48,7 @@ pub(crate) fn compare() -> Finding {
     }
 }
 
-/// What abidw says of the header as it is now.
+/// The output of abidw for the header as it is now.
 #[track_caller]
 pub(crate) fn dump() -> String {
     assert_eq!(ARCH, RECORDED_ON, "the interface is recorded on {RECORDED_ON}");
@@ -59,7 +60,7 @@ pub(crate) fn dump() -> String {
     String::from_utf8(said.stdout).expect("names are UTF-8")
 }
 
-/// A library with the functions of the header that do nothing.
+/// A library whose functions are those of the header and do nothing.
 struct Hollow {
     library: PathBuf,
     _directory: Directory,

@@ -1,4 +1,4 @@
-//! The C compiler, and the tools beside it.
+//! The C compiler, and related tools.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,21 +16,21 @@ pub(crate) fn header() -> PathBuf {
     root().join("include/redlock.h")
 }
 
-/// What the compiler makes of the header with these options, which have it print something.
+/// The compiler's output for the header with these options. They must make it print something.
 #[track_caller]
 pub(crate) fn reads_header(options: &[&str]) -> String {
     let mut command = compiler();
     words(command.args(["-x", "c", "-std=c11"]).args(options).arg(header()))
 }
 
-/// Makes a shared library of a text in C, with what a debugger wants to know.
+/// Compiles C source text into a shared library with debug information.
 #[track_caller]
 pub(crate) fn makes_library(text: &str, soname: &str, library: &Path) {
     const SOURCE: &str = "interface.c";
     let directory = Directory::new();
     fs::write(directory.join(SOURCE), text).expect("it can be written");
     let mut command = compiler();
-    // Its name without a path: libabigail keeps it.
+    // The source is named without a path, because libabigail keeps the name.
     command.current_dir(directory.path());
     command.args(["-std=c11", "-g", "-shared", "-fPIC", "-I"]).arg(root().join("include"));
     command.arg(format!("-Wl,-soname,{soname}")).arg("-o").arg(library);
@@ -47,7 +47,7 @@ pub(crate) fn accepts(options: &[&str], text: &str) {
     words(command.arg(root().join("include")).arg(source));
 }
 
-/// What a tool says of a file.
+/// The output of a tool for a file.
 #[track_caller]
 pub(crate) fn output(tool: &str, arguments: &[&str], file: &Path) -> String {
     words(Command::new(tool).args(arguments).arg(file))
@@ -57,7 +57,7 @@ fn compiler() -> Command {
     Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
 }
 
-/// What it prints, and it has to succeed.
+/// The command's output. Panics unless the command succeeds.
 #[track_caller]
 fn words(command: &mut Command) -> String {
     let (stdout, result) = (run(command), command.get_program().to_owned());

@@ -1,13 +1,13 @@
-//! The interface as lines, one for each thing that programs are built against, as the C compiler reads it
-//! from the header. Names of parameters are not among it, and neither are comments.
+//! The interface as lines, as the C compiler reads it from the header. Each line is one thing that programs
+//! depend on. Parameter names and comments are not part of it.
 
 use crate::compiler;
 use crate::library;
 
-/// What a version changes by itself.
+/// Macros that every new version changes.
 const NUMBERS: [&str; 3] =
     ["REDLOCK_VERSION_MAJOR", "REDLOCK_VERSION_MINOR", "REDLOCK_VERSION_PATCH"];
-/// What only keeps the header from being read twice.
+/// The include guard of the header.
 const GUARD: &str = "REDLOCK_H";
 
 /// The interface of the header as it is now.
@@ -18,7 +18,7 @@ pub(crate) fn now() -> Vec<String> {
     lines
 }
 
-/// The declarations of its functions, as the compiler reads them.
+/// The declarations of the header's functions, as the compiler reads them.
 pub(crate) fn prototypes(preprocessed: &str) -> Vec<String> {
     let is_function = |it: &String| !it.starts_with("typedef ") && of_function(it).is_some();
     statements(&own_lines(preprocessed)).into_iter().filter(is_function).collect()
@@ -37,7 +37,7 @@ fn macros(defined: &str) -> Vec<String> {
     lines
 }
 
-/// What stands in the header itself, and not in one that it includes.
+/// The text of the header itself, without the headers that it includes.
 fn own_lines(preprocessed: &str) -> String {
     let (mut is_own, mut text) = (false, String::new());
     for line in preprocessed.lines() {
@@ -51,7 +51,7 @@ fn own_lines(preprocessed: &str) -> String {
     text
 }
 
-/// A line or more for each declaration.
+/// One or more lines for each declaration.
 pub(crate) fn of_declarations(text: &str) -> Vec<String> {
     let lines: Vec<_> = statements(text).iter().flat_map(|it| of_statement(it)).collect();
     assert!(
@@ -61,7 +61,7 @@ pub(crate) fn of_declarations(text: &str) -> Vec<String> {
     lines
 }
 
-/// What ends with a semicolon that stands in no braces.
+/// The statements: each ends with a semicolon that is outside of braces.
 fn statements(text: &str) -> Vec<String> {
     let (mut all, mut one, mut depth) = (Vec::new(), String::new(), 0);
     for letter in text.chars() {
@@ -133,13 +133,13 @@ fn types(parameters: &str) -> String {
     let of_one = |it: &str| {
         let it = it.trim();
         let name = it.rfind([' ', '*']).map_or(0, |it| it + 1);
-        // What is one word is a type without a name.
+        // A single word is a type without a parameter name.
         if name == 0 || it.ends_with('*') { it.to_owned() } else { it[..name].trim().to_owned() }
     };
     parameters.split(',').map(of_one).collect::<Vec<_>>().join(", ")
 }
 
-/// With one space where there is any, and with the name that C gives the type besides.
+/// Puts one space wherever there is white space, and writes `bool` for `_Bool`.
 fn spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("_Bool", "bool")
 }

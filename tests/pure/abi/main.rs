@@ -1,5 +1,5 @@
-//! What programs were built against stays so: the interface is held against `abi/`, where it is recorded,
-//! and a change of it fails with words that say what to do.
+//! The interface that programs were built against must not change. These tests compare it with the record in
+//! `abi/`. If it has changed, the message says what to do.
 
 #[allow(dead_code)]
 #[path = "../../support/directory.rs"]
@@ -23,7 +23,7 @@ use abigail::Finding;
 use record::Record;
 use verdict::Verdict;
 
-/// With ABI_RECORD set it records instead; see `make abi-record`.
+/// If ABI_RECORD is set, records the interface instead. See `make abi-record`.
 #[test]
 fn the_interface_is_the_one_that_is_recorded() {
     let now = interface::now();
@@ -46,7 +46,7 @@ fn libabigail_sees_no_break_either() {
     }
 }
 
-/// In C++ and in C23 a status is an enumeration of its own: of the size that it has in C11.
+/// In C++ and in C23, a status is an enumeration type of its own. It must have the same size as in C11.
 #[test]
 fn a_status_has_the_size_of_an_int32_in_every_language() {
     let claim = "(sizeof(RedLockStatus) == sizeof(int32_t), \"\")";
@@ -64,7 +64,7 @@ fn the_library_has_the_recorded_functions_with_tls_and_without() {
     assert_eq!(library_of(&plain::build()), (recorded, library::SONAME.to_owned()));
 }
 
-/// What a library exports, and the name that programs ask for.
+/// The functions that a library exports, and its soname.
 fn library_of(library: &Path) -> (BTreeSet<String>, String) {
     let listing = compiler::output("nm", &["-D", "--defined-only"], library);
     let exported = listing.lines().filter_map(|it| it.split_whitespace().last());

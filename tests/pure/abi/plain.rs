@@ -6,11 +6,11 @@ use std::process::Command;
 use crate::compiler::run;
 use crate::library;
 
-/// Builds it where nothing else is built, and tells where it is.
+/// Builds the library in a target folder of its own, and returns its path.
 #[track_caller]
 pub(crate) fn build() -> PathBuf {
     let built = library::path();
-    // It is in the folder of its profile, or in one of that.
+    // The library is in the folder of its profile, or in a folder inside that one.
     let target = built.ancestors().nth(3).expect("it is built in a folder").join("plain");
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));

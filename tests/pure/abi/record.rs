@@ -1,4 +1,4 @@
-//! Where the interface is recorded: as lines, for who reads a change, and for libabigail.
+//! The record of the interface: as lines for human readers, and in the form for libabigail.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ impl Record {
         Some(Self { lines: lines.map(str::to_owned).collect() })
     }
 
-    /// Records both forms, or none.
+    /// Records both forms, or neither.
     pub(crate) fn write(lines: &[String]) {
         let dump = abigail::dump();
         fs::create_dir_all(root().join("abi")).expect("it can be made");

@@ -1,22 +1,22 @@
-//! What a change of the interface means, and what is to be done about it.
+//! What a change of the interface means, and what must be done about it.
 
 use std::fmt;
 
 use crate::library;
 use crate::record::Record;
 
-/// What the interface is beside the recorded one.
+/// How the interface differs from the recorded one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Same,
     Unrecorded,
-    /// Under another name of the library: programs that want the old one do not get the new one.
+    /// The library has another name. Programs that ask for the old name do not get the new library.
     Renamed,
-    /// More than was recorded.
+    /// The interface has everything that was recorded, and more.
     More {
         added: Vec<String>,
     },
-    /// Something that programs may use is not as it was.
+    /// Something that programs may use has changed or is missing.
     Broken {
         gone: Vec<String>,
         added: Vec<String>,
@@ -79,7 +79,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What is to be done about a break.
+/// Says what must be done about a break.
 pub(crate) fn what_to_do() -> String {
     format!(
         "Best leave it as it was, and add what is new under a name of its own. If it has to be, raise the \

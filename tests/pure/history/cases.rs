@@ -7,8 +7,8 @@
 //! the log of NAME
 //! ```
 //!
-//! A line that ends with a backslash is torn there. A line `repeat COUNT STEP` repeats the one before
-//! it with times that grow by so many nanoseconds.
+//! A line that ends with a backslash is torn there. A line `repeat COUNT STEP` repeats the previous line COUNT
+//! times. Each copy's time is STEP nanoseconds later.
 
 use std::fs;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::history::File;
 
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What the checker has to say of it.
+    /// The words that the checker must report for this case.
     pub(crate) expected: Option<String>,
     pub(crate) files: Vec<File>,
 }
 
 impl Case {
-    /// The cases of a directory of `tests/pure/histories`.
+    /// The cases in a directory of `tests/pure/histories`.
     pub(crate) fn all(directory: &str) -> Vec<Self> {
         let root =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pure/histories").join(directory);

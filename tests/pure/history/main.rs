@@ -1,7 +1,7 @@
-//! The checker of histories is itself checked: it accepts what can have been, and rejects what
-//! cannot, for the reason that the case was made for.
+//! Checks the checker of histories. It must accept possible histories. It must reject impossible ones for the
+//! reason that the case was written for.
 
-// The soak uses the parts that these tests leave out.
+// These tests leave out some parts, which the soak uses.
 #[allow(dead_code)]
 #[path = "../../support/history/mod.rs"]
 mod history;
@@ -39,14 +39,14 @@ fn there_is_a_bad_case_for_every_rule() {
     }
 }
 
-/// What is wrong with the checker, as a good case shows it.
+/// The checker's mistake in a good case, if it makes one.
 fn accept(case: &Case) -> Option<String> {
     assert_eq!(case.expected, None, "{}: it is a good one", case.name);
     let found = violations(case);
     (!found.is_empty()).then(|| format!("{} was found to be bad:\n{}", case.name, text(&found)))
 }
 
-/// What is wrong with the checker, as a bad case shows it.
+/// The checker's mistake in a bad case, if it makes one.
 fn reject(case: &Case) -> Option<String> {
     let expected = case.expected.as_ref().expect("a bad case says what is bad");
     let found = violations(case);

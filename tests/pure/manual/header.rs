@@ -1,4 +1,4 @@
-//! The header as the manual wants it: what is declared, in its order, each with its comment.
+//! The header in the form that the manual needs: the declarations in their order, each with its comment.
 
 use std::fs;
 
@@ -7,30 +7,30 @@ use crate::root;
 const SUMMARY: usize = 70;
 
 pub(crate) struct Header {
-    /// The comment that the header begins with.
+    /// The comment at the beginning of the header.
     pub(crate) overview: Vec<Block>,
     pub(crate) items: Vec<Item>,
 }
 
-/// Something with a comment.
+/// A declaration with a comment.
 pub(crate) struct Item {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) comment: Comment,
-    /// As it stands there, in one line.
+    /// The declaration as it stands in the header, in one line.
     pub(crate) code: String,
 }
 
 pub(crate) enum Kind {
     Function,
-    /// A pointer to a function of the program's.
+    /// A pointer to a function of the program.
     Callback,
-    /// A type that only the library looks into.
+    /// A type with contents that only the library knows.
     Handle,
     Enumeration(Vec<Value>),
-    /// A type that programs look into, with its fields: for each, its name, its type and its comment.
+    /// A type with fields that programs use. Each field has its name, its type and its comment.
     Struct(Vec<Value>),
-    /// Macros under one comment: all their names.
+    /// Macros under one comment, with all their names.
     Macros(Vec<String>),
 }
 
@@ -72,7 +72,7 @@ impl Header {
         self.items.iter().find(|it| it.name == name)
     }
 
-    /// The page that tells of a name, which may be a value or a second macro.
+    /// The page that describes a name. The name may be an enumeration value or a further macro.
     pub(crate) fn page_of(&self, name: &str) -> Option<&Item> {
         self.items
             .iter()
@@ -85,7 +85,7 @@ impl Item {
         matches!(self.kind, Kind::Function)
     }
 
-    /// What else the page of this one tells of.
+    /// Other names that this item's page describes.
     pub(crate) fn others(&self) -> Vec<String> {
         match &self.kind {
             Kind::Enumeration(values) => values.iter().map(|it| it.name.clone()).collect(),
@@ -94,12 +94,13 @@ impl Item {
         }
     }
 
-    /// Whether it is a function on this type of handle, or about these values.
+    /// Whether this is a function on this type of handle, or about these values.
     pub(crate) fn is_of(&self, kind: &str) -> bool {
         self.name.strip_prefix(kind).is_some_and(|it| it.starts_with('_'))
     }
 
-    /// The first sentence of its comment, or as much of it as fits into a line, without a full stop.
+    /// The first sentence of the comment, without the full stop. If it is too long, only the part before the
+    /// first semicolon or colon.
     pub(crate) fn summary(&self) -> String {
         let Some(Block::Paragraph(text)) = self.comment.text.first() else {
             panic!("{} has no comment", self.name)
@@ -114,7 +115,7 @@ impl Item {
     }
 }
 
-/// The item that the text begins with, and what comes after it.
+/// The item at the beginning of the text, and the text after it.
 fn item(comment: Comment, text: &str) -> (Item, &str) {
     if text.starts_with("#define") {
         return macros(comment, text);
@@ -138,7 +139,7 @@ fn item(comment: Comment, text: &str) -> (Item, &str) {
     (Item { name: name.to_owned(), kind, comment, code: code.clone() }, after)
 }
 
-/// Those without a comment of their own go with the one before.
+/// Macros without a comment of their own belong to the one before.
 fn macros(comment: Comment, text: &str) -> (Item, &str) {
     let (mut names, mut rest) = (Vec::new(), text);
     while let Some(named) = rest.strip_prefix("#define ") {
@@ -206,7 +207,7 @@ impl Comment {
         made
     }
 
-    /// A line that goes on with what is there, or begins something in the text.
+    /// Adds a line. It continues the current text, or begins a new block.
     fn add(&mut self, line: &str, is_new: bool) {
         let tags_begun = !self.returns.is_empty() || !self.parameters.is_empty();
         let bullet = line.strip_prefix("- ").filter(|_| !tags_begun);
@@ -245,7 +246,7 @@ impl Block {
     }
 }
 
-/// The identifier that the text begins with.
+/// The identifier at the beginning of the text.
 fn word(text: &str) -> &str {
     text.split(|it: char| !it.is_alphanumeric() && it != '_').next().unwrap_or_default()
 }

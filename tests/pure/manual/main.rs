@@ -1,4 +1,4 @@
-//! The manual in man/ is what the header makes of it, and tells of every function.
+//! The manual in man/ is generated from the header, and describes every function.
 
 #[allow(dead_code)]
 #[path = "../../live/ffi/declarations.rs"]
@@ -17,16 +17,16 @@ use header::Header;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// When the words of the pages were last gone through as a whole.
+/// When the words of all pages were last revised together.
 const WRITTEN: &str = "2026-11-20";
 
-/// By their file names.
+/// Pages by their file names.
 type Pages = BTreeMap<String, Page>;
 
 #[derive(PartialEq)]
 enum Page {
     Text(String),
-    /// The name of the page that is meant.
+    /// The name of the page that the link points to.
     Link(String),
 }
 

@@ -1,5 +1,5 @@
-//! The page of section 7, where a reader begins: the comment at the head of the header, what there
-//! is, and the program of docs/c.md.
+//! The page in section 7, where a reader begins. It has the comment at the beginning of the header, a list of
+//! everything that the header declares, and the program of docs/c.md.
 
 use std::fs;
 
@@ -88,7 +88,7 @@ fn is_type(item: &Item) -> bool {
     matches!(item.kind, Kind::Handle | Kind::Callback | Kind::Enumeration(_))
 }
 
-/// The C program that the page about C begins with.
+/// The first C program in docs/c.md.
 fn example() -> String {
     let page = fs::read_to_string(root().join("docs/c.md")).expect("docs/c.md");
     let (_, after) = page.split_once("\n```c\n").expect("the page shows C");

@@ -1,4 +1,4 @@
-//! A page of section 3 for each thing that the header declares.
+//! A page in section 3 for each item that the header declares.
 
 use crate::header::{Block, Header, Item, Kind};
 use crate::prose::{named_in, names, prose, verbatim};
@@ -6,7 +6,7 @@ use crate::{Page, VERSION, WRITTEN};
 
 const LINE: usize = 78;
 
-/// The pages of an item by their file names: its own, and those that lead to it.
+/// The pages of an item, by file name: its own page, and the links to it.
 pub(crate) fn pages(header: &Header, item: &Item) -> Vec<(String, Page)> {
     let own = format!("{}.3", item.name);
     let others = item.others().into_iter();
@@ -39,7 +39,7 @@ pub(crate) fn blocks(header: &Header, text: &[Block]) -> String {
     made
 }
 
-/// Functions, each with what it does in a line.
+/// Functions, each with a one-line summary.
 pub(crate) fn list<'a>(header: &Header, items: impl Iterator<Item = &'a Item>) -> String {
     items.fold(String::new(), |made, item| {
         let summary = prose(header, &sentence(&item.summary()));
@@ -71,7 +71,7 @@ fn page(header: &Header, item: &Item) -> String {
     made
 }
 
-/// What belongs to a type: its values, and the functions on it.
+/// The parts of a type: its values or fields, and the functions on it.
 fn inner(header: &Header, item: &Item) -> String {
     let mut made = String::new();
     if let Kind::Enumeration(values) = &item.kind {
@@ -109,7 +109,7 @@ fn synopsis(item: &Item) -> String {
     }
 }
 
-/// In bold with the parameters slanted; one parameter a line where it is long.
+/// The declaration in bold with slanted parameters. If it is long, each parameter has its own line.
 fn declaration(code: &str) -> String {
     let (before, parameters) = code.rsplit_once('(').expect("a function has parameters");
     let parameters = parameters.trim_end_matches(')');
@@ -128,7 +128,7 @@ fn declaration(code: &str) -> String {
     format!(".BI \"{before}({});\"\n", parts.join(&(comma + &next)))
 }
 
-/// What its words name, and the types of what it takes and gives.
+/// The items that the comment names, and the types of the parameters and the result.
 fn see_also(header: &Header, item: &Item) -> String {
     let mut named = names(header, &item.comment);
     named.extend(named_in(header, &item.code));
@@ -142,7 +142,8 @@ fn see_also(header: &Header, item: &Item) -> String {
     format!(".SH SEE ALSO\n{}.BR redlock (7)\n", lines.collect::<String>())
 }
 
-/// As it goes on after a dash, unless it begins with an abbreviation or the name of something.
+/// The summary as it continues after a dash: with a small first letter, unless it begins with an abbreviation or
+/// a name.
 fn lower_case(text: &str) -> String {
     let mut letters = text.chars();
     let first = text.split(' ').next().unwrap_or_default();
@@ -152,7 +153,7 @@ fn lower_case(text: &str) -> String {
     letters.next().map_or_else(String::new, |it| it.to_lowercase().chain(letters).collect())
 }
 
-/// Begins like a sentence and ends like one.
+/// Begins with a capital letter and ends with a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let begun: String =

@@ -1,11 +1,11 @@
-//! Text as roff: what would mean something to it is escaped, names stand out, lines are short.
+//! Text as roff: special characters are escaped, names are marked, lines are short.
 
 use crate::header::{Block, Comment, Header};
 
 const LINE: usize = 76;
 
-/// The text with its names marked: functions refer to their pages, values and types are bold, and
-/// parameters are slanted.
+/// The text with its names marked. Function names refer to their pages, values and types are bold, and parameters
+/// are slanted.
 pub(crate) fn prose(header: &Header, text: &str) -> String {
     let mut made = String::new();
     let mut rest = text;
@@ -23,7 +23,7 @@ pub(crate) fn prose(header: &Header, text: &str) -> String {
     filled(&made)
 }
 
-/// All that the words of a comment name, as far as it has a page.
+/// All items with a page that the comment names.
 pub(crate) fn names<'a>(header: &'a Header, comment: &Comment) -> Vec<&'a str> {
     let parts = comment.text.iter().map(Block::words);
     let parts = parts.chain(comment.parameters.iter().map(|it| it.1.as_str()));
@@ -35,7 +35,7 @@ pub(crate) fn named_in<'a>(header: &'a Header, text: &str) -> Vec<&'a str> {
     words.filter_map(|name| header.find(name).map(|it| it.name.as_str())).collect()
 }
 
-/// Text that stands for itself, such as code.
+/// Text that is shown as it is, such as code.
 pub(crate) fn verbatim(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");
@@ -54,18 +54,18 @@ fn marked(header: &Header, name: &str, after: &str) -> String {
     match header.page_of(name) {
         Some(item) if item.is_function() && !after.starts_with('(') => format!("\\fB{name}\\fP(3)"),
         Some(_) => format!("\\fB{name}\\fP"),
-        // Parameters, but for those that are English words as well.
+        // Parameters, except those that are also English words.
         None if name == "rl" || name.contains('_') && !is_ours(name) => format!("\\fI{name}\\fP"),
         None => name.to_owned(),
     }
 }
 
-/// Such as the beginning of names that the text means all of.
+/// For example, the common beginning of several names.
 fn is_ours(name: &str) -> bool {
     name.starts_with("RedLock") || name.starts_with("REDLOCK")
 }
 
-/// What is between names. A hyphen within a word is one, any other is a minus.
+/// The text between names. A hyphen within a word stays a hyphen, any other becomes a minus.
 fn escaped(between: &str, text: &str, at: usize) -> String {
     let mut made = String::new();
     for (index, character) in between.char_indices() {
@@ -87,7 +87,7 @@ fn escaped(between: &str, text: &str, at: usize) -> String {
     made
 }
 
-/// Broken into lines, none of which is taken for a request.
+/// Breaks the text into lines. No line is taken for a roff request.
 fn filled(text: &str) -> String {
     let mut made = String::new();
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! The least that there is to drive: calls that wait for an answer, for their time, or for somebody
-//! who ends them.
+//! The smallest engine that can be driven: its calls wait for an answer, for their timeout, or for another thread
+//! that ends them.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,28 +12,28 @@ use super::world::{Name, World};
 
 pub(super) struct Fake {
     world: Arc<World>,
-    /// By their places.
+    /// Indexed by place.
     calls: Vec<Option<Call>>,
     unsent: Vec<Name>,
     ended: VecDeque<(usize, Name)>,
-    /// Those that wait for events, by their places.
+    /// The places of the threads that wait for events.
     listeners: Vec<usize>,
     events: VecDeque<Name>,
     chores: VecDeque<Name>,
     /// Calls that no thread waits for.
     submitted: Vec<Name>,
-    /// Calls that somebody has ended before they began.
+    /// Calls that a thread has ended before they began.
     called_off: Vec<Name>,
     changed: bool,
     words: Words,
-    /// Between [`Driven::watch`] and [`Driven::resume`].
+    /// True between [`Driven::watch`] and [`Driven::resume`].
     is_watched: bool,
     /// Where the next driver panics.
     trap: Option<Trap>,
     pub(super) counts: Counts,
 }
 
-/// How often something has happened.
+/// How often each of these has happened.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) advances: usize,
@@ -51,15 +51,15 @@ struct Call {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Answer,
-    /// To be sent, and no answer.
+    /// The call ends when its request is sent. It needs no answer.
     Sending,
-    /// Its time, which is up as soon as somebody looks.
+    /// The call's timeout, which has passed as soon as a thread checks it.
     Time,
-    /// A visitor.
+    /// Another thread ends the call during a visit.
     Word,
-    /// It has ended when it begins.
+    /// The call has already ended when it begins.
     Nothing,
-    /// That somebody does a chore, and brings what has come of it.
+    /// A thread does a chore and brings the result.
     Chore,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Trap {
     Resume,
 }
 
-/// How many calls have ended, and nobody was told.
+/// How many calls have ended without being told of yet.
 pub(super) type Words = usize;
 
 pub(super) struct Watch {
@@ -145,7 +145,7 @@ impl Fake {
         }
     }
 
-    /// Begins a call that no thread waits for: its end is an event.
+    /// Begins a call that no thread waits for. Its end is an event.
     pub(super) fn submit(&mut self, name: Name, needs: Needs) {
         match needs {
             Needs::Answer => self.unsent.push(name),
@@ -157,18 +157,18 @@ impl Fake {
         self.changed = true;
     }
 
-    /// The thread at this place waits for an event; and for its time, if that is ever up.
+    /// The thread at this place waits for an event. It also waits for its timeout, if that ever passes.
     pub(super) fn listen(&mut self, place: usize, name: Name, needs: Needs) {
         self.begin(place, name, needs);
         self.listeners.push(place);
     }
 
-    /// The chore of this call is done.
+    /// Takes in that the chore of this call is done.
     pub(super) fn bring(&mut self, name: Name) {
         self.end(name);
     }
 
-    /// Reads in passing what has come.
+    /// Reads the answers that have arrived, without driving.
     pub(super) fn look(&mut self) {
         let answers = self.world.receive();
         answers.into_iter().for_each(|it| self.end(it));
@@ -269,7 +269,7 @@ impl Driven for Fake {
         self.calls[place] = None;
     }
 
-    /// There is something to send, or an answer is awaited.
+    /// True if a submitted call has not ended, or a call waits for its timeout.
     fn needs_driver(&mut self) -> bool {
         !self.submitted.is_empty() || self.first_that(Needs::Time).is_some()
     }
@@ -289,7 +289,7 @@ impl Driven for Fake {
     }
 
     fn take_words(&mut self) -> Words {
-        // A panic may come between an end and its telling: then the next who comes tells it.
+        // A panic may happen between an end and the telling of it. Then the next thread that comes tells it.
         assert!(self.ended.is_empty() || self.counts.panics > 0, "an end that is kept back");
         mem::take(&mut self.words)
     }

@@ -1,10 +1,10 @@
-//! Calls that no thread waits for: each end is told once, to one of those who ask.
+//! Calls that no thread waits for: each end is told once, to one of the threads that ask for events.
 
 use super::engine::Needs;
 use super::stage::{Stage, play};
 use super::world::World;
 
-/// Names of waits for events.
+/// The names of two waits for events.
 const FIRST_WAIT: usize = 50;
 const SECOND_WAIT: usize = 51;
 
@@ -26,7 +26,7 @@ fn an_event_that_comes_while_another_drives_wakes_who_waits_for_it() {
         stage.enter(|it| it.run(1, Needs::Answer));
         stage.me().submit(2, Needs::Answer);
         stage.me().answer(2);
-        // It has its event although the other goes on driving.
+        // The first thread gets its event although the other thread goes on driving.
         stage.await_first();
         stage.me().answer(1);
         stage.close_with(1);
@@ -65,7 +65,7 @@ fn who_has_waited_long_enough_goes_without_an_event() {
     });
 }
 
-/// One who looks, and does not wait, may find another driving, or drive himself while others come.
+/// A thread that looks without waiting may find another thread driving, or may drive while other threads come.
 #[test]
 fn who_looks_for_an_event_leaves_nobody_without_a_driver() {
     play(Some(3), || {
@@ -115,7 +115,7 @@ fn a_chore_is_done_by_somebody_and_its_call_goes_on() {
     });
 }
 
-/// Whoever drives may have the chore of another to do, while his own call ends.
+/// The driving thread may have to do another call's chore while its own call ends.
 #[test]
 fn who_does_a_chore_is_not_driving_meanwhile() {
     play(Some(3), || {
@@ -127,7 +127,7 @@ fn who_does_a_chore_is_not_driving_meanwhile() {
     });
 }
 
-/// A request that nobody waits for is sent all the same.
+/// A request is sent even if no thread waits for its answer.
 #[test]
 fn who_stands_by_drives_for_calls_that_nobody_waits_for() {
     play(None, || {
@@ -152,7 +152,7 @@ fn who_stands_by_may_be_told_of_events() {
     });
 }
 
-/// The one that has its answer leaves, and nobody but who stands by is there to go on.
+/// The thread that has its answer leaves. Only the thread that stands by is left to go on.
 #[test]
 fn who_stands_by_goes_on_when_the_driver_leaves() {
     play(Some(3), || {
@@ -170,7 +170,7 @@ fn who_stands_by_goes_on_when_the_driver_leaves() {
     });
 }
 
-/// It has driven for a call that is over now, and another thread sleeps because of it.
+/// The standby thread has driven for a call that has ended by now, and another thread sleeps because of that.
 #[test]
 fn who_stands_by_and_has_done_its_part_leaves_nobody_without_a_driver() {
     play(Some(3), || {

@@ -1,9 +1,9 @@
-//! Whose turn it is, in every order in which threads can meet.
+//! Which thread drives, in every order in which threads can meet.
 //!
-//! What is checked is the very file that the library is made of. [`sync`] gives it loom's mutexes in
-//! place of the system's, and [`engine`] something small to drive; then each scene is played again
-//! and again until every interleaving was seen, up to so many preemptions where the scene says so.
-//! A thread that nobody wakes is a deadlock, and loom reports it.
+//! This checks the same source file that is part of the library. [`sync`] gives that file loom's mutexes in place
+//! of the system's, and [`engine`] gives it something small to drive. Each scene is then played again and again
+//! until every interleaving was seen. If the scene sets a limit, the interleavings have at most that number of
+//! preemptions. A thread that no other thread wakes is a deadlock, and loom reports it.
 
 #[path = "../../../src/driver/mod.rs"]
 mod driver;
@@ -12,7 +12,7 @@ mod events;
 mod panics;
 mod scenes;
 mod stage;
-/// In the place of the library's.
+/// Replaces the module of the library.
 mod system {
     pub(crate) mod sync;
 }

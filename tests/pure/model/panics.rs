@@ -1,4 +1,4 @@
-//! A driver that panics leaves the others able to go on.
+//! After a driver panics, the other threads can go on.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -49,9 +49,9 @@ fn run(actor: &Actor, name: Name, panics: &AtomicUsize) {
     }
 }
 
-/// Runs something in a thread that panics already. A guard that a panic drops poisons its mutex, and
-/// loom's mutexes cannot be taken after that, where those of std can; but a guard that was taken in a
-/// panic poisons nothing. Loom's threads are coroutines of this one.
+/// Runs `body` in a thread that is already panicking. A guard that is dropped by a panic poisons its mutex.
+/// Unlike a std mutex, a loom mutex cannot be locked after that. A guard that was taken during a panic poisons
+/// nothing. Loom's threads are coroutines of this thread.
 fn unharmed(body: fn()) {
     struct OnDrop<'a>(fn(), &'a Cell<Option<thread::Result<()>>>);
 
@@ -61,7 +61,7 @@ fn unharmed(body: fn()) {
         }
     }
 
-    // Its first run sets the panic hook, which nobody can who panics.
+    // The first run of `play` sets the panic hook. A panicking thread cannot do that.
     play(None, || ());
     let outcome = Cell::new(None);
     let _ = panic::catch_unwind(AssertUnwindSafe(|| {

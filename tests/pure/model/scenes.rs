@@ -1,4 +1,4 @@
-//! Threads that meet, with nothing going wrong.
+//! Threads that meet, with no faults.
 
 use super::engine::{Fake, Needs};
 use super::stage::{Stage, play};
@@ -27,7 +27,7 @@ fn each_of_three_is_given_its_own_answer() {
     });
 }
 
-/// The second is answered only when the first is gone.
+/// The second call is answered only after the first thread has left.
 #[test]
 fn who_has_its_answer_leaves_and_another_drives() {
     play(Some(3), || {
@@ -41,7 +41,7 @@ fn who_has_its_answer_leaves_and_another_drives() {
     });
 }
 
-/// The first waits for a word that it is given only when the second has its answer.
+/// The first call ends only when another thread ends it, which happens after the second call has its answer.
 #[test]
 fn a_request_that_comes_while_the_driver_polls_is_sent() {
     play(None, || {
@@ -75,7 +75,7 @@ fn who_stands_by_may_be_called_off_at_any_moment() {
     });
 }
 
-/// Whoever is told to drive may have ended before it wakes.
+/// The thread that is told to drive may have ended its call before it wakes.
 #[test]
 fn both_who_stand_by_may_be_called_off_at_once() {
     play(None, || {
@@ -109,7 +109,7 @@ fn places_serve_one_call_after_the_other() {
     });
 }
 
-/// Who wakes the one may come late, and meet the other at the same parker.
+/// A thread that wakes another one may be late, and find the next thread at the same parker.
 #[test]
 fn parkers_serve_one_thread_after_the_other() {
     play(Some(2), || {
@@ -125,7 +125,7 @@ fn parkers_serve_one_thread_after_the_other() {
     });
 }
 
-/// The second is given the word by the first, whose call ends as it is sent.
+/// The first thread's call ends as soon as it is sent. That thread then ends the second call.
 #[test]
 fn a_thread_whose_call_has_ended_is_woken_before_the_driver_polls() {
     play(None, || {
@@ -151,7 +151,7 @@ fn calls_of_all_kinds_may_end_together() {
     });
 }
 
-/// One may be told to drive, another come by, and a third be called off, all at once.
+/// One thread may be told to drive, another may arrive, and a third may be called off, all at once.
 #[test]
 fn who_is_told_to_drive_may_find_others_at_it() {
     play(Some(3), || {
@@ -164,7 +164,7 @@ fn who_is_told_to_drive_may_find_others_at_it() {
     });
 }
 
-/// The one that drives waits for a word of the other, whose own call has ended by then.
+/// The driving thread waits until the other thread ends its call. The other thread's own call has ended by then.
 #[test]
 fn who_is_woken_finds_what_there_is_to_say_while_another_drives_on() {
     play(None, || {

@@ -1,4 +1,4 @@
-//! Where scenes are played: threads host one engine, and what must be true when all have gone.
+//! Plays scenes: threads share one engine. When all threads have left, the stage checks what must be true.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::system::sync;
 /// A name that no scene uses.
 const LAST: Name = 99;
 
-/// Plays a scene in every order in which its threads can run; with a bound, in every order with so
+/// Plays a scene in every order in which its threads can run. With a bound, plays every order with at most that
 /// many preemptions.
 pub(super) fn play(preemption_bound: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
@@ -24,12 +24,12 @@ pub(super) fn play(preemption_bound: Option<usize>, scene: impl Fn() + Send + Sy
 
 pub(super) struct Stage {
     actor: Actor,
-    /// Those that have not gone, and how many there were.
+    /// The threads that nobody has joined yet. `entered` counts all threads that entered.
     threads: Vec<JoinHandle<()>>,
     entered: usize,
 }
 
-/// What a thread has of the stage.
+/// A thread's access to the stage.
 #[derive(Clone)]
 pub(super) struct Actor {
     engine: Arc<SharedEngine<Fake, Surroundings>>,
@@ -39,7 +39,7 @@ pub(super) struct Actor {
 
 pub(super) struct Surroundings {
     world: Arc<World>,
-    /// How many ends there were to tell of, so far.
+    /// The number of ends that were kept for telling, so far.
     kept: Arc<AtomicUsize>,
 }
 
@@ -48,7 +48,7 @@ impl Stage {
         Self::with_trap(world, None)
     }
 
-    /// With a trap for the first who drives.
+    /// Sets a trap for the first thread that drives.
     pub(super) fn with_trap(world: World, trap: Option<Trap>) -> Self {
         let (world, kept) = (Arc::new(world), Arc::default());
         let host = Surroundings { world: Arc::clone(&world), kept: Arc::clone(&kept) };
@@ -56,42 +56,42 @@ impl Stage {
         Self { actor: Actor { engine, world, kept }, threads: Vec::new(), entered: 0 }
     }
 
-    /// Has a thread play a part.
+    /// Starts a thread that plays `part`.
     pub(super) fn enter(&mut self, part: impl FnOnce(&Actor) + 'static) {
         let actor = self.actor.clone();
         self.entered += 1;
         self.threads.push(thread::spawn(move || part(&actor)));
     }
 
-    /// The part of the thread that has set the stage.
+    /// The actor of the thread that set up the stage.
     pub(super) fn me(&self) -> &Actor {
         &self.actor
     }
 
-    /// Waits until the first who entered has gone.
+    /// Waits until the earliest entered thread that is left has ended.
     pub(super) fn await_first(&mut self) {
         self.threads.remove(0).join().expect("it does not panic");
     }
 
-    /// Waits until all have gone, and looks at what is left.
+    /// Waits until all threads have ended, and checks the final state.
     pub(super) fn close(self) {
         assert_eq!(self.close_after_panic(), 0, "a call that has not ended");
     }
 
-    /// Waits until all have gone.
+    /// Waits until all threads have ended.
     pub(super) fn finish(&mut self) {
         while !self.threads.is_empty() {
             self.await_first();
         }
     }
 
-    /// As [`Self::close`], where so many events were told.
+    /// Like [`Self::close`], for a scene in which this many events were told.
     pub(super) fn close_with(mut self, _events: usize) {
         self.finish();
         self.close();
     }
 
-    /// As [`Self::close`]. Returns how many calls have not ended.
+    /// Like [`Self::close`], but returns how many calls have not ended.
     pub(super) fn close_after_panic(mut self) -> usize {
         while !self.threads.is_empty() {
             self.await_first();
@@ -106,7 +106,7 @@ impl Stage {
         engine.count_open()
     }
 
-    /// Somebody who is alone has nobody to wait for, and does nothing twice.
+    /// A thread that is alone waits for no other thread, and does nothing twice.
     fn play_the_end(&self) {
         let before = (sync::yields(), self.count());
         self.actor.run(LAST, Needs::Nothing);
@@ -122,8 +122,8 @@ impl Stage {
 }
 
 impl Actor {
-    /// Makes a call. It must end, and with its own end. What there is to say by then is there to be said,
-    /// whoever brought it up, and though another goes on driving.
+    /// Makes a call. The call must end with its own result. By then, everything there is to tell has been kept
+    /// for telling. It does not matter which thread brought it up, or whether another thread goes on driving.
     pub(super) fn run(&self, name: Name, needs: Needs) {
         let before = self.kept.load(Ordering::Relaxed);
         let mut chores = |chore| self.do_chore(chore);
@@ -133,12 +133,12 @@ impl Actor {
         assert!(self.kept.load(Ordering::Relaxed) > before, "an end that nobody tells of");
     }
 
-    /// Begins a call, and waits for nothing.
+    /// Begins a call without waiting for anything.
     pub(super) fn submit(&self, name: Name, needs: Needs) {
         self.visit(|engine| engine.submit(name, needs));
     }
 
-    /// Waits for an event, or until this wait ends, which has the name.
+    /// Waits for an event, or until the wait with this name ends.
     pub(super) fn listen(&self, name: Name, needs: Needs) -> Option<Name> {
         let begin = |engine: &mut Fake, place| engine.listen(place, name, needs);
         match self.engine.await_event(begin, &mut |chore| self.do_chore(chore)) {
@@ -151,7 +151,7 @@ impl Actor {
         }
     }
 
-    /// Stands by until this wait ends, which has the name, or until there is an event, if it listens.
+    /// Stands by until the wait with this name ends. If `listens`, also stops when there is an event.
     pub(super) fn stand_by(&self, name: Name, listens: bool) -> Option<Name> {
         let begin = |engine: &mut Fake, place| engine.listen(place, name, Needs::Word);
         match self.engine.stand_by(listens, begin, &mut |chore| self.do_chore(chore)) {
@@ -164,12 +164,12 @@ impl Actor {
         }
     }
 
-    /// Looks for an event, and waits for nothing.
+    /// Looks for an event without waiting.
     pub(super) fn look(&self) -> Option<Name> {
         self.engine.look_for_event(&mut |chore| self.do_chore(chore))
     }
 
-    /// The same, and is to go away at once when it has done a chore.
+    /// Like [`Self::look`], but stops as soon as it has done a chore.
     pub(super) fn look_until_a_chore(&self) -> Option<Name> {
         self.engine.look_for_event(&mut |chore| {
             self.do_chore(chore);
@@ -190,7 +190,7 @@ impl Actor {
         self.visit(|engine| engine.call_off(name));
     }
 
-    /// Is the world, and answers this request when it comes.
+    /// Plays the world's part: answers this request when it arrives.
     pub(super) fn answer(&self, name: Name) {
         self.world.answer(name);
     }

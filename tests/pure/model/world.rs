@@ -1,13 +1,13 @@
-//! What the engine talks to: it answers requests, and has a bell.
+//! The world that the engine talks to. It answers requests and has a bell.
 
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
-/// Names a call and what is asked for it; the answer is the same.
+/// Names a call and its request. The answer has the same name.
 pub(super) type Name = usize;
 
 pub(super) struct World {
     state: Mutex<State>,
-    /// For the driver that polls, and for whoever answers.
+    /// Signals the polling driver and the threads that answer.
     news: Condvar,
     sent: Condvar,
     answers_at_once: bool,
@@ -21,12 +21,12 @@ struct State {
 }
 
 impl World {
-    /// A world in which somebody has to [`Self::answer`].
+    /// A world in which a thread has to call [`Self::answer`].
     pub(super) fn slow() -> Self {
         Self::new(false)
     }
 
-    /// A world in which answers are there as soon as the requests are sent.
+    /// A world in which the answers arrive as soon as the requests are sent.
     pub(super) fn quick() -> Self {
         Self::new(true)
     }
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// Waits for this request, and answers it.
+    /// Waits for this request and answers it.
     pub(super) fn answer(&self, name: Name) {
         let mut state = self.state();
         loop {
@@ -63,13 +63,12 @@ impl World {
         }
     }
 
-    /// The answers that are there.
+    /// Takes the answers that have arrived.
     pub(super) fn receive(&self) -> Vec<Name> {
         std::mem::take(&mut self.state().answers)
     }
 
-    /// Waits for answers, for the bell, or for nothing if something is due. Returns whether the bell
-    /// has rung.
+    /// Waits for answers or for the bell. Does not wait if something is due. Returns whether the bell has rung.
     pub(super) fn wait(&self, something_is_due: bool, answers: &mut Vec<Name>) -> bool {
         let mut state = self.state();
         while !something_is_due && state.answers.is_empty() && !state.has_rung {

@@ -1,11 +1,11 @@
-//! Goes through everything that can happen to a lock on three servers, as far as the rules of
-//! `src/quorum/standing.rs` are concerned: a holder that extends it and repairs it, a rival that takes it
-//! where it can, keys that are lost, connections that break with requests on them that are carried out
-//! later, and answers that come late. The rules are the library's own.
+//! Explores everything that can happen to a lock on three servers under the rules of `src/quorum/standing.rs`. A
+//! holder extends and repairs the lock, and a rival takes it where it can. Keys are lost. Connections break while
+//! requests are in flight, and the servers execute those requests later. Answers arrive late. The rules are the
+//! library's own code.
 //!
-//! A lock that a rival has had must never be vouched for again by a round that began after that.
+//! If a rival has held the lock, a round that began after that must never confirm it again.
 //!
-//! `cargo test --test standing` goes a few hundred thousand states deep; `make model` to the end.
+//! `cargo test --test standing` explores a few hundred thousand states. `make model` explores all of them.
 
 mod rules;
 mod world;

@@ -1,16 +1,16 @@
-//! The exploration, and what is found by it.
+//! The exploration, and what it checks.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use crate::world::{Start, Third, World};
 
-/// How many states each start is good for in the tests. Every broken copy that the lists name for this is
-/// found within so many. (That a server counts after a round which began before it was heard is found among the
-/// first three millions of the second start.)
+/// The maximum number of states that the tests explore for each start. Every broken copy for which the lists name
+/// this test is found within that number. There is one other fault: a server counts after a round that began
+/// before the server was heard. It is found among the first three million states of the second start.
 const STATES: usize = 60_000;
 
-/// What is gone through: how often the holder extends, and how many keys are lost.
+/// The starts to explore: how often the holder extends, how many keys are lost, and so on.
 const STARTS: [Start; 11] = [
     Start { rounds: 1, losses: 1, managers: 1, third: Third::IsRepaired },
     Start { rounds: 2, losses: 1, managers: 1, third: Third::IsRepairedAndHeardLate },
@@ -40,7 +40,8 @@ fn no_lock_that_a_rival_has_had_is_vouched_for_again_however_far_one_looks() {
     }
 }
 
-/// So a test that finds nothing says something: the rival does have it, and repaired servers do vote.
+/// Shows that the exploration covers the important cases: the rival does hold the lock, and repaired servers do
+/// vote. Without that, a test that finds nothing would prove nothing.
 #[test]
 fn what_matters_does_happen() {
     let (mut has_had, mut was_repaired) = (false, false);
@@ -52,7 +53,7 @@ fn what_matters_does_happen() {
     assert!(has_had && was_repaired);
 }
 
-/// Returns how many states there are, up to so many.
+/// Returns the number of explored states, which is at most `most`.
 fn explore(start: &Start, most: usize) -> usize {
     visit(start, most, |world| {
         assert!(!world.is_wrong, "{start:?}: {world:#?}");
@@ -60,7 +61,7 @@ fn explore(start: &Start, most: usize) -> usize {
     })
 }
 
-/// Visits the states, those that are reached soonest first, as long as the visitor wants more.
+/// Visits the states, nearest to the start first, until the visitor returns false or none is left.
 fn visit(start: &Start, most: usize, mut visitor: impl FnMut(&World) -> bool) -> usize {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let first = World::new(start);

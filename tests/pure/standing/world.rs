@@ -5,32 +5,32 @@ use redlock::quorum::standing::{Standings, Word};
 const SERVERS: usize = 3;
 const QUORUM: u32 = 2;
 
-/// How many requests, and how many replies, are on their way at most.
+/// The maximum number of requests in flight to a server, and of replies in flight from it.
 const ROOM: usize = 2;
 
-/// The holder uses the lock through so many managers.
+/// How many managers the holder uses the lock through.
 const MANAGERS: u8 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) rounds: u8,
     pub(crate) losses: u8,
-    /// Through how many managers the holder asks from now on.
+    /// How many managers the holder sends requests through from now on.
     pub(crate) managers: u8,
     pub(crate) third: Third,
 }
 
-/// What the third server has to do with the lock.
+/// The third server's state with respect to the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Third {
-    /// It has it, like the others.
+    /// It has the key, like the other two.
     HasIt,
-    /// The acquire is on its way to it still.
+    /// The acquire is still on its way to this server.
     IsAsked,
-    /// It has lost it, and the key is on its way to it again, after a round of the others.
+    /// It has lost the key. After a round of the other servers, a repair is on its way to it.
     IsRepaired,
-    /// The same; and over the other manager's connection, which nobody has read, lie its answers to the
-    /// acquire and to a round before it lost the key.
+    /// The same, with unread answers on the other manager's connection. They answer the acquire, and a round from
+    /// before the server lost the key.
     IsRepairedAndHeardLate,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct World {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Server {
     key: Key,
-    /// The holder has two managers, each with a connection of its own: what comes over one may pass what comes
-    /// over the other.
+    /// The holder has two managers, each with a connection of its own. A request or reply on one connection may
+    /// overtake one on the other.
     requests: Vec<Request>,
     replies: Vec<Reply>,
-    /// Of connections that are lost: they may be carried out still, and nobody hears of it.
+    /// Requests from lost connections. The server may still execute them, but its answers are lost.
     ghosts: Vec<Request>,
 }
 
@@ -70,7 +70,7 @@ enum Key {
 struct Request {
     what: What,
     number: u32,
-    /// Over which of the two connections it goes.
+    /// Which manager's connection it uses.
     manager: u8,
 }
 
@@ -78,7 +78,7 @@ struct Request {
 enum What {
     Acquire,
     Repair,
-    /// Of the round that is under way, or of one before.
+    /// Belongs to the current round if `is_current`, otherwise to an earlier one.
     Extend {
         is_current: bool,
     },
@@ -96,7 +96,7 @@ struct Reply {
 struct Round {
     number: u32,
     voters: u64,
-    /// Whether the rival had had the lock when it began.
+    /// Whether the rival had already held the lock when the round began.
     is_too_late: bool,
 }
 
@@ -108,7 +108,7 @@ enum Rival {
 }
 
 impl World {
-    /// The first two have the lock and are known to.
+    /// The first two servers have the lock, and the holder knows that.
     pub(crate) fn new(start: &Start) -> Self {
         const THIRD: usize = 2;
         const FIRST_TWO: u64 = 0b011;
@@ -131,7 +131,7 @@ impl World {
                 standings = Standings::new(SERVERS);
                 standings.take(FIRST_TWO, ALL);
                 let round = standings.begin_round();
-                // Said to both managers; one has heard it.
+                // Both managers were told; only one of them has read its answer.
                 let (has, granted) =
                     (Word::Has { in_time: false }, Word::Granted { in_time: false });
                 standings.hear(THIRD, round, has);
@@ -164,12 +164,12 @@ impl World {
         self.rival == Rival::HasHeld
     }
 
-    /// Whether a server ever became sound that was not.
+    /// Whether a server that was not sound ever became sound.
     pub(crate) fn was_admitted(&self) -> bool {
         self.was_admitted
     }
 
-    /// All that can happen next.
+    /// Tells all states that can come next.
     pub(crate) fn each_next(&self, mut tell: impl FnMut(Self)) {
         for place in 0..SERVERS {
             self.each_of_server(place, &mut tell);
@@ -181,7 +181,7 @@ impl World {
             tell(next);
         }
         if theirs > 0 {
-            // It releases the lock, or what it had of it.
+            // The rival releases the lock, or the keys that it has set.
             let mut next = self.clone();
             for server in next.servers.iter_mut().filter(|server| server.key == Key::Theirs) {
                 server.key = Key::None;

@@ -1,10 +1,11 @@
-//! No two files of `src` import each other in a circle: who reads one knows what it needs, and can stop there.
+//! No two files of `src` import each other in a circle. A reader of a file can read what it needs, and stop
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{code_of, sources, without_tests};
 
-/// A module by its path, such as `["transport", "queue"]`.
+/// The path of a module, such as `["transport", "queue"]`.
 type Module = Vec<String>;
 
 #[test]
@@ -27,7 +28,7 @@ fn no_two_files_import_each_other_in_a_circle() {
         }
         assert!(!reached.contains(module), "{} is in a circle: {reached:?}", module.join("::"));
     }
-    // The check sees something: the engine plays operations, and these do not know it.
+    // Proof that the check finds imports: the engine runs operations, and these do not know the engine.
     let engine = vec!["engine".to_owned()];
     assert!(imports[&engine].contains(&vec!["operation".to_owned()]));
 }
@@ -37,7 +38,7 @@ fn module_of(name: &str) -> Module {
     path.split('/').map(str::to_owned).collect()
 }
 
-/// The modules whose items the code names, by `crate::` and `super::`.
+/// The modules whose items the code names through `crate::` and `super::`.
 fn imports_of(module: &Module, code: &str, modules: &BTreeMap<Module, String>) -> BTreeSet<Module> {
     let mut found = BTreeSet::new();
     let uses = code.split(';').filter_map(|it| it.split_once("use ").map(|it| it.1));
@@ -67,7 +68,7 @@ fn imports_of(module: &Module, code: &str, modules: &BTreeMap<Module, String>) -
     found
 }
 
-/// The paths of a tree such as `a::{b, c::d}`.
+/// The paths of a `use` tree such as `a::{b, c::d}`.
 fn leaves(before: &str, tree: &str) -> Vec<String> {
     let Some((stem, rest)) = tree.split_once('{') else {
         let path = tree.split(" as ").next().unwrap_or_default().trim();

@@ -1,11 +1,12 @@
-//! The rules of the house that a machine can see: who may know what, and how long things get.
+//! The rules of this project that a program can check: which module may know what, and how long files and
+//! functions may be.
 
 mod circles;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The only files with `unsafe`. DESIGN.md names them too.
+/// The only files that contain `unsafe`. DESIGN.md names them, too.
 const UNSAFE: [&str; 27] = [
     "ffi/access.rs",
     "ffi/acquire.rs",
@@ -93,7 +94,7 @@ fn the_rules_know_nothing_of_the_world() {
     }
 }
 
-/// The modules from the top to the bottom. None knows one that is above it.
+/// The modules from top to bottom. No module knows one that is above it.
 const LAYERS: [&str; 10] = [
     "face",
     "ffi",
@@ -107,9 +108,9 @@ const LAYERS: [&str; 10] = [
     "command",
 ];
 
-/// What else a module is not to know: what it does shall depend on nothing but what it is told.
+/// Further modules that a module must not know. Its behaviour must depend only on its arguments.
 const APART: [(&str, &[&str]); 5] = [
-    // Two faces of the same manager: neither knows of the other.
+    // Two interfaces of the same manager: neither knows the other.
     ("face", &["ffi", "operation", "engine", "driver"]),
     ("operation", &["system", "driver"]),
     ("wait_queue", &["system", "driver"]),
@@ -139,7 +140,7 @@ fn the_redis_crate_is_known_where_bytes_are() {
     }
 }
 
-/// A connection delivers requests by what there is to know of each, whatever it does.
+/// A connection delivers a request by its general properties, and does not know what the request does.
 #[test]
 fn who_delivers_a_request_does_not_ask_what_it_is() {
     let tested_with = "transport/queue/samples.rs";
@@ -170,7 +171,7 @@ fn forbid(word: &str, except: &[&str]) {
     }
 }
 
-/// Every source file, by its name below `src`.
+/// Every source file, with its name relative to `src`.
 fn sources() -> Vec<(String, String)> {
     let top = root().join("src");
     let mut found = Vec::new();
@@ -200,7 +201,7 @@ fn without_tests(code: &str) -> &str {
     code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default()
 }
 
-/// The functions with their lengths, as far as rustfmt's layout shows them.
+/// The functions and their lengths, as far as the layout of rustfmt shows them.
 fn functions(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     let mut open: Option<(&str, usize, usize)> = None;

@@ -1,4 +1,4 @@
-//! What the workers have in common, and the line of figures that a run ends in.
+//! Shared parts of the workers, and the line of figures at the end of a run.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +11,7 @@ const PERCENTS: [f64; 23] = [
     98.0, 99.0, 99.5, 99.7, 99.9, 99.95, 99.99,
 ];
 
-/// Who held the contended resource last; numbers begin at 1 here.
+/// Which worker held the contended resource last. Numbers begin at 1 here.
 #[derive(Default)]
 pub struct Board {
     last: AtomicUsize,
@@ -42,7 +42,7 @@ impl Board {
 pub fn processor_time() -> Duration {
     // SAFETY: all zeroes are a valid value of this structure of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a structure of the right kind.
+    // SAFETY: the pointer is to a structure of the right type.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     let of = |t: libc::timeval| {
         Duration::from_secs(t.tv_sec.unsigned_abs())
@@ -67,7 +67,7 @@ pub fn line(workers: &[Worker], board: Option<&Board>, took: Duration, busy: Dur
     line
 }
 
-// Writing to a string does not fail, here and below.
+// Writing to a string does not fail. This also holds below.
 fn contention(line: &mut String, workers: &[Worker], board: &Board, cycles: usize) {
     let least = workers.iter().map(|w| w.cycles).min().unwrap_or(0);
     let most = workers.iter().map(|w| w.cycles).max().unwrap_or(0);

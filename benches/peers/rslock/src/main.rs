@@ -1,9 +1,10 @@
-//! Measures rslock as the bench's own programs measure theirs.
+//! Measures rslock in the same way as the bench's own programs measure their contenders.
 //!
 //! `rslock-peer cycles|contend WORKERS KEY WARM_MS RUN_MS PORT...`
 //!
-//! The talk with the driver: "ready" after the warm-up, any line from it starts the measuring,
-//! "running" as it starts, the figures as key=value at its end. Workers are tasks.
+//! The exchange with the bench: the program prints "ready" after the warm-up, and any line from the bench starts
+//! the measurement. It prints "running" when that starts, and the figures as key=value at its end. Workers are
+//! tasks.
 
 mod figures;
 mod worker;
@@ -46,7 +47,7 @@ fn main() -> io::Result<()> {
         eprintln!("rslock-peer cycles|contend WORKERS KEY WARM_MS RUN_MS PORT...");
         return Ok(());
     };
-    // A single caller is served best on its own thread.
+    // A single caller is fastest on its own thread.
     let runtime = match plan.workers {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
         _ => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
@@ -76,7 +77,7 @@ async fn measure(plan: Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// A single worker runs in the main task: to hand it to another would cost it a wake-up.
+/// A single worker runs in the main task. Another task would cost it a wake-up.
 async fn run_all(workers: Vec<Worker>, time: Duration) -> Vec<Worker> {
     let end = Instant::now() + time;
     if workers.len() == 1 {

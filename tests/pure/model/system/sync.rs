@@ -1,4 +1,4 @@
-//! What threads meet by: loom's.
+//! The primitives through which threads synchronize, taken from loom.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -8,12 +8,12 @@ pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::PoisonError;
 
 thread_local! {
-    /// How often somebody has yielded in this test: loom's threads are coroutines of one thread.
+    /// How often a thread has yielded in this test. Loom's threads are coroutines of one thread.
     static YIELDS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Goes on, where loom's own would let all others go first: to go on is possible, too, and all else
-/// happens where the mutex is taken again.
+/// Returns at once. Loom's own yield lets all other threads run first. Going on is also possible in reality, and
+/// all other orders happen where the mutex is locked again.
 pub(crate) fn yield_now() {
     YIELDS.set(YIELDS.get() + 1);
 }
@@ -22,7 +22,7 @@ pub(crate) fn yields() -> usize {
     YIELDS.get()
 }
 
-/// Without any time: who is to wake has to.
+/// Has no timeout: a thread that should wake this one must do so.
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
