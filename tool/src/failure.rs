@@ -1,5 +1,5 @@
-//! Why the command itself fails, and its exit status in that case. The statuses do not collide with those
-//! of `timeout` and `env`, nor with those of the program.
+//! Why the command itself fails, and its exit status in that case. These statuses keep the meanings that
+//! `timeout` and `env` give them, and leave the program's own statuses to the program.
 
 use std::fmt;
 use std::process::ExitCode;

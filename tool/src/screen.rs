@@ -1,4 +1,4 @@
-//! A page in the terminal that is redrawn. The terminal is then left as it was found.
+//! A page in the terminal that is redrawn. When the page ends, the terminal is as it was before.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;

@@ -194,7 +194,8 @@ impl Crowd {
         self.keys.keys().filter(is_one).count() as i64
     }
 
-    /// Reports the holder: a writer with its remaining time, or the number of readers.
+    /// Executes the scripts about readers. The holder is a writer, with its remaining time, or a number of
+    /// readers.
     fn serve_readers(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
         let is = |script: &str| words[1] == script.as_bytes();
         let (resource, count) = (&words[3], self.readers_of(server, &words[3]));

@@ -144,8 +144,9 @@ impl Records {
         }
     }
 
-    /// A lock is released. The library releases only after it has reported a loss. The program may not have
-    /// asked for the event of a kept lock yet, but the lease has reported the loss.
+    /// A server was sent a release of the lock. A client releases a lost lock only after it has said that
+    /// the lock is lost. For a kept lock, the program may not have asked for the event yet, but the lease
+    /// has already said so.
     pub(crate) fn note_given_up(&mut self, now: i64, tag: u64) {
         for hold in self.holds.iter_mut().filter(|it| it.tag == tag) {
             hold.told_lost.get_or_insert(now);

@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// No quorum answered in time. Then no attempt succeeded in time at last, and more than a minority of
+    /// No quorum answered in time. Then the last attempt had no result in time, and more than a minority of
     /// the servers had a reason not to answer.
     fn judge_unreachable(&mut self, asked: &Asked) {
         let client = &self.clients[asked.client];
