@@ -1,17 +1,17 @@
-//! The whole library in a world that is played: its very files, compiled once more with a `system` of
-//! our own in the place of `src/system`. So its connections, queues, codec and threads are those of
-//! production, and time, sockets and randomness do what a schedule says.
+//! The whole library in a simulated world. This compiles the library's own files again, with another
+//! `system` in place of `src/system`. So connections, queues, codec and threads are those of production,
+//! and a schedule controls time, sockets and randomness.
 //!
 //! - `world/` is that world: servers, connections, clocks, and callers that are coroutines.
-//! - `scenarios/` are written by hand: each says what happens, to the nanosecond, and what has to come
-//!   of it.
-//! - `schedules/` are made of seeds, with an oracle that looks at all that is promised.
+//! - `scenarios/` are written by hand: each determines the events, to the nanosecond, and the required
+//!   results.
+//! - `schedules/` are made from seeds, with an oracle that checks all promises.
 //!
-//! - `cargo test --test played` plays all scenarios and a few seeds, shows that each broken assumption
-//!   is found out, and holds the servers played against a real one.
+//! - `cargo test --test played` plays all scenarios and a few seeds. It shows that each broken assumption
+//!   is detected, and compares the simulated servers with a real one.
 //! - `make simulate SEEDS=1000000 FIRST=0` plays many seeds, on all processors.
-//! - `REDLOCK_SEED=7 cargo test --test played one_seed -- --ignored --nocapture` tells the story of
-//!   one. If something is wrong with it, it leaves out all that can be left out, and tells what is left.
+//! - `REDLOCK_SEED=7 cargo test --test played one_seed -- --ignored --nocapture` prints the story of one
+//!   seed. If the seed fails, it leaves out everything that can be left out, and prints the rest.
 #![allow(
     dead_code,
     unreachable_pub,

@@ -1,4 +1,4 @@
-//! The C functions with owners: what a program in Rust would write around them.
+//! The C functions, wrapped in owning types, as a Rust program would wrap them.
 
 mod lease;
 mod log;
@@ -39,14 +39,14 @@ unsafe impl Send for Manager {}
 unsafe impl Sync for Manager {}
 
 impl Manager {
-    /// Without servers.
+    /// A manager without servers.
     pub(crate) fn new() -> Self {
         let raw = RedLock_New();
         assert!(!raw.is_null());
         Self { raw }
     }
 
-    /// Of these servers, which it trusts where they have TLS.
+    /// A manager of these servers. It trusts their authority if they use TLS.
     pub(crate) fn of(servers: &[Server]) -> Self {
         let urls: Vec<_> = servers.iter().map(Server::url).collect();
         let manager = Self::of_urls(&urls);
@@ -57,7 +57,7 @@ impl Manager {
         manager
     }
 
-    /// Of the servers with these URLs.
+    /// A manager of the servers with these URLs.
     pub(crate) fn of_urls(urls: &[String]) -> Self {
         let manager = Self::new();
         for url in urls {
@@ -67,7 +67,7 @@ impl Manager {
         manager
     }
 
-    /// Of the servers at these addresses ("127.0.0.1:6379").
+    /// A manager of the servers at these addresses ("127.0.0.1:6379").
     pub(crate) fn at(addresses: &[String]) -> Self {
         let urls: Vec<_> = addresses.iter().map(|it| format!("redis://{it}")).collect();
         Self::of_urls(&urls)
@@ -79,17 +79,17 @@ impl Manager {
 
     pub(crate) fn add(&self, host_or_url: &str, port: i32) -> RedLockStatus {
         let host_or_url = string(host_or_url);
-        // SAFETY: the manager lives, and so does the string.
+        // SAFETY: the manager and the string are alive.
         unsafe { RedLock_AddServerUrl(self.raw, host_or_url.as_ptr(), port) }
     }
 
     pub(crate) fn connect(&self, timeout_ms: i64) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_Connect(self.raw, timeout_ms) }
     }
 
-    /// Returns when every server is connected: a lock is taken as soon as a quorum is, and the
-    /// servers that are not there yet have no part in it.
+    /// Returns when every server is connected. Without this, a lock is taken as soon as a quorum is
+    /// connected, without the servers that are not connected yet.
     #[track_caller]
     pub(crate) fn connect_to_all(&self) {
         wait_until("all servers are connected", || {
@@ -98,16 +98,17 @@ impl Manager {
     }
 
     pub(crate) fn set_retry(&self, count: i32, delay_ms: i32) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetRetry(self.raw, count, delay_ms) }
     }
 
     pub(crate) fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetTimeouts(self.raw, connect_ms, reply_ms) }
     }
 
-    /// With the default for both times: the longest TTL in use, and how long a server has no vote at most.
+    /// Uses the default for both times: the longest TTL in use, and the longest time for which a server has
+    /// no vote.
     pub(crate) fn set_restart_guard(&self, mode: i32) -> RedLockStatus {
         self.set_restart_guard_for(mode, 0, 0)
     }
@@ -118,32 +119,32 @@ impl Manager {
         longest_ttl_ms: i64,
         cap_ms: i64,
     ) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetRestartGuard(self.raw, mode, longest_ttl_ms, cap_ms) }
     }
 
     pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetFencing(self.raw, enabled) }
     }
 
     pub(crate) fn set_waking(&self, enabled: bool) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetWaking(self.raw, enabled) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetClockDriftFactor(self.raw, factor) }
     }
 
-    /// Records what the manager logs for as long as the log is kept.
+    /// Records the manager's log lines for as long as the log is kept.
     pub(crate) fn log(&self) -> Log<'_> {
         Log::start(self)
     }
 
     pub(crate) fn message(&self) -> String {
-        // SAFETY: the manager lives; its message is a C string that is read at once.
+        // SAFETY: the manager is alive; its message is a C string that is read at once.
         discreet(unsafe { owned(RedLock_ErrorMessage(self.raw)) })
     }
 
@@ -154,7 +155,7 @@ impl Manager {
         lease: &Lease,
     ) -> RedLockStatus {
         let resource = string(resource);
-        // SAFETY: manager, lease and string live.
+        // SAFETY: the manager, the lease and the string are alive.
         unsafe { RedLock_Lock(self.raw, resource.as_ptr(), ttl_ms, lease.raw) }
     }
 
@@ -166,7 +167,7 @@ impl Manager {
         lease: &Lease,
     ) -> RedLockStatus {
         let resource = string(resource);
-        // SAFETY: manager, lease and string live.
+        // SAFETY: the manager, the lease and the string are alive.
         unsafe { RedLock_TryLock(self.raw, resource.as_ptr(), ttl_ms, wait_ms, lease.raw) }
     }
 
@@ -177,39 +178,39 @@ impl Manager {
         lease: &Lease,
     ) -> RedLockStatus {
         let resource = string(resource);
-        // SAFETY: manager, lease and string live.
+        // SAFETY: the manager, the lease and the string are alive.
         unsafe { RedLock_ContinueLock(self.raw, resource.as_ptr(), ttl_ms, lease.raw) }
     }
 
     pub(crate) fn extend(&self, lease: &Lease, ttl_ms: i64) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Extend(self.raw, lease.raw, ttl_ms) }
     }
 
     pub(crate) fn unlock(&self, lease: &Lease) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Unlock(self.raw, lease.raw) }
     }
 
     pub(crate) fn downgrade(&self, lease: &Lease) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Downgrade(self.raw, lease.raw) }
     }
 
     pub(crate) fn confirm(&self, lease: &Lease, least_ms: i64) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Confirm(self.raw, lease.raw, least_ms) }
     }
 
-    /// The ticket of a lock that is given away, or the status of the call that gave none.
+    /// The ticket of a lock that is given away, or the status of the failed call.
     pub(crate) fn detach(&self, lease: &Lease) -> Result<String, RedLockStatus> {
         self.detach_into(lease, 100_000)
     }
 
-    /// The same with so much room.
+    /// The same with a buffer of this size.
     pub(crate) fn detach_into(&self, lease: &Lease, room: usize) -> Result<String, RedLockStatus> {
         let mut ticket = vec![b'?'; room.max(1)];
-        // SAFETY: manager and lease live, and there is so much room.
+        // SAFETY: the manager and the lease are alive, and the buffer has this size.
         let status =
             unsafe { RedLock_Detach(self.raw, lease.raw, ticket.as_mut_ptr().cast(), room) };
         if status != RedLockStatus::REDLOCK_OK {
@@ -222,11 +223,11 @@ impl Manager {
 
     pub(crate) fn adopt(&self, ticket: &str, lease: &Lease) -> RedLockStatus {
         let ticket = string(ticket);
-        // SAFETY: manager, lease and string live.
+        // SAFETY: the manager, the lease and the string are alive.
         unsafe { RedLock_Adopt(self.raw, ticket.as_ptr(), lease.raw) }
     }
 
-    /// What is told of a resource, or the status of the call that told nothing, and its words.
+    /// What the call reports of a resource, or the status of the failed call and its message.
     pub(crate) fn inspect(
         &self,
         resource: impl AsRef<[u8]>,
@@ -234,7 +235,7 @@ impl Manager {
         self.inspect_permits(resource, 0)
     }
 
-    /// The same of a semaphore of so many permits.
+    /// The same for a semaphore with this number of permits.
     pub(crate) fn inspect_permits(
         &self,
         resource: impl AsRef<[u8]>,
@@ -244,7 +245,7 @@ impl Manager {
         info.permits = permits;
         let resource = [resource.as_ref(), &[0]].concat();
         info.locked = 1;
-        // SAFETY: manager and string live, and the struct may be written to.
+        // SAFETY: the manager and the string are alive, and the struct may be written to.
         let status =
             unsafe { RedLock_Inspect(self.raw, resource.as_ptr().cast(), size, &raw mut info) };
         let words = info.words.map(|it| it.to_ne_bytes()[0]);
@@ -259,11 +260,11 @@ impl Manager {
         Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, permits_taken, words })
     }
 
-    /// The answer, or the status of the call that gave none.
+    /// The answer, or the status of the failed call.
     pub(crate) fn is_locked(&self, resource: impl Into<Vec<u8>>) -> Result<bool, RedLockStatus> {
         let resource = string(resource);
         let mut locked = false;
-        // SAFETY: manager and string live, and `locked` may be written to.
+        // SAFETY: the manager and the string are alive, and `locked` may be written to.
         match unsafe { RedLock_IsLocked(self.raw, resource.as_ptr(), &raw mut locked) } {
             RedLockStatus::REDLOCK_OK => Ok(locked),
             status => {
@@ -273,20 +274,20 @@ impl Manager {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub(crate) fn stats(&self) -> RedLockStats {
         let mut stats = no_stats();
-        // SAFETY: the manager lives, and the struct may be written to.
+        // SAFETY: the manager is alive, and the struct may be written to.
         let status = unsafe { RedLock_GetStats(self.raw, &raw mut stats) };
         assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
         stats
     }
 
-    /// The same as text.
+    /// The counters as text.
     pub(crate) fn stats_text(&self) -> String {
         let mut text: Vec<u8> = Vec::new();
         loop {
-            // SAFETY: the manager lives, and there is so much room.
+            // SAFETY: the manager is alive, and the buffer has this size.
             let size = unsafe { RedLock_StatsText(self.raw, text.as_mut_ptr().cast(), text.len()) };
             if size < text.len() {
                 text.truncate(size);
@@ -297,25 +298,25 @@ impl Manager {
     }
 
     pub(crate) fn set_tracing(&self, events: i32) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetTracing(self.raw, events) }
     }
 
     /// What is known of each server.
     pub(crate) fn servers(&self) -> Vec<Known> {
         let mut count = 0;
-        // SAFETY: the manager lives, and there is no room to write to.
+        // SAFETY: the manager is alive, and nothing is written without a buffer.
         let status = unsafe { RedLock_Servers(self.raw, ptr::null_mut(), &raw mut count) };
         assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
         let mut infos = vec![no_server_info(); count];
-        // SAFETY: the manager lives, and there is room for so many.
+        // SAFETY: the manager is alive, and the buffer has room for this number.
         let status = unsafe { RedLock_Servers(self.raw, infos.as_mut_ptr(), &raw mut count) };
         assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
         assert_eq!(count, infos.len());
         infos.iter().map(Known::of).collect()
     }
 
-    /// Takes a lock that can be had, in a lease of its own.
+    /// Takes a lock that is free, in a lease of its own.
     #[track_caller]
     pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {
         let lease = Lease::new();
@@ -327,7 +328,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // SAFETY: made by RedLock_New, freed once.
+        // SAFETY: it was made by RedLock_New, and is freed once.
         unsafe { RedLock_Free(self.raw) }
     }
 }
@@ -335,7 +336,7 @@ fn string(bytes: impl Into<Vec<u8>>) -> CString {
     CString::new(bytes).expect("no NUL in it")
 }
 
-/// Words for a person, which no test ever may find a token in.
+/// Text for a person, in which no test may ever find a token.
 #[track_caller]
 fn discreet(words: String) -> String {
     let mut digits = 0;

@@ -1,4 +1,4 @@
-//! A directory that goes away with its owner.
+//! A directory that is removed with its owner.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -7,7 +7,7 @@ use std::{env, fs, process};
 
 const PREFIX: &str = "redlock-test-";
 
-/// Its path is short: that of a unix socket in it may have no more than 107 bytes.
+/// Its path is short, because the path of a unix socket in it may have no more than 107 bytes.
 pub(crate) struct Directory {
     path: PathBuf,
     owner: u32,
@@ -42,14 +42,14 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A forked child must not take away what its parent uses.
+        // A forked child must not remove a directory that its parent uses.
         if self.owner == process::id() {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Removes what programs left behind that were interrupted.
+/// Removes the directories of programs that were interrupted.
 fn sweep() {
     let Ok(entries) = fs::read_dir(env::temp_dir()) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {

@@ -20,7 +20,7 @@ use redlock::ffi::submit::{
 
 use super::client::{Lease, Manager};
 
-/// How a lock is wanted. The name may hold NULs.
+/// The request for a lock. The name may contain NULs.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) resource: Vec<u8>,
@@ -33,14 +33,14 @@ pub(crate) struct Wanted {
     pub(crate) several: Option<Names>,
 }
 
-/// Names as C passes them.
+/// Names in the form in which C passes them.
 #[derive(Debug)]
 pub(crate) struct Names {
     strings: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers are those of its own strings, which nobody changes.
+// SAFETY: the pointers refer to its own strings, which nobody changes.
 unsafe impl Send for Names {}
 // SAFETY: as above.
 unsafe impl Sync for Names {}
@@ -71,14 +71,14 @@ impl Wanted {
         Self { mode: REDLOCK_SHARED, ..Self::new(resource, ttl_ms) }
     }
 
-    /// Several at once.
+    /// Several resources at once.
     pub(crate) fn several(names: &[impl AsRef<[u8]>], ttl_ms: i64) -> Self {
         let string = |name: &_| CString::new(AsRef::<[u8]>::as_ref(name)).expect("no NUL");
         let several = Some(Names::of(names.iter().map(string).collect()));
         Self { several, ..Self::new("", ttl_ms) }
     }
 
-    /// Valid as long as this lives.
+    /// Valid as long as this value is alive.
     pub(crate) fn options(&self) -> RedLockAcquireOptions {
         let (resource, resource_size) = match &self.several {
             Some(_) => (ptr::null(), 0),
@@ -138,7 +138,7 @@ pub(crate) fn no_event() -> RedLockEvent {
 }
 
 unsafe extern "C" fn tell(event: *const RedLockEvent, user_data: *mut c_void) {
-    // SAFETY: this is what `told_events` gave, and the event is valid during the call.
+    // SAFETY: `told_events` has set this pointer, and the event is valid during the call.
     let (sender, event) = unsafe { (&*user_data.cast::<Sender<Event>>(), &*event) };
     let _ = sender.send(Event::of(event));
 }
@@ -155,7 +155,7 @@ fn pointer(user_data: usize) -> *mut c_void {
 impl Manager {
     pub(crate) fn acquire(&self, wanted: &Wanted, lease: &Lease) -> RedLockStatus {
         let options = wanted.options();
-        // SAFETY: manager, lease, options and the name in them live.
+        // SAFETY: the manager, the lease, the options and the name in them are alive.
         unsafe { RedLock_Acquire(self.raw(), &raw const options, lease.raw()) }
     }
 
@@ -166,7 +166,7 @@ impl Manager {
         user_data: usize,
     ) -> RedLockStatus {
         let options = wanted.options();
-        // SAFETY: manager, lease, options and the name in them live.
+        // SAFETY: the manager, the lease, the options and the name in them are alive.
         unsafe {
             RedLock_SubmitAcquire(self.raw(), &raw const options, lease.raw(), pointer(user_data))
         }
@@ -178,17 +178,17 @@ impl Manager {
         ttl_ms: i64,
         user_data: usize,
     ) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_SubmitExtend(self.raw(), lease.raw(), ttl_ms, pointer(user_data)) }
     }
 
     pub(crate) fn submit_unlock(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_SubmitUnlock(self.raw(), lease.raw(), pointer(user_data)) }
     }
 
     pub(crate) fn submit_downgrade(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_SubmitDowngrade(self.raw(), lease.raw(), pointer(user_data)) }
     }
 
@@ -198,46 +198,46 @@ impl Manager {
         least_ms: i64,
         user_data: usize,
     ) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_SubmitConfirm(self.raw(), lease.raw(), least_ms, pointer(user_data)) }
     }
 
     pub(crate) fn keep_alive(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_KeepAlive(self.raw(), lease.raw(), pointer(user_data)) }
     }
 
     pub(crate) fn cancel(&self, lease: &Lease) -> RedLockStatus {
-        // SAFETY: manager and lease live.
+        // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Cancel(self.raw(), lease.raw()) }
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_Descriptor(self.raw()) }
     }
 
     pub(crate) fn set_background_thread(&self, is_wanted: bool) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetBackgroundThread(self.raw(), is_wanted) }
     }
 
-    /// Has events told to what is returned.
+    /// Sends events to the receiver that is returned.
     pub(crate) fn told_events(&self) -> Receiver<Event> {
         let (sender, receiver) = mpsc::channel();
         let user_data = Box::into_raw(Box::new(sender)).cast();
-        // SAFETY: the manager lives, and the sender until it is destroyed.
+        // SAFETY: the manager is alive, and the sender lives until it is destroyed.
         let status =
             unsafe { RedLock_SetEventCallback(self.raw(), Some(tell), user_data, Some(destroy)) };
         assert_eq!(status, REDLOCK_OK);
         receiver
     }
 
-    /// The next event within that time, if there is one.
+    /// The next event within this time, if there is one.
     #[track_caller]
     pub(crate) fn next_event(&self, wait_ms: i64) -> Option<Event> {
         let mut event = no_event();
-        // SAFETY: manager and event live.
+        // SAFETY: the manager and the event are alive.
         match unsafe { RedLock_NextEvent(self.raw(), wait_ms, &raw mut event) } {
             REDLOCK_NO_EVENT => None,
             REDLOCK_OK => Some(Event::of(&event)),
@@ -251,7 +251,7 @@ impl Manager {
         self.next_event(60_000).expect("an event within a minute")
     }
 
-    /// Waits as a loop does: for the descriptor alone. Returns the next event, which must come.
+    /// Waits as an event loop does: only for the descriptor. Returns the next event, which must come.
     #[track_caller]
     pub(crate) fn event_by_descriptor(&self) -> Event {
         loop {
@@ -263,7 +263,7 @@ impl Manager {
     }
 }
 
-/// Whether a descriptor is readable within that time.
+/// Whether a descriptor becomes readable within this time.
 pub(crate) fn is_readable(fd: RawFd, wait: Duration) -> bool {
     let mut watched = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let wait_ms = i32::try_from(wait.as_millis()).expect("it is short");

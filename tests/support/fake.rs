@@ -1,4 +1,4 @@
-//! Servers for what no real one will do.
+//! Fake servers, for behaviour that no real server shows.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use super::ports;
 use super::servers::Server;
 
-/// What a server says to the first words on a connection: it knows no command of its own, is well, and tells
-/// nothing of itself.
+/// A server's answer to the first commands on a connection. The server has no command of its own, is
+/// healthy, and reports nothing of itself.
 pub(crate) const GREETING: &[u8] = b"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n\
     -NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n";
 
-/// Something that listens on a port of its own and behaves as it was told. Each connection is
-/// served on a thread of its own; all of them end with the owner.
+/// Listens on a port of its own and behaves as it was told. Each connection is served on a thread of its
+/// own. All of them end with the owner.
 pub(crate) struct Fake {
     port: u16,
     shared: Arc<Shared>,
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Fake {
-    /// Runs `serve` for each connection. When it returns, the connection is closed.
+    /// Runs `serve` for each connection. When `serve` returns, the connection is closed.
     pub(crate) fn start(
         serve: impl Fn(&mut Guest) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
@@ -47,7 +47,7 @@ impl Fake {
         Self { port, shared, accepting: Some(accepting) }
     }
 
-    /// Takes every request and never answers.
+    /// Accepts every request and never answers.
     pub(crate) fn silent() -> Self {
         Self::start(|guest| {
             while guest.read()?.is_some() {}
@@ -60,7 +60,7 @@ impl Fake {
         Self::start(|_| Ok(()))
     }
 
-    /// Answers with these bytes whatever comes, as often as something comes.
+    /// Answers all data with these bytes, each time that data arrives.
     pub(crate) fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::start(move |guest| {
@@ -71,8 +71,8 @@ impl Fake {
         })
     }
 
-    /// Understands commands, and gives each the answer that it is told, or the usual one to what is said
-    /// on a new connection. No word that it is sent may hold a line end.
+    /// Understands commands, and gives each the answer that `answer` returns, or the usual one to the
+    /// commands on a new connection. No word in a request may contain a line end.
     pub(crate) fn obeying(
         answer: impl Fn(&str, &[String]) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -93,7 +93,8 @@ impl Fake {
         })
     }
 
-    /// Says of every lock that it is another's, for so long, however often it is asked.
+    /// Reports that every lock belongs to another client, with this remaining time, however often it is
+    /// asked.
     pub(crate) fn lying(left_ms: i64) -> Self {
         Self::obeying(move |command, _| match command {
             "SET" => Some("$-1".to_owned()),
@@ -125,12 +126,12 @@ impl Fake {
         self.shared.guests.lock().expect("not poisoned").len()
     }
 
-    /// All that was ever sent to it, by all connections.
+    /// All data that was ever sent to it, over all connections.
     pub(crate) fn received(&self) -> Vec<u8> {
         self.shared.received.lock().expect("not poisoned").clone()
     }
 
-    /// Closes all connections; new ones are taken as before.
+    /// Closes all connections; new ones are accepted as before.
     pub(crate) fn hang_up(&self) {
         for guest in self.shared.guests.lock().expect("not poisoned").iter() {
             let _ = guest.shutdown(Shutdown::Both);
@@ -141,7 +142,7 @@ impl Fake {
 impl Drop for Fake {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts. If it cannot be reached, it has ended.
+        // Wakes the thread that accepts. If the thread cannot be reached, it has ended.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -157,7 +158,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// What comes next; none at the end of the connection.
+    /// The next data; `None` at the end of the connection.
     pub(crate) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = vec![0; 64 * 1024];
         let count = self.stream.read(&mut bytes)?;
@@ -170,13 +171,13 @@ impl Guest {
         self.stream.write_all(bytes)
     }
 
-    /// The connection itself; what is read from it is not recorded.
+    /// The connection itself. Data that is read from it directly is not recorded.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 }
 
-/// A port whose connections never come to be: the first packet is not even answered, as with a
+/// A port on which connections are never established: not even the first packet is answered, as with a
 /// machine that is off or behind a firewall.
 pub(crate) struct Abyss {
     listener: TcpListener,
@@ -197,7 +198,7 @@ impl Abyss {
         // SAFETY: no memory is involved, and the descriptor is that of a listening socket.
         let result = unsafe { libc::listen(listener.as_raw_fd(), 0) };
         assert_eq!(result, 0, "{}", io::Error::last_os_error());
-        // Nobody accepts; once the queue is full, the system drops whoever comes.
+        // Nobody accepts connections. Once the queue is full, the system drops new ones.
         let address = listener.local_addr().expect("it is bound");
         let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
         let waiting: Vec<_> = std::iter::from_fn(connect).take(64).collect();
@@ -210,7 +211,7 @@ impl Abyss {
     }
 }
 
-/// The first command, if it is there as a whole, and what follows.
+/// The first command, if it is complete, and the rest.
 fn command(bytes: &str) -> Option<(Vec<String>, String)> {
     let mut lines = bytes.split("\r\n");
     let count: usize = lines.next()?.strip_prefix('*')?.parse().ok()?;
@@ -233,7 +234,7 @@ where
         if shared.closing.load(Ordering::SeqCst) {
             return;
         }
-        // Each piece that is written goes out by itself.
+        // Each piece that is written is sent separately.
         let Ok(kept) = stream.set_nodelay(true).and_then(|()| stream.try_clone()) else { continue };
         shared.guests.lock().expect("not poisoned").push(kept);
         let mut guest = Guest { stream, shared: Arc::clone(shared) };

@@ -1,4 +1,4 @@
-//! What can be wrong with a server, how to bring it about, and how to mend it.
+//! Faults of a server: how to cause each, and how to end it.
 
 use std::thread;
 
@@ -9,16 +9,16 @@ use super::resp::Reply;
 use super::servers::Server;
 use super::wait::wait_until;
 
-/// One thing that can be wrong.
+/// One fault.
 #[derive(Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) strike: fn(&Server),
     pub(crate) mend: fn(&Server),
-    /// At least one of these stands in the message of a lock that failed by it.
+    /// The message of a lock that failed because of the fault contains at least one of these.
     pub(crate) words: &'static [&'static str],
-    /// Whether questions are answered as ever.
+    /// Whether questions are answered as usual.
     pub(crate) answers_questions: bool,
-    /// Whether a key that is there can still be extended and deleted.
+    /// Whether an existing key can still be extended and deleted.
     pub(crate) changes_keys: bool,
 }
 
@@ -31,10 +31,10 @@ impl Fault {
         changes_keys: false,
     };
 
-    /// The process is gone, and back without its keys when mended.
+    /// The process is gone, and returns without its keys when the fault ends.
     pub(crate) const KILLED: Self = Self::TOTAL;
 
-    /// The process is stopped: it takes connections and requests, and answers nothing.
+    /// The process is stopped: it accepts connections and requests, and answers nothing.
     pub(crate) const FROZEN: Self = Self {
         strike: Server::freeze,
         mend: Server::resume,
@@ -42,11 +42,11 @@ impl Fault {
         ..Self::TOTAL
     };
 
-    /// It wants a password that nobody told us.
+    /// It wants a password that the library was not told.
     pub(crate) const PASSWORD: Self = Self {
         strike: |server| {
             server.must(&["CONFIG", "SET", "requirepass", "nobody-knows"]);
-            // Connections that are up would go on as they are.
+            // Existing connections would otherwise continue unchanged.
             server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
         },
         mend: |server| _ = server.must(&["CONFIG", "SET", "requirepass", ""]),
@@ -54,7 +54,7 @@ impl Fault {
         ..Self::TOTAL
     };
 
-    /// It became a replica, and its primary is away.
+    /// It became a replica, and its primary is unreachable.
     pub(crate) const REPLICA: Self = Self {
         strike: |server| {
             server.must(&["REPLICAOF", "127.0.0.1", &ports::free().to_string()]);
@@ -97,7 +97,7 @@ impl Fault {
         ..Self::TOTAL
     };
 
-    /// The user that we are may not do what it takes.
+    /// The user of the library may not use the necessary commands.
     pub(crate) const FORBIDDEN: Self = Self {
         strike: |server| {
             let rules = [&["ACL", "SETUSER", "default", "-set"], product().without_releases()];

@@ -1,25 +1,27 @@
-//! Servers that take long to read their keys from the disk, and answer everybody meanwhile that they do.
+//! Servers that take a long time to read their keys from the disk, and report that to all clients
+//! meanwhile.
 //!
-//! A Redis of before 7.0 looks at its clients once in 1000 commands of a file of commands, hardly ever
-//! in a snapshot, and nobody can hurry it: it has loaded when it has loaded.
+//! A Redis before 7.0 serves its clients once in 1000 commands while it loads a file of commands, and
+//! hardly ever while it loads a snapshot. Its loading cannot be accelerated.
 
 use super::faults::{is_error, leave_behind};
 use super::product::product;
 use super::servers::Server;
 use super::wait::wait_until;
 
-/// With these, and what [`fill`] leaves on its disk, a server that is started loads for longer than any
-/// test waits for something else.
+/// With these arguments, and with the data that [`fill`] leaves on its disk, a server that is started loads
+/// for longer than any test waits for something else.
 pub(crate) fn arguments() -> &'static [&'static str] {
     match product().is_before_7() {
         true => &["--key-load-delay", "300", "--aof-use-rdb-preamble", "no"],
-        // It looks at its clients each time that it has read so many bytes; with the usual 2 MB, which is more
-        // than there are, it answers at the very beginning, and then no more until it has loaded.
+        // The server serves its clients each time that it has read this many bytes. With the default of 2
+        // MB, which is more than the file has, it answers at the very beginning, and then not until it has
+        // loaded.
         false => &["--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"],
     }
 }
 
-/// Has a server that writes down its commands have much to load.
+/// Gives a server that records its commands much to load.
 pub(crate) fn fill(server: &Server) {
     populate(server);
     server.must(&["BGREWRITEAOF"]);
@@ -43,7 +45,7 @@ pub(super) fn load_slowly(server: &Server) {
     wait_until("it loads", || is_error(&server.command(&["GET", "x"])));
 }
 
-/// Returns when it has loaded, as soon as can be.
+/// Returns when the server has loaded, as soon as possible.
 pub(super) fn let_it_load(server: &Server) {
     if !product().is_before_7() {
         server.must(&["CONFIG", "SET", "key-load-delay", "0"]);
@@ -52,7 +54,7 @@ pub(super) fn let_it_load(server: &Server) {
 }
 
 fn populate(server: &Server) {
-    // 40,000 pauses of 0.3 ms and as long as it takes to wake up, or 10,000 of 10 ms.
+    // 40,000 pauses of 0.3 ms plus the time to wake up, or 10,000 of 10 ms.
     let (keys, size) = if product().is_before_7() { ("40000", "1") } else { ("10000", "1000") };
     server.must(&["DEBUG", "POPULATE", keys, "filler", size]);
 }

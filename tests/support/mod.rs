@@ -1,6 +1,6 @@
-//! What the tests stand on: real servers, servers that misbehave, and the C interface made handy.
+//! Shared parts of the tests: real servers, servers that misbehave, and wrappers of the C interface.
 
-// Every test program is compiled with all of this and uses its part.
+// Every test program is compiled with all of this and uses a part.
 #![allow(dead_code)]
 
 pub(crate) mod client;

@@ -1,19 +1,19 @@
-//! The pages that a user reads, README.md and docs/, and the blocks of code in them. tests/README.md tells how a
-//! page says what is to be done with a block.
+//! The pages that a user reads, README.md and docs/, and their code blocks. tests/README.md describes how a
+//! page says what must be done with a block.
 
-// Each program that has it uses its part.
+// Each program that includes this uses a part.
 #![allow(dead_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The languages that tests/programs/snippets/ runs, as they stand behind a fence.
+/// The languages that tests/programs/snippets/ runs, as they are written behind a fence.
 pub(crate) const RUN: [&str; 15] = [
     "c", "cmake", "conf", "cpp", "go", "js", "json", "mjs", "python", "ruby", "rust", "sh", "sql",
     "toml", "yaml",
 ];
 
-/// What is shown and not run: what programs print, and drawings.
+/// Blocks that are shown and not run: outputs of programs, and drawings.
 pub(crate) const SHOWN: [&str; 2] = ["text", "mermaid"];
 
 /// A page, by its path from the root of the project.
@@ -22,7 +22,7 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// A block of code, with what is not shown of it.
+/// A code block, with its parts that are not shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snippet {
     pub(crate) page: String,
@@ -30,11 +30,11 @@ pub(crate) struct Snippet {
     pub(crate) language: String,
     pub(crate) words: Vec<String>,
     pub(crate) code: String,
-    /// What stands around the code, and before the function that has the code.
+    /// The text around the code, and the text before the function that contains the code.
     pub(crate) before: String,
     pub(crate) after: String,
     pub(crate) outside: String,
-    /// What it prints, but for the numbers in it.
+    /// The expected output, except for the numbers in it.
     pub(crate) output: Option<String>,
 }
 
@@ -47,18 +47,18 @@ impl Snippet {
         self.words.iter().any(|it| it == word)
     }
 
-    /// What follows after the word and an equals sign.
+    /// The text after the word and an equals sign.
     pub(crate) fn value(&self, word: &str) -> Option<&str> {
         self.words.iter().find_map(|it| it.strip_prefix(word)?.strip_prefix('='))
     }
 
-    /// All that is to be compiled, to be searched for words.
+    /// All text that must be compiled, to be searched for words.
     pub(crate) fn everything(&self) -> String {
         [&*self.outside, &self.before, &self.code, &self.after].concat()
     }
 }
 
-/// All of them, in the order of their names.
+/// All pages, in the order of their names.
 pub(crate) fn all(root: &Path) -> Vec<Page> {
     let mut paths = vec![root.join("README.md"), root.join("README.zh-CN.md")];
     collect(&root.join("docs"), &mut paths);
@@ -81,7 +81,7 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// The blocks of a page, those that go on with others joined to them; or what is wrong with the page.
+/// The blocks of a page, with continued blocks joined; or what is wrong with the page.
 pub(crate) fn snippets(page: &Page) -> Result<Vec<Snippet>, String> {
     let mut found: Vec<Snippet> = Vec::new();
     let mut next = Snippet::default();
@@ -115,7 +115,7 @@ pub(crate) fn snippets(page: &Page) -> Result<Vec<Snippet>, String> {
     Ok(found)
 }
 
-/// Puts lines together up to the one that is the end; nothing if there is no such.
+/// Joins lines up to the end line; `None` if there is no end line.
 fn take_until<'a>(
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
     end: &str,

@@ -1,4 +1,4 @@
-//! Port numbers that nobody uses.
+//! Port numbers that are not in use.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;
@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::SystemTime;
 
-/// Below the range that the system draws the ports of outgoing connections from: otherwise one of
-/// those could sit on the port of a server that is about to be started again, or connect to itself
-/// on the port of a server that is down.
+/// Below the range from which the system takes the ports of outgoing connections. Otherwise one of those
+/// could occupy the port of a server that is about to be restarted, or connect to itself on the port of a
+/// server that is down.
 const FIRST: u16 = 12_000;
 const LAST: u16 = 31_999;
 
-/// A port that is free now, and that this process does not hand out again soon. Another process
-/// may still be faster: who listens on it must be ready to ask for a new one.
+/// A port that is free now, and that this process does not hand out again soon. Another process may still
+/// take it first: a program that listens on it must be able to ask for a new one.
 pub(crate) fn free() -> u16 {
     loop {
         let port = next();

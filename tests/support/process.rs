@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::{io, mem, process, thread};
 
-/// A child process. It ends with its owner, and when the test program ends in any way.
+/// A child process. It ends with its owner, and also when the test program ends in any way.
 pub(crate) struct Process {
     child: Mutex<Child>,
     id: u32,
@@ -28,7 +28,7 @@ impl Process {
         !matches!(child.try_wait(), Ok(None))
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         self.child.lock().expect("not poisoned").try_wait().expect("it is a child")
     }
@@ -43,12 +43,12 @@ impl Process {
         self.signal(libc::SIGCONT);
     }
 
-    /// Ends it as `abort` does: a runtime may say first where it was.
+    /// Ends it as `abort` does: a runtime may first report where it was.
     pub(crate) fn abort(&self) {
         self.signal(libc::SIGABRT);
     }
 
-    /// Ends it at once, frozen or not. Returns when it is gone.
+    /// Ends it at once, even if it is frozen. Returns when it is gone.
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock().expect("not poisoned");
         let _ = child.kill();
@@ -61,7 +61,7 @@ impl Process {
     }
 }
 
-/// Sends a signal to a child that was not waited for yet: so the id is its own.
+/// Sends a signal to a child that was not waited for yet, so the id still belongs to that child.
 pub(crate) fn send(child: u32, signal: libc::c_int) {
     let id = libc::pid_t::try_from(child).expect("a process id");
     // SAFETY: no memory is involved.
@@ -89,8 +89,8 @@ impl Drop for Process {
     }
 }
 
-/// Linux sends the death signal when the *thread* that made the child ends. A thread of a test
-/// ends with its test; so one thread that lasts as long as the program makes all the children.
+/// Linux sends the death signal when the *thread* that made the child ends. The thread of a test ends with
+/// its test. So all children are made by one thread that lasts as long as the program.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     type Job = (Command, mpsc::Sender<(Command, io::Result<Child>)>);
     static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
@@ -121,8 +121,8 @@ fn die_with_parent(command: &mut Command) {
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Whoever runs the tests in the background, or under nohup, ignores these; programs here are ended by
-        // them, and an interpreter that finds one ignored leaves it so.
+        // If tests run in the background, or under nohup, these signals are ignored. Programs here are
+        // ended by them, and an interpreter that finds a signal ignored leaves it ignored.
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
             // SAFETY: no handler is set.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -132,7 +132,7 @@ fn die_with_parent(command: &mut Command) {
         if u32::try_from(parent_now) == Ok(parent) {
             Ok(())
         } else {
-            // It died before the death signal was set.
+            // The parent died before the death signal was set.
             Err(io::Error::from_raw_os_error(libc::ESRCH))
         }
     };

@@ -1,5 +1,5 @@
-//! Which program the servers are, and what it is: there is more than one, and more than one version of
-//! each.
+//! The program that is used as a server, and its version. There are several programs, and several versions
+//! of each.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,7 +11,7 @@ pub(crate) fn program() -> String {
     chosen("REDIS_SERVER")
 }
 
-/// The one for servers that have TLS, which not every build of one has. REDLOCK_TLS_SERVER names it.
+/// The program for servers with TLS, which not every build supports. REDLOCK_TLS_SERVER names it.
 pub(crate) fn tls_program() -> String {
     chosen("REDLOCK_TLS_SERVER")
 }
@@ -20,7 +20,7 @@ fn chosen(variable: &str) -> String {
     env::var(variable).ok().filter(|it| !it.is_empty()).unwrap_or_else(|| "redis-server".to_owned())
 }
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Product {
     pub(crate) is_valkey: bool,
@@ -28,13 +28,13 @@ pub(crate) struct Product {
     pub(crate) version: (u32, u32),
 }
 
-/// What [`program`] is.
+/// The kind of [`program`].
 pub(crate) fn product() -> Product {
     Product::of(&program())
 }
 
 impl Product {
-    /// What a program is, as it says itself.
+    /// The kind of a program, as the program reports it.
     pub(crate) fn of(program: &str) -> Self {
         static KNOWN: Mutex<BTreeMap<String, Product>> = Mutex::new(BTreeMap::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl Product {
         })
     }
 
-    /// From such as "Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64".
+    /// From text such as "Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64".
     fn parse(line: &str) -> Option<Self> {
         let (name, rest) = line.split_once(" server v=")?;
         let mut numbers = rest.split(['.', ' ']).map(str::parse);
@@ -55,7 +55,7 @@ impl Product {
         Some(Self { is_valkey: name == "Valkey", version })
     }
 
-    /// Whether it is a Redis of before 7.0. Valkey began as 7.2, with versions of its own.
+    /// Whether it is a Redis before 7.0. Valkey began as 7.2, with versions of its own.
     pub(crate) fn is_before_7(self) -> bool {
         !self.is_valkey && self.version < (7, 0)
     }
@@ -66,7 +66,7 @@ impl Product {
         self.version >= since
     }
 
-    /// The command, as the server counts them, by which it is asked to delete a key that has a value.
+    /// The command, by its name in the server's statistics, that deletes a key with a given value.
     pub(crate) fn deletes_by(self) -> &'static str {
         match (self.is_valkey, self.version) {
             (true, (9.., _)) => "delifeq",
@@ -75,7 +75,7 @@ impl Product {
         }
     }
 
-    /// What to forbid a user who is not to release anything: the command that is tried first, and the
+    /// The rules that forbid a user to release anything: for the command that is tried first, and for the
     /// script that is tried after it.
     pub(crate) fn without_releases(self) -> &'static [&'static str] {
         match self.deletes_by() {

@@ -1,8 +1,8 @@
-//! C programs that use the library, run as processes of their own.
+//! C programs that use the library, run as separate processes.
 //!
-//! A program gets its servers as arguments and talks with the test over its standard input, which
-//! is a socket: one word a line. It prints nothing: whatever appears on its standard output or
-//! error is either what a check found wrong, or something that the library should not have said.
+//! A program gets its servers as arguments. It talks with the test over its standard input, which is a
+//! socket: one word per line. It prints nothing. Any text on its standard output or error is either a
+//! failed check, or text that the library should not have printed.
 
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -23,9 +23,9 @@ use super::{library, process};
 /// More than any program takes, also under a tool that makes it slow.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
-/// A program, compiled by REDLOCK_TEST_CC, or CC, with the options of REDLOCK_TEST_CFLAGS (CFLAGS would
-/// go into the C code of the crates as well). REDLOCK_TEST_UNDER may name a tool to run it under, such
-/// as "valgrind -q --error-exitcode=9".
+/// A program, compiled by REDLOCK_TEST_CC, or CC, with the options of REDLOCK_TEST_CFLAGS. (CFLAGS would
+/// also apply to the C code of the crates.) REDLOCK_TEST_UNDER may name a tool to run it under, such as
+/// "valgrind -q --error-exitcode=9".
 pub(crate) struct Program {
     directory: Arc<Directory>,
     is_setgid: bool,
@@ -37,7 +37,7 @@ impl Program {
         Self::compile_with(name, &library::path())
     }
 
-    /// The same, for another library than the one that is tested.
+    /// The same, for a library other than the one under test.
     pub(crate) fn compile_with(name: &str, library: &Path) -> Self {
         let directory = Arc::new(Directory::new());
         let path = directory.path();
@@ -53,8 +53,8 @@ impl Program {
         Self { directory, is_setgid: false }
     }
 
-    /// Gives it the rights of another group, whoever starts it: so the system tells it not to believe its
-    /// environment. No tool runs such a program.
+    /// Gives it the rights of another group, whichever user starts it. So the system tells it not to trust
+    /// its environment. No tool runs such a program.
     pub(crate) fn make_setgid(mut self) -> Self {
         let path = program(&self.directory);
         let group = another_group().unwrap_or_else(|| {
@@ -63,7 +63,7 @@ impl Program {
             )
         });
         chown(&path, None, Some(group)).expect("a file of ours can be given to a group of ours");
-        // After that, for a file that changes hands loses the bit.
+        // This must come after chown, because a file that changes its owner loses the bit.
         fs::set_permissions(&path, Permissions::from_mode(0o2755)).expect("it is ours");
         self.is_setgid = true;
         self
@@ -74,7 +74,7 @@ impl Program {
         self.start_in(&[], arguments)
     }
 
-    /// Starts it with these arguments and, in its environment, these variables.
+    /// Starts it with these arguments and these environment variables.
     pub(crate) fn start_in<A: AsRef<str>>(
         &self,
         environment: &[(&'static str, String)],
@@ -82,7 +82,7 @@ impl Program {
     ) -> Running {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         ours.set_read_timeout(Some(PATIENCE)).expect("a limit can be set");
-        // A file, and no pipe: whatever is printed, the program does not wait for a reader.
+        // A file, not a pipe: the program never waits for a reader of its output.
         let printed = self.directory.path().join("printed");
         let printed = File::options().read(true).append(true).create(true).open(printed);
         let printed = printed.expect("a file can be made");
@@ -101,7 +101,7 @@ impl Program {
         }
         command
             .args(arguments.iter().map(AsRef::as_ref))
-            // Otherwise memory that the C library keeps for a thread counts as in use.
+            // Otherwise memory that the C library caches for a thread counts as in use.
             .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
@@ -119,7 +119,7 @@ impl Program {
     }
 }
 
-/// A program that runs. It ends with its owner.
+/// A running program. It ends with its owner.
 pub(crate) struct Running {
     child: Option<Child>,
     talk: BufReader<UnixStream>,
@@ -129,7 +129,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits for the program to say this.
+    /// Waits for the program to say this word.
     #[track_caller]
     pub(crate) fn hears(&mut self, word: &str) {
         let heard = self.hears_a_word();
@@ -139,14 +139,14 @@ impl Running {
         }
     }
 
-    /// What the program says next; nothing if it ends.
+    /// The program's next word; empty if it ends.
     pub(crate) fn hears_a_word(&mut self) -> String {
         let mut line = String::new();
         self.talk.read_line(&mut line).expect("the program talks in time");
         line.trim_end().to_owned()
     }
 
-    /// Lets the program go on.
+    /// Sends the program a word, so that it continues.
     #[track_caller]
     pub(crate) fn says(&mut self, word: &str) {
         if self.talk.get_mut().write_all(format!("{word}\n").as_bytes()).is_err() {
@@ -160,12 +160,12 @@ impl Running {
         self.await_stop();
     }
 
-    /// Returns when it has stopped, by whomever.
+    /// Returns when it has stopped, whoever stopped it.
     pub(crate) fn await_stop(&self) {
         process::await_stop(self.id());
     }
 
-    /// Lets it go on after a stop.
+    /// Continues it after a stop.
     pub(crate) fn resume(&self) {
         process::send(self.id(), libc::SIGCONT);
     }
@@ -174,7 +174,7 @@ impl Running {
         self.child.as_ref().expect("it runs").id()
     }
 
-    /// Waits for its end, which has to be a good and a silent one.
+    /// Waits for its end. It must succeed and print nothing.
     #[track_caller]
     pub(crate) fn ends_well(mut self) {
         let rest = self.hears_a_word();
@@ -182,7 +182,7 @@ impl Running {
         assert_eq!((&*rest, &*said), ("", ""), "it had more to say, or failed");
     }
 
-    /// Waits for its end, of whatever kind, which has to be a silent one.
+    /// Waits for its end, with any status. It must print nothing.
     #[track_caller]
     pub(crate) fn ends(mut self) -> ExitStatus {
         let rest = self.hears_a_word();
@@ -193,9 +193,9 @@ impl Running {
         status
     }
 
-    /// Waits for its end. Tells how it ended, unless all was well, and what it printed.
+    /// Waits for its end. Returns its output and, if it failed, its status.
     fn end(&mut self) -> String {
-        // Nobody answers it any more.
+        // Nobody answers the program any more.
         let _ = self.talk.get_ref().shutdown(Shutdown::Both);
         let Some(mut child) = self.child.take() else { return String::new() };
         let status = child.wait().expect("it can be waited for");
@@ -244,15 +244,15 @@ fn program(directory: &Directory) -> String {
     directory.join("program")
 }
 
-/// A group that this process may give files to, and is not in already.
+/// A group to which this process may give files, and to which it does not belong yet.
 fn another_group() -> Option<u32> {
-    // SAFETY: these take nothing, touch no memory and cannot fail.
+    // SAFETY: these functions take no arguments, touch no memory and cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     if user == 0 {
         return Some(group + 1);
     }
     let mut groups = [0; 1024];
-    // SAFETY: there is room for so many.
+    // SAFETY: the buffer has this size.
     let count = unsafe { libc::getgroups(1024, groups.as_mut_ptr()) };
     let count = usize::try_from(count).unwrap_or(0);
     groups[..count].iter().copied().find(|&it| it != group)
@@ -262,13 +262,13 @@ fn path_option(option: &str, path: &Path) -> String {
     format!("{option}{}", path.display())
 }
 
-/// The words of a variable of the environment.
+/// The words in an environment variable.
 pub(crate) fn words_of(variable: &str) -> Vec<String> {
     let value = env::var(variable).unwrap_or_default();
     value.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The thread that starts the program waits for it, so its end is the test's.
+/// The thread that starts the program waits for it, so the end of that thread is the end of the test.
 fn die_with_test(command: &mut Command) {
     let arrange = || {
         // SAFETY: no memory is involved.

@@ -1,5 +1,5 @@
-//! A small blocking client of our own: the tests look at the servers with other eyes than those
-//! of the library they test.
+//! A small blocking client of the tests, so that they check the servers independently of the library under
+//! test.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A server that takes longer is frozen, and should not have been asked.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a server answers.
+/// The answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Status(String),
@@ -28,7 +28,7 @@ impl Reply {
         }
     }
 
-    /// The text of a string; none if there is none.
+    /// The text of a string; `None` for nil.
     #[track_caller]
     pub(crate) fn text(&self) -> Option<String> {
         match self {

@@ -1,4 +1,4 @@
-//! What a manager is told of TLS and of log-ins.
+//! A manager's settings for TLS and log-ins.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use super::tls::Identity;
 impl Manager {
     pub(crate) fn set_tls_ca(&self, file: Option<&str>) -> RedLockStatus {
         let file = Text::new(file);
-        // SAFETY: the manager lives, and so does the string.
+        // SAFETY: the manager and the string are alive.
         unsafe { RedLock_SetTlsCa(self.raw(), file.pointer()) }
     }
 
@@ -27,7 +27,7 @@ impl Manager {
         key: Option<&str>,
     ) -> RedLockStatus {
         let (certificate, key) = (Text::new(certificate), Text::new(key));
-        // SAFETY: the manager lives, and so do the strings.
+        // SAFETY: the manager and the strings are alive.
         unsafe { RedLock_SetTlsCertificate(self.raw(), certificate.pointer(), key.pointer()) }
     }
 
@@ -39,12 +39,12 @@ impl Manager {
 
     pub(crate) fn set_tls_server_name(&self, name: Option<&str>) -> RedLockStatus {
         let name = Text::new(name);
-        // SAFETY: the manager lives, and so does the string.
+        // SAFETY: the manager and the string are alive.
         unsafe { RedLock_SetTlsServerName(self.raw(), name.pointer()) }
     }
 
     pub(crate) fn set_tls_insecure_skip_verify(&self, skip: bool) -> RedLockStatus {
-        // SAFETY: the manager lives.
+        // SAFETY: the manager is alive.
         unsafe { RedLock_SetTlsInsecureSkipVerify(self.raw(), skip) }
     }
 
@@ -54,23 +54,23 @@ impl Manager {
         password: Option<&str>,
     ) -> RedLockStatus {
         let (user, password) = (Text::new(user), Text::new(password));
-        // SAFETY: the manager lives, and so do the strings.
+        // SAFETY: the manager and the strings are alive.
         unsafe { RedLock_SetCredentials(self.raw(), user.pointer(), password.pointer()) }
     }
 
-    /// The names of variables of the environment.
+    /// Takes the names of environment variables.
     pub(crate) fn set_credentials_from_env(
         &self,
         user: Option<&str>,
         password: Option<&str>,
     ) -> RedLockStatus {
         let (user, password) = (Text::new(user), Text::new(password));
-        // SAFETY: the manager lives, and so do the strings.
+        // SAFETY: the manager and the strings are alive.
         unsafe { RedLock_SetCredentialsFromEnv(self.raw(), user.pointer(), password.pointer()) }
     }
 
-    /// Has this asked for passwords, for as long as what is returned is kept. It gets the server, and
-    /// all of the room that there is for the password.
+    /// Sets a password callback, for as long as the returned value is kept. The callback gets the server,
+    /// and the whole buffer for the password.
     #[track_caller]
     pub(crate) fn asks<'a>(
         &'a self,
@@ -79,7 +79,7 @@ impl Manager {
     ) -> Asked<'a> {
         let answer: Box<Answer<'a>> = Box::new(Box::new(answer));
         let (user, user_data) = (Text::new(user), ptr::from_ref(&*answer).cast_mut().cast());
-        // SAFETY: the manager and the string live, and the box lives until another callback is set.
+        // SAFETY: the manager and the string are alive, and the box lives until another callback is set.
         let status = unsafe {
             RedLock_SetPasswordCallback(self.raw(), user.pointer(), Some(ask), user_data)
         };
@@ -100,12 +100,12 @@ pub(crate) struct Asked<'a> {
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let none = ptr::null_mut();
-        // SAFETY: the manager lives: it is borrowed.
+        // SAFETY: the manager is alive, because it is borrowed.
         unsafe { RedLock_SetPasswordCallback(self.manager.raw(), ptr::null(), None, none) };
     }
 }
 
-/// Writes a password where it is asked for, as a C program would: with a NUL behind it.
+/// Writes a password into the buffer, as a C program would: with a NUL behind it.
 pub(crate) fn answer_with(password: &str, room: &mut [u8]) -> bool {
     room[..password.len()].copy_from_slice(password.as_bytes());
     room[password.len()] = 0;
@@ -118,11 +118,11 @@ unsafe extern "C" fn ask(
     size: usize,
     user_data: *mut c_void,
 ) -> bool {
-    // SAFETY: `user_data` is what `asks` gave, which lives as long as this is the callback.
+    // SAFETY: `user_data` was set by `asks`, and lives as long as this callback is set.
     let answer = unsafe { &*user_data.cast::<Answer<'_>>() };
     // SAFETY: the header promises a C string.
     let server = unsafe { CStr::from_ptr(server) }.to_string_lossy();
-    // SAFETY: the header promises so much room.
+    // SAFETY: the header promises a buffer of this size.
     let room = unsafe { slice::from_raw_parts_mut(password.cast::<u8>(), size) };
     answer(&server, room)
 }

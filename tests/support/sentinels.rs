@@ -1,4 +1,4 @@
-//! Real Sentinels, the servers that they watch, and Sentinels that say what they are told.
+//! Real Sentinels, the servers that they watch, and fake Sentinels that answer as they are told.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -16,29 +16,29 @@ use super::servers::Server;
 use super::wait::wait_until;
 use super::{ports, product};
 
-/// How soon a server that says nothing is down, to them.
+/// How long a server may be silent before the Sentinels consider it down.
 const DOWN_MS: i64 = 500;
 
-/// A Sentinel of its own process, on a port of its own.
+/// A Sentinel in a process of its own, on a port of its own.
 pub(crate) struct Sentinel {
-    /// Where the tests ask it. Clients go there as well, unless it is one with TLS.
+    /// The port that the tests use. Clients use it as well, unless the Sentinel uses TLS.
     plain_port: u16,
     /// The port for clients.
     port: u16,
-    /// What who asks it has to say, if it wants a password.
+    /// The password that it requires, if any.
     password: Option<String>,
     process: Process,
     _directory: Directory,
 }
 
 impl Sentinel {
-    /// Watches these masters, each a name and a port. So many Sentinels have to agree that one is down.
+    /// Watches these masters, each a name and a port. `quorum` Sentinels must agree that a master is down.
     pub(crate) fn start(masters: &[(&str, u16)], quorum: usize) -> Self {
         Self::start_with(masters, quorum, &[])
     }
 
-    /// With more lines of configuration: a certificate makes it one with TLS, that the tests ask over its plain
-    /// port.
+    /// With more lines of configuration. With a certificate, the Sentinel uses TLS, and the tests use its
+    /// plain port.
     pub(crate) fn start_with(masters: &[(&str, u16)], quorum: usize, more: &[&str]) -> Self {
         let directory = Directory::new();
         let file = directory.join("sentinel.conf");
@@ -66,7 +66,7 @@ impl Sentinel {
             wait_until("the Sentinel starts", || {
                 process.has_ended() || log().contains("Sentinel ID is")
             });
-            // Before it listens it has nothing to say.
+            // Before it listens it cannot answer.
             let listens = || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
             wait_until("it listens", || process.has_ended() || listens());
             if !process.has_ended() {
@@ -86,7 +86,7 @@ impl Sentinel {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Asks it.
+    /// Sends it a command.
     #[track_caller]
     pub(crate) fn command(&self, words: &[&str]) -> Reply {
         let at = format!("127.0.0.1:{}", self.plain_port);
@@ -98,7 +98,7 @@ impl Sentinel {
         connection.command(words).expect("it answers")
     }
 
-    /// Where it says that the master is.
+    /// The address of the master that it reports.
     #[track_caller]
     pub(crate) fn master_of(&self, name: &str) -> String {
         match self.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]) {
@@ -109,19 +109,19 @@ impl Sentinel {
         }
     }
 
-    /// What it says of a master, by the names of the fields.
+    /// What it reports of a master, by the names of the fields.
     pub(crate) fn state_of(&self, name: &str) -> HashMap<String, String> {
         fields(&self.command(&["SENTINEL", "MASTER", name]))
     }
 
-    /// Whether it knows that a replica of the master is well, and would do in its place.
+    /// Whether it knows a healthy replica of the master that could replace it.
     pub(crate) fn knows_good_replica(&self, name: &str) -> bool {
         let Reply::Array(all) = self.command(&["SENTINEL", "REPLICAS", name]) else { return false };
         all.iter().map(fields).any(|it| it["flags"] == "slave" && it["master-link-status"] == "ok")
     }
 
-    /// Has another server take the place of the master at this address. Sentinels give up without a word where
-    /// they know of no good replica yet.
+    /// Makes another server replace the master at this address. Sentinels silently give up if they know of
+    /// no good replica yet.
     #[track_caller]
     pub(crate) fn fail_over(&self, name: &str, old: &str) {
         wait_until("the failover has begun", || {
@@ -134,7 +134,7 @@ impl Sentinel {
         });
     }
 
-    /// Returns when it knows so many replicas of the master, and so many other Sentinels.
+    /// Returns when it knows this number of replicas of the master, and this number of other Sentinels.
     #[track_caller]
     pub(crate) fn await_company(&self, name: &str, replicas: usize, sentinels: usize) {
         wait_until("the Sentinel knows them all", || {
@@ -146,7 +146,7 @@ impl Sentinel {
         });
     }
 
-    /// How long a master may be silent before it is down, from now on.
+    /// Sets how long a master may be silent before it is down, from now on.
     pub(crate) fn be_patient_for(&self, name: &str, ms: i64) {
         let reply =
             self.command(&["SENTINEL", "SET", name, "down-after-milliseconds", &ms.to_string()]);
@@ -162,7 +162,7 @@ impl Sentinel {
     }
 }
 
-/// Names and values by turns.
+/// Alternating names and values.
 fn fields(reply: &Reply) -> HashMap<String, String> {
     let Reply::Array(parts) = reply else { return HashMap::new() };
     let texts: Vec<_> = parts.iter().map(|it| it.text().unwrap_or_default()).collect();
@@ -176,7 +176,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// The first is the master. Locks of this TTL were in use there.
+    /// The first is the master. Locks with this TTL were in use there.
     pub(crate) fn start(name: &str, count: usize, longest_ttl_ms: i64) -> Self {
         let start = || Server::start_with(&["--repl-diskless-sync-delay", "0"]);
         Self::of(name, (0..count).map(|_| start()).collect(), longest_ttl_ms)
@@ -189,7 +189,7 @@ impl Group {
         group
     }
 
-    /// Has a server follow the one with this port, and waits until it has all its data.
+    /// Makes a server follow the one with this port, and waits until it has all data.
     #[track_caller]
     pub(crate) fn have_follow(&self, server: &Server, port: u16) {
         assert!(anew(server, &["REPLICAOF", "127.0.0.1", &port.to_string()]).is_ok());
@@ -203,7 +203,7 @@ impl Group {
         (&self.name, self.servers[0].port())
     }
 
-    /// Which of the servers has this address.
+    /// The server with this address.
     #[track_caller]
     pub(crate) fn at(&self, address: &str) -> &Server {
         let found = self.servers.iter().find(|it| it.address() == address);
@@ -211,7 +211,8 @@ impl Group {
     }
 }
 
-/// Asks the server over a new connection: Sentinels end those of whom they promote or demote.
+/// Asks the server over a new connection, because Sentinels close the connections of servers that they
+/// promote or demote.
 #[track_caller]
 pub(crate) fn anew(server: &Server, words: &[&str]) -> Reply {
     let mut reply = None;
@@ -222,7 +223,7 @@ pub(crate) fn anew(server: &Server, words: &[&str]) -> Reply {
     reply.expect("it has answered")
 }
 
-/// What the server says of replication.
+/// What the server reports of replication.
 #[track_caller]
 pub(crate) fn info(server: &Server) -> String {
     anew(server, &["INFO", "replication"]).text().expect("words")
@@ -233,7 +234,7 @@ pub(crate) fn url(sentinels: &[String], name: &str) -> String {
     format!("redis-sentinel://{}/{name}", sentinels.join(","))
 }
 
-/// Says where the master is, as it is told, and tells its listeners when that changes.
+/// A fake Sentinel. It reports the master as it was told, and notifies its listeners of changes.
 pub(crate) struct Puppet {
     fake: Fake,
     told: Arc<Mutex<Told>>,
@@ -248,7 +249,7 @@ struct Told {
 }
 
 impl Puppet {
-    /// Of a master "m" that is there.
+    /// For a master "m" at this address.
     pub(crate) fn of(master: &str) -> Self {
         let told = Told { master: master.to_owned(), ..Told::default() };
         let told = Arc::new(Mutex::new(told));
@@ -306,7 +307,7 @@ impl Puppet {
         &self.fake
     }
 
-    /// From now on the master is there, and listeners are told.
+    /// From now on the master is at this address, and listeners are told.
     pub(crate) fn move_to(&self, master: &str) {
         let mut told = self.told.lock().expect("not poisoned");
         master.clone_into(&mut told.master);
@@ -318,7 +319,7 @@ impl Puppet {
         self.told.lock().expect("not poisoned").is_frozen = true;
     }
 
-    /// Tells nothing to listeners any more.
+    /// Tells listeners nothing any more.
     pub(crate) fn mute(&self) {
         self.told.lock().expect("not poisoned").is_mute = true;
     }

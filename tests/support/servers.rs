@@ -1,4 +1,4 @@
-//! Real servers: each a process of the chosen program with a port and a directory of its own.
+//! Real servers: each is a process of the chosen program with a port and a directory of its own.
 
 use std::fmt::Write;
 use std::ops::Deref;
@@ -15,13 +15,13 @@ use super::tls::{Authority, Identity};
 use super::wait::wait_until;
 use super::{ports, program};
 
-/// The longest TTL that was in use on servers before: few tests have a longer one.
+/// The longest TTL that was in use on servers before. Few tests use a longer one.
 const LONG_TTL_MS: i64 = 600_000;
 
-/// A server. It ends with its owner and leaves nothing behind. All of it may be used by any
-/// thread, so a test can break a server in the midst of other threads' calls on it.
+/// A server. It ends with its owner and leaves nothing behind. Any thread may use all of it, so a test can
+/// break a server during calls of other threads on it.
 pub(crate) struct Server {
-    /// Where the tests look at it. Clients go there as well, unless it is one with TLS.
+    /// The port that the tests use. Clients use it as well, unless the server uses TLS.
     port: u16,
     tls: Option<Tls>,
     environment: Vec<(&'static str, String)>,
@@ -41,14 +41,13 @@ impl Server {
         Self::start_in(&[], arguments)
     }
 
-    /// As [`Server::start_with`], with these variables in its environment.
+    /// Like [`Server::start_with`], with these environment variables.
     pub(crate) fn start_in(environment: &[(&'static str, String)], arguments: &[&str]) -> Self {
         Self::start_on(|| None, environment, arguments)
     }
 
-    /// One that clients reach over TLS, and that shows this identity. If it asks clients for theirs,
-    /// the authority is the one that it trusts. The tests look at it over its plain port, which it has
-    /// all the same.
+    /// A server that clients reach over TLS, with this identity. If it asks clients for their identity, it
+    /// trusts this authority. The tests use its plain port, which it also has.
     pub(crate) fn start_tls(
         authority: &Arc<Authority>,
         identity: &Identity,
@@ -84,8 +83,9 @@ impl Server {
         panic!("{} does not start with {arguments:?}:\n{log}", product::program());
     }
 
-    /// Has it bear a note of its memory, as one that was in use before, with locks of this TTL: then it has a vote at once, whichever
-    /// other servers can be asked. One that lets nobody in, or may not write, bears none.
+    /// Writes a note of its memory, as on a server that was in use before, with locks of this TTL. Then it
+    /// has a vote at once, whichever other servers can be asked. A server that refuses connections or
+    /// writes gets no note.
     pub(crate) fn be_in_use(&self, longest_ttl_ms: i64) {
         let Ok(mut connection) = self.connect() else { return };
         let Ok(Reply::Bulk(info)) = connection.command(&["INFO", "server"]) else { return };
@@ -97,7 +97,7 @@ impl Server {
         let _ = connection.command(&["CONFIG", "RESETSTAT"]);
     }
 
-    /// Has it bear no note of its memory, as one that was just set up.
+    /// Deletes the note of its memory, as on a server that was just set up.
     pub(crate) fn be_new(&self) {
         self.must(&["DEL", "redlock:guard"]);
     }
@@ -107,7 +107,7 @@ impl Server {
         self.tls.as_ref().map_or(self.port, |it| it.port)
     }
 
-    /// As in "127.0.0.1:6379", which is also how messages name it.
+    /// As in "127.0.0.1:6379", which is also its name in messages.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port())
     }
@@ -122,12 +122,12 @@ impl Server {
         if self.tls.is_some() { "rediss" } else { "redis" }
     }
 
-    /// Whom its clients have to trust: the path of a PEM file; none without TLS.
+    /// The authority that its clients must trust: the path of a PEM file; `None` without TLS.
     pub(crate) fn authority_file(&self) -> Option<String> {
         self.tls.as_ref().map(|it| it.authority.file())
     }
 
-    /// A connection of the tests' own, without TLS.
+    /// A connection of the tests, without TLS.
     pub(crate) fn connect(&self) -> io::Result<Connection> {
         Connection::open(&format!("127.0.0.1:{}", self.port))
     }
@@ -137,18 +137,17 @@ impl Server {
         self.directory.join("socket")
     }
 
-    /// The path of something in the directory that it has to itself.
+    /// The path of a file in its own directory.
     pub(crate) fn file(&self, name: &str) -> String {
         self.directory.join(name)
     }
 
-    /// Stops the process: connections stay up, requests are taken by the kernel, nothing is
-    /// answered.
+    /// Stops the process: connections stay up, the kernel accepts requests, nothing is answered.
     pub(crate) fn freeze(&self) {
         self.process().freeze();
     }
 
-    /// Ends `freeze`. What was sent in between is now carried out.
+    /// Ends `freeze`. Requests that were sent in between are now executed.
     pub(crate) fn resume(&self) {
         self.process().resume();
     }
@@ -159,19 +158,19 @@ impl Server {
         self.process().kill();
     }
 
-    /// Starts it anew on the same port: empty, unless it was started with an append-only file.
+    /// Restarts it on the same port: empty, unless it was started with an append-only file.
     pub(crate) fn restart(&self) {
         self.kill();
         let mut process = self.process();
         let Self { tls, directory, environment, arguments, .. } = self;
-        // Somebody else may have the port for a moment, who looks for one that is free.
+        // A process that looks for a free port may occupy the port for a moment.
         wait_until("the server starts again on its port", || {
             let started = launch(self.port, tls.as_ref(), directory, environment, arguments);
             started.map(|it| *process = it).is_some()
         });
     }
 
-    /// Asks the server. The connection is kept, so a password set later does not lock it out.
+    /// Sends the server a command. The connection is kept, so a password set later does not lock it out.
     #[track_caller]
     pub(crate) fn command(&self, words: &[&str]) -> Reply {
         let mut kept = self.connection.lock().expect("not poisoned");
@@ -184,7 +183,7 @@ impl Server {
         reply
     }
 
-    /// A command that has to succeed.
+    /// A command that must succeed.
     #[track_caller]
     pub(crate) fn must(&self, words: &[&str]) -> Reply {
         let reply = self.command(words);
@@ -192,7 +191,7 @@ impl Server {
         reply
     }
 
-    /// How many keys it has, without the note of its memory.
+    /// The number of its keys, without the note of its memory.
     #[track_caller]
     pub(crate) fn locks(&self) -> i64 {
         self.must(&["DBSIZE"]).integer() - i64::from(self.exists("redlock:guard"))
@@ -209,14 +208,14 @@ impl Server {
         self.command(&["EXISTS", key]).integer() == 1
     }
 
-    /// Milliseconds that a key still lives; -1 for ever, -2 if there is none.
+    /// The remaining TTL of a key in milliseconds; -1 if it never expires, -2 if there is no such key.
     #[track_caller]
     pub(crate) fn pttl(&self, key: &str) -> i64 {
         self.command(&["PTTL", key]).integer()
     }
 
-    /// When a key ends, by the server's clock in milliseconds: `PEXPIRETIME`, for servers of before Redis 7.0
-    /// as well; -1 never, -2 if there is none. The clock must not move on while the rest is asked for.
+    /// When a key ends, by the server's clock in milliseconds: `PEXPIRETIME`, also for servers before Redis
+    /// 7.0; -1 never, -2 if there is no such key. The clock must not advance while the TTL is read.
     #[track_caller]
     pub(crate) fn ends_at(&self, key: &str) -> i64 {
         const SCRIPT: &str = "local function now() local t=redis.call('TIME') \
@@ -237,7 +236,7 @@ impl Server {
         list.lines().filter_map(id).filter(|&it: &u64| i64::try_from(it) != Ok(own)).collect()
     }
 
-    /// Closes the connections of all clients but the one that asks.
+    /// Closes the connections of all clients except the one that asks.
     #[track_caller]
     pub(crate) fn hang_up(&self) {
         self.must(&["CLIENT", "KILL", "TYPE", "normal"]);
@@ -260,7 +259,7 @@ impl Server {
         self.calls("eval") + self.calls("evalsha")
     }
 
-    /// What clients ask of the server while this runs, as it tells of that: a script with its text.
+    /// The requests of clients while `body` runs, as the server reports them: a script with its text.
     #[track_caller]
     pub(crate) fn requests_in(&self, body: impl FnOnce()) -> Vec<String> {
         const END: &str = "the end of what is looked at";
@@ -277,7 +276,7 @@ impl Server {
     }
 }
 
-/// What makes a server one with TLS.
+/// The TLS settings of a server.
 struct Tls {
     port: u16,
     authority: Arc<Authority>,
@@ -285,7 +284,7 @@ struct Tls {
 }
 
 impl Tls {
-    /// Clients need no certificate, unless later arguments say so.
+    /// Clients need no certificate, unless later arguments require one.
     fn arguments(&self) -> Vec<String> {
         let (authority, identity) = (self.authority.file(), &self.identity);
         let port = self.port.to_string();
@@ -296,7 +295,7 @@ impl Tls {
             ["--tls-ca-cert-file", &authority],
             ["--tls-auth-clients", "no"],
         ];
-        // What the processor's instructions for AES do to bits is more than valgrind can follow.
+        // valgrind cannot follow the effect of the processor's AES instructions on single bits.
         let chacha = ["--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"];
         let is_under_a_tool = !program::words_of("REDLOCK_TEST_UNDER").is_empty();
         let ciphers = chacha.iter().filter(|_| is_under_a_tool);
@@ -304,7 +303,7 @@ impl Tls {
     }
 }
 
-/// A running server that answers on the port, or none if a port was taken after all.
+/// A running server that answers on the port; `None` if a port was taken after all.
 fn launch(
     port: u16,
     tls: Option<&Tls>,
@@ -326,7 +325,7 @@ fn launch(
         .args(["--unixsocket", &directory.join("socket")])
         .args(["--dir", &directory.join("."), "--logfile", &directory.join("log")])
         .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
-        // So that a test may make it load slowly, and be asked things meanwhile.
+        // So that a test can make it load slowly, and send it requests meanwhile.
         .args(["--rdbcompression", "no"])
         .args(settings)
         .args(tls.map(Tls::arguments).unwrap_or_default())
@@ -342,9 +341,8 @@ fn launch(
     up.then_some(process)
 }
 
-/// Whether it is this very process that answers there: on a port that two test programs chose at
-/// the same time, it may be the other one's. A server that wants a password, or is loading, is up
-/// as well.
+/// Whether this process answers on the port. If two test programs chose the same port at the same time, the
+/// other program's server may answer. A server that wants a password, or is loading, is up as well.
 fn answers(port: u16, process: u32) -> bool {
     let Ok(mut connection) = Connection::open(&format!("127.0.0.1:{port}")) else { return false };
     match connection.command(&["INFO", "server"]) {
@@ -357,7 +355,7 @@ fn answers(port: u16, process: u32) -> bool {
     }
 }
 
-/// Some independent servers, as a lock wants them.
+/// Independent servers, as a lock requires.
 pub(crate) struct Cluster {
     servers: Vec<Server>,
 }
@@ -367,13 +365,13 @@ impl Cluster {
         Self::start_each(count, Server::start)
     }
 
-    /// Reached over TLS, each with a certificate of its own from the same authority.
+    /// Servers that are reached over TLS, each with its own certificate from the same authority.
     pub(crate) fn start_tls(count: usize) -> Self {
         let authority = Arc::new(Authority::new());
         Self::start_each(count, || Server::start_tls(&authority, &authority.server(), &[]))
     }
 
-    /// Each of them started by this.
+    /// Each of them is started by this function.
     pub(crate) fn start_each(count: usize, start: impl Fn() -> Server + Sync) -> Self {
         let servers = thread::scope(|scope| {
             let starting: Vec<_> = (0..count).map(|_| scope.spawn(&start)).collect();
@@ -382,7 +380,7 @@ impl Cluster {
         Self { servers }
     }
 
-    /// How many servers it takes to hold a lock.
+    /// How many servers are necessary to hold a lock.
     pub(crate) fn quorum(&self) -> usize {
         self.servers.len() / 2 + 1
     }
@@ -391,12 +389,12 @@ impl Cluster {
         self.servers.iter().map(Server::url).collect()
     }
 
-    /// Whom clients of these servers have to trust: the path of a PEM file; none without TLS.
+    /// The authority that clients of these servers must trust: the path of a PEM file; `None` without TLS.
     pub(crate) fn authority_file(&self) -> Option<String> {
         self.servers.first().and_then(Server::authority_file)
     }
 
-    /// What a program is told of servers with TLS: their URLs, and whom it has to trust.
+    /// The settings of a program for servers with TLS: their URLs, and the authority that it must trust.
     pub(crate) fn tls_environment(&self) -> [(&'static str, String); 2] {
         let authority = self.authority_file().expect("they have TLS");
         [("REDLOCK_TEST_TLS_SERVERS", self.urls().join(",")), ("REDLOCK_TEST_TLS_CA", authority)]
@@ -419,14 +417,14 @@ impl Cluster {
         wait_until("the key is gone from all servers", || self.having(key) == 0);
     }
 
-    /// Returns when every server has the key: a call comes back when a quorum has answered, and
-    /// the others follow.
+    /// Returns when every server has the key. A call returns when a quorum has answered, and the others
+    /// follow.
     #[track_caller]
     pub(crate) fn wait_until_everywhere(&self, key: &str) {
         wait_until("the key is on all servers", || self.having(key) == self.servers.len());
     }
 
-    /// Who has which value under the key, for words when something is wrong.
+    /// The value under the key on each server, for messages of failed tests.
     pub(crate) fn describe(&self, key: &str) -> String {
         self.servers.iter().fold(String::new(), |mut text, server| {
             let (value, pttl) = (server.get(key), server.pttl(key));

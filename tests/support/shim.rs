@@ -1,5 +1,5 @@
-//! Libraries of ours that are loaded into a process before all others, and change what it sees of the
-//! system. What they do is set while the process runs, in a page of memory that both have.
+//! Libraries of the tests that are loaded into a process before all others, and change its view of the
+//! system. Their behaviour is set while the process runs, in a page of shared memory.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use super::program;
 const WORDS: usize = 8;
 const BYTES: usize = WORDS * size_of::<AtomicI64>();
 
-/// The environment of a process that is to have a shim.
+/// The environment of a process that must load a shim.
 pub(crate) type Environment = [(&'static str, String); 2];
 
 /// Moves the clocks of a process.
@@ -32,12 +32,12 @@ impl Clocks {
         self.0.environment()
     }
 
-    /// The wall clock steps by so much, backwards if that is less than 0.
+    /// The wall clock steps by this amount, backwards if it is negative.
     pub(crate) fn step_wall(&self, ms: i64) {
         self.0.words()[Self::WALL_STEP].fetch_add(ms * 1_000_000, Ordering::SeqCst);
     }
 
-    /// The clock that counts the time since boot steps by so much: the machine slept.
+    /// The clock that counts the time since boot steps by this amount, as if the machine had slept.
     pub(crate) fn sleep(&self, ms: i64) {
         self.0.words()[Self::BOOT_STEP].fetch_add(ms * 1_000_000, Ordering::SeqCst);
     }
@@ -60,18 +60,18 @@ impl Pauses {
         self.0.environment()
     }
 
-    /// The process is to stop at the moment of this number, from now on.
+    /// From now on, the process must stop at the moment with this number.
     pub(crate) fn set(&self, moment: i64) {
         self.0.words()[0].store(moment, Ordering::SeqCst);
     }
 
-    /// It is not to stop any more. Returns whether it had.
+    /// The process must not stop any more. Returns whether it had stopped.
     pub(crate) fn clear(&self) -> bool {
         self.0.words()[0].swap(0, Ordering::SeqCst) == 0
     }
 }
 
-/// Gives a process, and all that it forks, one and the same pid.
+/// Gives a process, and all its forked children, the same pid.
 pub(crate) struct SamePid {
     directory: Directory,
     how: &'static str,
@@ -82,7 +82,7 @@ impl SamePid {
         Self::of("page")
     }
 
-    /// The system has no page, either, that is emptied in a child.
+    /// The system also has no page that is emptied in a child.
     pub(crate) fn without_page() -> Self {
         Self::of("no page")
     }
@@ -105,7 +105,7 @@ struct Shim {
     directory: Directory,
 }
 
-// SAFETY: the page is used through atomic operations alone.
+// SAFETY: the page is used only through atomic operations.
 unsafe impl Send for Shim {}
 // SAFETY: as above.
 unsafe impl Sync for Shim {}
@@ -127,21 +127,21 @@ impl Shim {
     }
 
     fn words(&self) -> &[AtomicI64; WORDS] {
-        // SAFETY: the page lives as long as this, and any bits are an AtomicI64.
+        // SAFETY: the page lives as long as this value, and any bits are a valid AtomicI64.
         unsafe { self.page.as_ref() }
     }
 }
 
 impl Drop for Shim {
     fn drop(&mut self) {
-        // SAFETY: `map` mapped it with this length, and no reference outlives this.
+        // SAFETY: `map` mapped it with this length, and no reference outlives this value.
         unsafe { libc::munmap(self.page.as_ptr().cast(), BYTES) };
     }
 }
 
 fn map(file: &File) -> io::Result<NonNull<[AtomicI64; WORDS]>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: new memory is asked for, at no address in particular; the file is as long as that.
+    // SAFETY: new memory is requested, at no particular address; the file has this length.
     let page = unsafe {
         libc::mmap(ptr::null_mut(), BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };

@@ -1,23 +1,23 @@
-//! The sockets of this process, as its own system sees them.
+//! The sockets of this process, according to the system.
 
 use std::fs;
 use std::mem;
 use std::os::fd::RawFd;
 
-/// Whether this process has a connection to that port of this machine which no end has closed. Not by
-/// `/proc/net/tcp`: who reads that while connections come and go may miss one that is there.
+/// Whether this process has a connection to that port of this machine that neither end has closed.
+/// `/proc/net/tcp` cannot be used: a reader may miss an existing connection while others come and go.
 pub(crate) fn is_connected_to(port: u16) -> bool {
     let open = fs::read_dir("/proc/self/fd").expect("Linux has it");
     let numbers = open.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
     numbers.into_iter().any(|fd| peer_port(fd) == Some(port) && !is_closed_there(fd))
 }
 
-/// The port at the other end, if this is a TCP socket that has one.
+/// The port at the other end, if this is a connected TCP socket.
 fn peer_port(fd: RawFd) -> Option<u16> {
     // SAFETY: all bytes of this structure may be zero.
     let mut address: libc::sockaddr_in = unsafe { mem::zeroed() };
     let mut length = libc::socklen_t::try_from(size_of_val(&address)).expect("it is small");
-    // SAFETY: the pointers are to an address and to its length. Any number may be asked for.
+    // SAFETY: the pointers are to an address and to its length. Any number may be used as a descriptor.
     let result = unsafe { libc::getpeername(fd, (&raw mut address).cast(), &raw mut length) };
     let is_tcp = result == 0 && i32::from(address.sin_family) == libc::AF_INET;
     is_tcp.then(|| u16::from_be(address.sin_port))

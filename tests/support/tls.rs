@@ -1,4 +1,4 @@
-//! A certificate authority of the tests, and what it signs.
+//! A certificate authority of the tests, and the certificates that it signs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,16 +12,16 @@ use rcgen::{
 
 use super::directory::Directory;
 
-/// The names that a good server's certificate is for.
+/// The names in a good server's certificate.
 pub(crate) const HERE: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// Long enough, in hours.
+/// A long enough time, in hours.
 const DAYS: i64 = 30 * 24;
 
-/// ring makes no such keys, so this one is at hand. It protects nothing.
+/// ring cannot generate such keys, so this one is included. It protects nothing.
 const RSA_KEY: &str = include_str!("tls/rsa.pem");
 
-/// Signs certificates, and keeps them in files that go away with it.
+/// Signs certificates, and keeps them in files that are removed with it.
 pub(crate) struct Authority {
     name: String,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -43,7 +43,7 @@ impl Authority {
         Self::of_name(format!("Authority {number} of the tests"))
     }
 
-    /// Another one, that goes by the same name.
+    /// Another authority with the same name.
     pub(crate) fn impostor(&self) -> Self {
         Self::of_name(self.name.clone())
     }
@@ -57,7 +57,7 @@ impl Authority {
         this
     }
 
-    /// The path of its own certificate: what those trust who trust it.
+    /// The path of its own certificate, for everyone that trusts it.
     pub(crate) fn file(&self) -> String {
         self.directory.join("ca.pem")
     }
@@ -72,7 +72,7 @@ impl Authority {
         self.issuer.der().to_vec()
     }
 
-    /// A good server here.
+    /// A good server on this machine.
     pub(crate) fn server(&self) -> Identity {
         self.server_named(&HERE)
     }
@@ -82,17 +82,17 @@ impl Authority {
         self.sign(server(names))
     }
 
-    /// A server whose certificate ended an hour ago.
+    /// A server whose certificate expired an hour ago.
     pub(crate) fn expired(&self) -> Identity {
         self.sign(valid(server(&HERE), -DAYS, -1))
     }
 
-    /// A server whose certificate begins in an hour.
+    /// A server whose certificate becomes valid in an hour.
     pub(crate) fn not_yet_valid(&self) -> Identity {
         self.sign(valid(server(&HERE), 1, DAYS))
     }
 
-    /// A server that signed for itself: this authority has no part in it.
+    /// A server with a self-signed certificate: this authority is not involved.
     pub(crate) fn self_signed(&self) -> Identity {
         let key = KeyPair::generate().expect("a key can be made");
         let certificate = server(&HERE).self_signed(&key).expect("a certificate can be signed");
@@ -104,14 +104,14 @@ impl Authority {
         self.sign_rsa(server(&HERE))
     }
 
-    /// A server whose certificate is signed by an authority that this one has signed. Its file has
+    /// A server whose certificate is signed by an authority that this one has signed. Its file contains
     /// both.
     pub(crate) fn chained(&self) -> Identity {
         let (certificate, between, key) = self.two_steps(server(&HERE));
         self.keep(&(certificate + &between), &key)
     }
 
-    /// The same, but its file lacks the one in between.
+    /// The same, but its file lacks the certificate in between.
     pub(crate) fn chained_with_a_gap(&self) -> Identity {
         let (certificate, _, key) = self.two_steps(server(&HERE));
         self.keep(&certificate, &key)
@@ -122,7 +122,7 @@ impl Authority {
         self.sign(client())
     }
 
-    /// A client whose certificate ended an hour ago.
+    /// A client whose certificate expired an hour ago.
     pub(crate) fn expired_client(&self) -> Identity {
         self.sign(valid(client(), -DAYS, -1))
     }
@@ -168,7 +168,7 @@ impl Authority {
         self.keep(&certificate.expect("a certificate can be signed").pem(), RSA_KEY)
     }
 
-    /// A certificate, that of an authority in between, and the key of the first.
+    /// A certificate, the certificate of an authority in between, and the key of the first.
     fn two_steps(&self, parameters: CertificateParams) -> (String, String, String) {
         let key = KeyPair::generate().expect("a key can be made");
         let between = CertifiedIssuer::signed_by(authority("One in between"), key, &self.issuer);
@@ -215,7 +215,7 @@ fn named(subject: &str, names: &[&str]) -> CertificateParams {
     valid(parameters, -DAYS, DAYS)
 }
 
-/// The same, valid from and until so many hours from now.
+/// The same, valid from and until this many hours from now.
 fn valid(mut parameters: CertificateParams, from: i64, until: i64) -> CertificateParams {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that is set");
     let hours = |count: i64| {

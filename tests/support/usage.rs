@@ -1,5 +1,5 @@
-//! What every test of faults asks of a manager: that everything works, that nothing does, that nothing
-//! is left, that it is in time, and that the words name who is to blame.
+//! Checks of a manager that all tests of faults share: everything works, nothing works, nothing is left,
+//! calls return in time, and messages name the faulty servers.
 
 use std::time::{Duration, Instant};
 
@@ -10,51 +10,52 @@ use super::{Cluster, Lease, Manager, Server, wait_until};
 
 pub(crate) const TTL: i64 = 600_000;
 
-/// How long a manager waits that must not wait for the minority: it would show.
+/// The timeout of a manager that must not wait for the minority. If it did wait, the test would notice.
 pub(crate) const PATIENT_MS: i64 = 20_000;
-/// A call that took so long has waited for a server that says nothing.
+/// A call that took this long has waited for a silent server.
 pub(crate) const TOO_LONG: Duration = Duration::from_secs(10);
 
-/// How long a manager waits that has to notice that a majority says nothing.
+/// The timeout of a manager that must notice that a majority is silent.
 pub(crate) const BRIEF_MS: i64 = 700;
-/// One connecting and one reply, and very much for a machine that is busy.
+/// One connect and one reply, plus a large reserve for a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(8);
 
-/// A manager that never takes a server for absent.
+/// A manager that never considers a server absent.
 pub(crate) fn patient(cluster: &Cluster) -> Manager {
     let manager = cluster.manager();
     assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
     manager
 }
 
-/// A patient manager that is connected to all servers: so requests get through to servers that
-/// something befalls later.
+/// A patient manager that is connected to all servers, so that requests reach servers on which a fault
+/// occurs later.
 pub(crate) fn connected(cluster: &Cluster) -> Manager {
     let manager = patient(cluster);
     manager.connect_to_all();
     manager
 }
 
-/// The manager lets servers vote that forget: those that it connects to from now on.
+/// The manager accepts votes of servers that forget. This applies to servers to which it connects from now
+/// on.
 pub(crate) fn unguarded(manager: Manager) -> Manager {
     assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
     manager
 }
 
-/// As [`connected`], without a guard against servers that forget.
+/// Like [`connected`], without a guard against servers that forget.
 pub(crate) fn connected_unguarded(cluster: &Cluster) -> Manager {
     let manager = unguarded(patient(cluster));
     manager.connect_to_all();
     manager
 }
 
-/// From now on the manager soon takes a silent server for absent, and tries only once.
+/// From now on the manager soon considers a silent server absent, and tries only once.
 pub(crate) fn make_brief(manager: &Manager) {
     assert_eq!(manager.set_timeouts(BRIEF_MS, BRIEF_MS), REDLOCK_OK);
     assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
 }
 
-/// All that can be done with a lock, as on a good day.
+/// All operations on a lock succeed.
 #[track_caller]
 pub(crate) fn everything_works(manager: &Manager, resource: &str) {
     let lease = manager.take(resource, TTL);
@@ -89,8 +90,8 @@ pub(crate) fn every_way_to_lock_is_unreachable(manager: &Manager, resource: &str
     in_time(DEADLINE, || unreachable("continue", manager.continue_lock(resource, TTL, &lease)));
 }
 
-/// A lock, an extension and an unlock, with one server whose connection breaks somewhere on the way. Tells what the lock
-/// has come to.
+/// A lock, an extension and an unlock, with one server whose connection breaks at some point. Returns the
+/// status of the lock call.
 #[track_caller]
 pub(crate) fn interrupted_lock(manager: &Manager, resource: &str) -> RedLockStatus {
     let lease = Lease::new();
@@ -105,7 +106,7 @@ pub(crate) fn interrupted_lock(manager: &Manager, resource: &str) -> RedLockStat
             REDLOCK_OK => &[REDLOCK_OK, REDLOCK_UNREACHABLE],
             _ => &[REDLOCK_LOST],
         },
-        // The release may have been carried out, and its reply lost.
+        // The release may have been executed, and its reply lost.
         &[REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_LOST],
     ];
     for (status, allowed) in statuses.iter().zip(allowed) {
@@ -130,7 +131,7 @@ pub(crate) fn locks_again(manager: &Manager, resource: &str) {
     });
 }
 
-/// No server keeps the key, once the manager, which goes on being used, has connections again.
+/// No server keeps the key after the manager, which remains in use, has connections again.
 #[track_caller]
 pub(crate) fn nothing_is_left(manager: &Manager, cluster: &Cluster, key: &str) {
     wait_until("the key is gone from all servers", || {
@@ -150,11 +151,11 @@ pub(crate) fn names(message: &str, servers: &[Server]) -> bool {
     servers.iter().all(|server| message.contains(&server.address()))
 }
 
-/// Whether the message gives each of these servers one of the reasons; if not, the message.
+/// Checks that the message gives one of the reasons for each of these servers. If not, returns the message.
 pub(crate) fn blames(message: &str, addresses: &[String], reasons: &[&str]) -> Result<(), String> {
     let is_blamed = |address: &String| {
         let about = message.split_once(address.as_str()).map_or("", |(_, after)| after);
-        // What is said of one server ends where the next one is named.
+        // The text about one server ends where the next one is named.
         let about = about.split("127.0.0.1:").next().unwrap_or_default();
         reasons.iter().any(|reason| about.contains(reason))
     };

@@ -1,22 +1,22 @@
-//! Waiting for something to become so, and for something to end.
+//! Waits for a condition, and for the end of a function.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{env, panic, thread};
 
-/// Far more than anything here takes, also on a machine that is busy with other work.
+/// Far more than anything here takes, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Seconds instead of it, for whoever runs tests that are to fail.
+/// Overrides the limit, in seconds, for tests that are expected to fail.
 const PATIENCE: &str = "REDLOCK_TEST_PATIENCE";
 const STEP: Duration = Duration::from_millis(3);
 
-/// Returns as soon as `condition` holds. `what` is said when it never does.
+/// Returns as soon as `condition` holds. If it never does, the test fails with `what`.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_until_ok(what, || if condition() { Ok(()) } else { Err(String::new()) });
 }
 
-/// As [`wait_until`] for a condition that can say what it still lacks.
+/// Like [`wait_until`], for a condition that can say what is still missing.
 #[track_caller]
 pub(crate) fn wait_until_ok(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
     let start = Instant::now();
@@ -27,8 +27,8 @@ pub(crate) fn wait_until_ok(what: &str, mut condition: impl FnMut() -> Result<()
     }
 }
 
-/// Runs `body` on a thread of its own and hands on its result, or its panic. A body that hangs
-/// fails the test instead of hanging it.
+/// Runs `body` on a thread of its own and returns its result, or its panic. A body that hangs fails the
+/// test instead of hanging it.
 #[track_caller]
 pub(crate) fn finishes<T: Send + 'static>(
     what: &str,

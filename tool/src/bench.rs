@@ -14,12 +14,12 @@ use crate::output;
 use crate::screen;
 use crate::servers::Servers;
 
-/// Nobody waits for longer than that for a measurement.
+/// The longest measurement that is allowed.
 const LONGEST: Duration = Duration::from_secs(600);
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// So many failures in a row of one thread are enough to see that it makes no sense.
+/// After this many failures in a row, a thread gives up its measurement.
 const FAILURES_MAX: usize = 10;
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::servers::has_password;
 
-/// What stands in the file.
+/// The contents of the file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
@@ -25,8 +25,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the file. One with a password is refused if others than its owner may read it. What is wrong is told
-    /// without a word from the file, which may be a secret.
+    /// Reads the file. A file that contains a password is refused if users other than its owner may read
+    /// it. Errors are reported without quoting the file, because its text may be a secret.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let fail = |words: String| Failure::usage(format!("{}: {words}", path.display()));
         let mut text = String::new();
@@ -39,7 +39,8 @@ impl Config {
         let is_secret =
             config.password.is_some() || config.servers.iter().any(|it| has_password(it));
         if is_secret {
-            // Of the file that was read, not of one that has come in its place.
+            // These are the permissions of the file that was read, not of a file that has replaced it
+            // since.
             let found = file.metadata().map_err(|error| fail(error.to_string()))?;
             if found.mode() & 0o077 != 0 {
                 let words = "it has a password in it, and others may read it: chmod 600 it";
@@ -56,7 +57,7 @@ impl Config {
     }
 }
 
-/// What the parser says, but for values that it quotes.
+/// The parser's message, without the values that it quotes.
 fn without_quotes(words: &str) -> String {
     let is_name = |it: &str| {
         !it.is_empty()

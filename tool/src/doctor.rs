@@ -1,4 +1,4 @@
-//! `redlock doctor`: what the servers are, and what is wrong with them.
+//! `redlock doctor`: shows what the servers are, and what is wrong with them.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::servers::Servers;
 use crate::table::Table;
 use crate::time;
 
-/// How long the servers have, beside a quorum that is up.
+/// How long the other servers may take to connect once a quorum is up.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// From here on a clock is far from ours, and a round trip long.
+/// Beyond this, a clock is reported as far from ours, and a round trip as long.
 const OFFSET_MAX_US: i64 = 1_000_000;
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(50);
 
-/// What there is to say of something, and whether that is a fault.
+/// A remark about something, and whether it is a fault.
 struct Finding {
     is_fault: bool,
     advice: String,
@@ -46,7 +46,7 @@ pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
     Ok(if is_well { ExitCode::SUCCESS } else { Kind::Unwell.into() })
 }
 
-/// Connects to all servers, as far as they can be reached in time, and asks them something.
+/// Connects to all servers that can be reached in time, and sends them some requests.
 fn look(manager: &Manager) -> Result<(), Error> {
     let connected = manager.connect(Duration::ZERO);
     let end = Instant::now() + PATIENCE;
@@ -57,9 +57,9 @@ fn look(manager: &Manager) -> Result<(), Error> {
         manager.drive_for(Duration::from_millis(20))?;
     }
     for _ in 0..3 {
-        // What they say is of no importance: that they do, and when.
+        // The content of the answers does not matter, only that they come, and when.
         let _ = manager.inspect("redlock:doctor");
-        // A quorum is enough for that: the others are read when their answers come.
+        // The call returns with a quorum. This reads the answers of the other servers when they come.
         manager.drive_for(Duration::from_millis(10))?;
     }
     connected.map(drop)

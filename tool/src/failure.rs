@@ -1,5 +1,5 @@
-//! Why the command itself fails, and with which status it ends then. They leave what `timeout` and `env` use to them,
-//! and what a program ends with to the program.
+//! Why the command itself fails, and its exit status in that case. These statuses keep the meanings that
+//! `timeout` and `env` give them, and leave the program's own statuses to the program.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,30 +9,30 @@ use serde_json::json;
 
 use crate::output;
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The lock was taken, and could not be kept.
     Lost,
     /// Too few servers answered.
     Unreachable,
-    /// Somebody else has the lock, and had it for as long as was waited.
+    /// Somebody else holds the lock, and held it for the whole waiting time.
     Taken,
-    /// Arguments, the configuration, or this program itself.
+    /// The arguments, the configuration, or this program itself are wrong.
     Usage,
-    /// The program is there and cannot be run.
+    /// The program exists and cannot be run.
     CannotRun,
     /// There is no such program.
     NoProgram,
-    /// This program was ended by a signal before it had the lock.
+    /// A signal ended this program before it held the lock.
     Signal(i32),
-    /// It looked, and something is wrong.
+    /// `doctor` found that something is wrong.
     Unwell,
-    /// What the user has set for a lock that is taken.
+    /// The status that the user has chosen for a lock that is taken.
     Chosen(u8),
 }
 
-/// A failure, in words for a person.
+/// A failure, described for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -83,7 +83,7 @@ impl Failure {
         Self::new(Kind::Usage, words)
     }
 
-    /// Tells it to the user, and says with which status to end.
+    /// Reports the failure to the user. Returns the exit status.
     pub(crate) fn tell(&self, json: bool) -> ExitCode {
         if json {
             let status = self.kind.status();

@@ -1,4 +1,4 @@
-//! How long things took, drawn with bars.
+//! Durations, drawn with bars.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::time;
 
-/// What was measured, from the shortest to the longest.
+/// The measurements, from the shortest to the longest.
 pub(crate) struct Histogram {
     times: Vec<Duration>,
 }
@@ -24,13 +24,14 @@ impl Histogram {
         self.times.len()
     }
 
-    /// So many in a thousand took no longer.
+    /// The duration that `part` of a thousand measurements do not exceed.
     pub(crate) fn permille(&self, part: usize) -> Duration {
         let place = (self.times.len() * part).div_ceil(1000).saturating_sub(1);
         self.times.get(place).copied().unwrap_or_default()
     }
 
-    /// Buckets, each a quarter longer than the one before: where it ends, and how many are in it.
+    /// Buckets, each a quarter longer than the one before: the end of the bucket, and its number of
+    /// measurements.
     fn buckets(&self) -> Vec<(Duration, usize)> {
         let Some(first) = self.times.first() else { return Vec::new() };
         let mut end = first.max(&Duration::from_micros(1)).mul_f64(1.25);
@@ -47,7 +48,7 @@ impl Histogram {
         buckets
     }
 
-    /// A line for each bucket, with bars that are so wide at most.
+    /// One line for each bucket, with bars of at most `width` columns.
     pub(crate) fn draw(&self, width: usize) -> String {
         let buckets = self.buckets();
         let most = buckets.iter().map(|it| it.1).max().unwrap_or(1).max(1);
@@ -71,7 +72,7 @@ impl Histogram {
             "max_us": us(self.permille(1000)), "buckets": buckets.collect::<Vec<_>>()})
     }
 
-    /// In one line.
+    /// A summary in one line.
     pub(crate) fn summary(&self) -> String {
         let part = |permille| time::short(self.permille(permille));
         let (half, most, nearly, all) = (part(500), part(900), part(990), part(1000));

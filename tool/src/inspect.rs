@@ -1,4 +1,4 @@
-//! `redlock status`: who is locked.
+//! `redlock status`: shows who holds a lock.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn status(common: &Common, names: &[String]) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long a lock is there still.
+/// For how long a lock still exists.
 pub(crate) fn left_words(left: Option<Duration>) -> String {
     left.map_or_else(|| "for ever".to_owned(), time::short)
 }

@@ -1,4 +1,4 @@
-//! `redlock list`: what is locked.
+//! `redlock list`: lists the locks.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! `redlock`: runs a program while a distributed lock is held, and looks after the servers.
+//! `redlock`: runs a program while a distributed lock is held, and inspects the servers.
 //!
-//! `cli` says what can be asked for, `servers` where the servers are, `failure` with which status it ends. Each command
-//! has a module of its own. All stands on the library's face for Rust programs.
+//! `cli` defines the arguments, `servers` finds the servers, `failure` defines the exit statuses. Each
+//! command has a module of its own. All commands are built on the library's Rust interface.
 
-// They panic where nobody reads any more; `output` does not.
+// The print macros panic if nobody reads the output; `output` does not.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod bench;
@@ -34,7 +34,7 @@ use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Kind};
 
 fn main() -> ExitCode {
-    // Where the arguments are wrong, that much is known of them.
+    // If the arguments are wrong, this much is still known of them.
     let json = env::args_os().take_while(|it| it != "--").any(|it| it == "--json");
     match servers::check_arguments(env::args_os()).map(|()| Cli::try_parse()) {
         Ok(Ok(cli)) => carry_out(cli),

@@ -1,11 +1,11 @@
-//! What happens, told on standard error: standard output belongs to the program that is run.
+//! Reports events on standard error: standard output belongs to the program that is run.
 
 use serde_json::Value;
 
 use crate::cli::Common;
 use crate::output;
 
-/// Who is told.
+/// Which reports the user wants.
 #[derive(Clone, Copy)]
 pub(crate) struct Report {
     json: bool,
@@ -17,7 +17,7 @@ impl Report {
         Self { json: common.json, verbose: common.verbose }
     }
 
-    /// Tells what happened: in words with --verbose, and in any case as JSON with --json.
+    /// Reports an event: in words with --verbose, and always as JSON with --json.
     pub(crate) fn tell(self, words: &str, event: &Value) {
         if self.json {
             output::tell(event);
@@ -26,7 +26,7 @@ impl Report {
         }
     }
 
-    /// The same of what nobody should miss.
+    /// Reports an event that the user must not miss, also without --verbose.
     pub(crate) fn warn(self, words: &str, event: &Value) {
         Self { verbose: true, ..self }.tell(words, event);
     }

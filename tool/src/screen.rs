@@ -1,4 +1,4 @@
-//! A page in the terminal: drawn anew, and left as it was found.
+//! A page in the terminal that is redrawn. When the page ends, the terminal is as it was before.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -12,20 +12,20 @@ use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use crate::keys;
 
-/// How wide a page is where nobody can say.
+/// The size of a page if the terminal does not report its size.
 const WIDTH: usize = 80;
 const HEIGHT: usize = 24;
 
-/// The terminal, as long as the page is there.
+/// The terminal, while the page is shown.
 pub(crate) struct Screen {
     old: Termios,
     is_over: Arc<AtomicBool>,
-    /// Ctrl-Z: the shell is to have its own page meanwhile.
+    /// Ctrl-Z was pressed: the shell must have its own page while this process is stopped.
     is_to_stop: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// None where there is no terminal.
+    /// `None` if there is no terminal.
     pub(crate) fn open() -> Option<Self> {
         let (input, output) = (io::stdin(), io::stdout());
         if !input.is_terminal() || !output.is_terminal() {
@@ -43,7 +43,7 @@ impl Screen {
         Some(screen)
     }
 
-    /// Another page than that of the shell, without a cursor.
+    /// Switches to a page other than the shell's, without a cursor.
     fn enter(&self) {
         let mut raw = self.old.clone();
         raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
@@ -58,7 +58,7 @@ impl Screen {
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.old);
     }
 
-    /// Shows the page, as far as there is room for it.
+    /// Shows the page, as far as it fits.
     pub(crate) fn draw(&self, page: &str) {
         let (columns, rows) = size();
         let lines = page.lines().take(rows.saturating_sub(1));
@@ -69,7 +69,7 @@ impl Screen {
         let _ = output.flush();
     }
 
-    /// Waits for so long. Returns whether the user wants to go.
+    /// Waits for this time. Returns whether the user wants to quit.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
@@ -92,7 +92,7 @@ impl Screen {
             if poll(&mut source, timeout.unwrap_or(PollTimeout::MAX)).is_ok_and(|ready| ready > 0) {
                 let mut keys = [0; 64];
                 let count = nix::unistd::read(input.as_fd(), &mut keys).unwrap_or(0);
-                // At the end of its input nobody can tell it to go any more.
+                // At the end of the input, nobody can ask it to quit any more.
                 if count == 0 || keys[..count].contains(&b'q') {
                     return true;
                 }
@@ -107,14 +107,14 @@ impl Drop for Screen {
     }
 }
 
-/// How many columns there are.
+/// The number of columns.
 pub(crate) fn width() -> usize {
     size().0
 }
 
 fn size() -> (usize, usize) {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the struct lives, and is what this request writes.
+    // SAFETY: the struct is alive, and is the one that this request writes.
     let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
     match (known, usize::from(size.ws_col), usize::from(size.ws_row)) {
         (true, columns @ 1.., rows @ 1..) => (columns, rows),

@@ -1,5 +1,5 @@
-//! Where the servers are: by arguments, a file or the environment. And that no password is among the arguments, which
-//! everybody can read.
+//! Finds the servers in the arguments, a file or the environment. Also refuses passwords in the arguments,
+//! because everybody can read these.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::output;
 const NOWHERE: &str =
     "no servers are named: use --servers, --config, or REDLOCK_SERVERS in the environment";
 
-/// Refuses a password among the arguments that are for this program.
+/// Refuses a password in the arguments of this program.
 pub(crate) fn check_arguments(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     let own = arguments.take_while(|it| it != "--");
     let texts = own.map(|it| it.to_string_lossy().into_owned());
@@ -32,11 +32,11 @@ pub(crate) fn check_arguments(arguments: impl Iterator<Item = OsString>) -> Resu
     Ok(())
 }
 
-/// Whether a text is a URL with a password in it, or has one in it.
+/// Whether a text is a URL with a password in it, or contains such a URL.
 pub(crate) fn has_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else { return false };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // A password that is not encoded may have any of these in it.
+    // A password that is not encoded may contain any of these characters.
     let at = rest.rfind('@');
     let in_front = at.is_some_and(|at| rest[..at].contains(':'));
     let query = rest[end..].split_once('?').map_or("", |it| it.1);
@@ -44,17 +44,17 @@ pub(crate) fn has_password(text: &str) -> bool {
     in_front || behind.clone().any(|(key, value)| key.contains("pass") && !value.is_empty())
 }
 
-/// Where the servers are, and who we are there.
+/// The servers, and the user's identity there.
 pub(crate) struct Servers {
     pub(crate) config: Config,
 }
 
 impl Servers {
-    /// By arguments, else --config, else the environment.
+    /// The order is: arguments, then --config, then the environment.
     pub(crate) fn find(common: &Common) -> Result<Self, Failure> {
         let named = text_of("REDLOCK_SERVERS")?;
         let file = common.config.clone();
-        // What the environment says of servers goes before a file that only the environment names.
+        // Servers that the environment names take precedence over a file that only the environment names.
         let file = file.or_else(|| {
             let file = env::var_os("REDLOCK_CONFIG").filter(|it| !it.is_empty());
             file.filter(|_| named.is_none()).map(PathBuf::from)
@@ -74,12 +74,12 @@ impl Servers {
         Ok(Self { config })
     }
 
-    /// Each of them, as the library is told.
+    /// All servers, in the form that the library expects.
     pub(crate) fn named(&self) -> Vec<String> {
         self.config.servers.iter().map(|it| with_port(it)).collect()
     }
 
-    /// A manager of them, as far as all commands want it.
+    /// A manager of these servers, with the settings that all commands need.
     pub(crate) fn builder(&self, common: &Common) -> Result<Builder, Failure> {
         let Config { user, password, tls_ca, tls_server_name, .. } = &self.config;
         let mut builder = Manager::builder().servers(self.named());
@@ -116,7 +116,8 @@ fn tell(json: bool, level: Level, line: &str) {
     }
 }
 
-/// The servers in a text, with commas, spaces or line ends between them. The Sentinels of one URL have commas, too.
+/// Splits a text at commas, spaces or line ends into servers. The Sentinels of one URL are separated by
+/// commas, too.
 fn split(text: &str) -> Vec<String> {
     let mut servers: Vec<String> = Vec::new();
     for part in text.split([',', ' ', '\n', '\t']).filter(|it| !it.is_empty()) {
@@ -131,19 +132,19 @@ fn split(text: &str) -> Vec<String> {
     servers
 }
 
-/// Whether it is the beginning of a URL of Sentinels, whose master is still to come.
+/// Whether this is the beginning of a URL of Sentinels, and the master is still missing.
 fn is_unfinished(url: &str) -> bool {
     url.split_once("://")
         .is_some_and(|(scheme, rest)| scheme.ends_with("-sentinel") && !rest.contains('/'))
 }
 
-/// A host without a port has Redis's usual one.
+/// Adds Redis's usual port to a host without a port.
 fn with_port(server: &str) -> String {
     let is_bare = !server.contains("://") && !server.contains(':') && !server.is_empty();
     if is_bare { format!("{server}:6379") } else { server.to_owned() }
 }
 
-/// What a variable says; nothing if it is empty.
+/// The value of a variable; `None` if it is empty.
 fn text_of(name: &str) -> Result<Option<String>, Failure> {
     match env::var(name) {
         Ok(text) => Ok(Some(text).filter(|it| !it.trim().is_empty())),

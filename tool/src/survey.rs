@@ -1,5 +1,5 @@
-//! What stands on the servers, key by key: over connections of this program's own, since the library never looks at
-//! what it is not asked to lock.
+//! Reads the keys on the servers. It uses its own connections, because the library never looks at resources
+//! that it was not asked to lock.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -17,7 +17,7 @@ use crate::servers::Servers;
 const CONNECT: Duration = Duration::from_millis(1500);
 const REPLY: Duration = Duration::from_secs(3);
 
-/// So many keys are asked for at a time.
+/// The number of keys in one request.
 const BATCH: usize = 500;
 
 /// Connections to all servers that can be reached.
@@ -34,19 +34,20 @@ struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) name: Vec<u8>,
-    /// How many servers have it under the same token.
+    /// How many servers have the key with the same token.
     pub(crate) servers: usize,
-    /// Whether that is a quorum.
+    /// Whether these servers are a quorum.
     pub(crate) is_held: bool,
-    /// For how long a quorum has it still; that of the server which has it longest where none has it.
+    /// For how long a quorum still has the key. If no quorum has it, for how long the server that has it
+    /// longest does.
     pub(crate) left: Duration,
-    /// How many wait for it, as far as they stand in line on the servers.
+    /// The number of waiting clients in the wait queues on the servers.
     pub(crate) waiters: u64,
-    /// Tells one holder from the next. It is as secret as a password.
+    /// Distinguishes one holder from the next. It is as secret as a password.
     pub(crate) token: Vec<u8>,
 }
 
-/// What one server has under a name: a token, for how long still, and how many wait.
+/// What one server has under a name: a token, its remaining time, and the number of waiting clients.
 type Entry = (Vec<u8>, i64, u64);
 
 impl Survey {
@@ -70,7 +71,7 @@ impl Survey {
         self.places.len() / 2 + 1
     }
 
-    /// Whatever looks like a lock and begins with the prefix, by name.
+    /// All keys that look like a lock and begin with the prefix, by name.
     pub(crate) fn locks(&mut self, prefix: &str) -> Result<Vec<Found>, Failure> {
         let found = self.ask(|connection| entries(connection, prefix))?;
         let quorum = self.quorum();
@@ -81,7 +82,7 @@ impl Survey {
         Ok(by_name.into_iter().map(|(name, entries)| merge(name, &entries, quorum)).collect())
     }
 
-    /// The tokens that stand under these names on each server.
+    /// For each name, the token that a quorum of the servers has.
     pub(crate) fn tokens(&mut self, names: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Failure> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -97,7 +98,7 @@ impl Survey {
         Ok((0..names.len()).map(agreed).collect())
     }
 
-    /// Asks all servers at the same time. What fewer than a quorum say, says nothing.
+    /// Asks all servers at the same time. Fails if fewer than a quorum answer.
     fn ask<T: Send>(
         &mut self,
         question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
@@ -110,7 +111,7 @@ impl Survey {
                     match question(connection) {
                         Ok(answer) => Some(answer),
                         Err(error) => {
-                            // What comes later over this connection would answer something else.
+                            // A later reply on this connection would answer another request.
                             place.connection = Err(words(&error));
                             None
                         }
@@ -134,7 +135,7 @@ impl Survey {
     }
 }
 
-/// The names of the servers, and URLs for the redis crate. Where a master is, the library finds out.
+/// The names of the servers, and URLs for the redis crate. The library finds the address of a master.
 fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, Failure> {
     let manager = servers.builder(common)?.build()?;
     let named = servers.named();
@@ -154,7 +155,7 @@ fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, 
     Ok(named.into_iter().zip(infos).map(target).collect())
 }
 
-/// As the redis crate knows them.
+/// The scheme in the form that the redis crate knows.
 fn plain_scheme(scheme: &str) -> &'static str {
     match scheme.to_ascii_lowercase().as_str() {
         "rediss" | "valkeys" => "rediss",
@@ -163,7 +164,7 @@ fn plain_scheme(scheme: &str) -> &'static str {
     }
 }
 
-/// `mymaster (10.0.0.7:6379)` is a master that was found.
+/// `mymaster (10.0.0.7:6379)` is the name of a master that was found.
 fn url_of_master(scheme: &str, rest: &str, name: &str) -> String {
     let scheme =
         if scheme.contains("rediss") || scheme.contains("valkeys") { "rediss" } else { "redis" };
@@ -208,7 +209,7 @@ fn with_tls(config: &Config, info: ConnectionInfo) -> RedisResult<Client> {
         _ => None,
     };
     let root_cert = config.tls_ca.as_ref().map(read).transpose()?;
-    // Once for the process; later it is there.
+    // Needed once in a process. Later calls find it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::build_with_tls(info, redis::TlsCertificates { client_tls, root_cert })
 }
@@ -218,7 +219,7 @@ fn with_tls(_: &Config, info: ConnectionInfo) -> RedisResult<Client> {
     Client::open(info)
 }
 
-/// Why a server gave no answer; its own words are not quoted.
+/// Why a server gave no answer. The server's own message is not quoted.
 fn words(error: &RedisError) -> String {
     if error.is_timeout() {
         return "does not answer".to_owned();
@@ -232,7 +233,7 @@ fn words(error: &RedisError) -> String {
     }
 }
 
-/// What one server has.
+/// The keys of one server.
 fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8>, Entry)>> {
     let pattern = format!("{}*", escape(prefix));
     let names = scan(connection, &pattern, "string")?;
@@ -255,7 +256,7 @@ fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8
         }
         let answers: Vec<(Vec<u8>, i64)> = request.query(connection)?;
         for (name, (token, left_ms)) in batch.iter().zip(answers) {
-            // A fence is a counter beside its lock; and what has no TTL is no lock.
+            // A fence is a counter beside its lock. A key without a TTL is not a lock.
             let is_fence = name.ends_with(b":f") && token.iter().all(u8::is_ascii_digit);
             if left_ms >= 0 && !is_fence && !token.is_empty() {
                 let waiters = waiting.get(name).copied().unwrap_or(0);
@@ -275,7 +276,7 @@ fn scan(connection: &mut Connection, pattern: &str, kind: &str) -> RedisResult<V
         names.append(&mut found);
         cursor = next;
         if cursor == 0 {
-            // SCAN may tell a key twice.
+            // SCAN may return a key twice.
             names.sort_unstable();
             names.dedup();
             return Ok(names);
@@ -283,7 +284,7 @@ fn scan(connection: &mut Connection, pattern: &str, kind: &str) -> RedisResult<V
     }
 }
 
-/// As a pattern that only the text itself matches.
+/// A pattern that matches only the text itself.
 fn escape(text: &str) -> String {
     let special = |it: char| "*?[]\\^-".contains(it);
     text.chars().fold(String::new(), |mut escaped, it| {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::output::harmless;
 
-/// Rows of cells, the first of them the heads of the columns.
+/// Rows of cells. The first row has the column headings.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }

@@ -1,10 +1,11 @@
-//! Times as people write them, and the clock that locks go by.
+//! Durations as people write them, and the clock that locks use.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// `10s`, `500ms`, `2m`, `1h`, `1d`, also with a fraction; a number alone is seconds, as for `sleep`.
+/// Parses `10s`, `500ms`, `2m`, `1h`, `1d`, also with a fraction. A number without a unit is seconds, as
+/// for `sleep`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let end = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -27,7 +28,7 @@ pub(crate) enum Wait {
     Forever,
 }
 
-/// The same, and `forever`.
+/// Like [`parse`], and accepts `forever`.
 pub(crate) fn parse_wait(text: &str) -> Result<Wait, String> {
     match text {
         "forever" => Ok(Wait::Forever),
@@ -35,17 +36,18 @@ pub(crate) fn parse_wait(text: &str) -> Result<Wait, String> {
     }
 }
 
-/// Time since the machine has started, also while it slept: the time by which locks end.
+/// The time since the machine was started, including time during which it slept. Locks expire by this
+/// clock.
 pub(crate) fn now() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::CLOCK_BOOTTIME;
     #[cfg(not(target_os = "linux"))]
     let clock = ClockId::CLOCK_MONOTONIC;
-    // No system that this is built for is without the clock.
+    // Every system that this is built for has the clock.
     clock_gettime(clock).map_or(Duration::MAX, Duration::from)
 }
 
-/// A time in few digits, for tables.
+/// A short form of a duration, for tables.
 pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

@@ -1,4 +1,4 @@
-//! `redlock top`: who waits for what, and how often locks change hands.
+//! `redlock top`: shows who waits for which lock, and how often locks change hands.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,16 +17,16 @@ use crate::survey::{Found, Survey};
 use crate::table::Table;
 use crate::time;
 
-/// How often it is looked who has the locks, between two pages.
+/// How often the holders of the locks are read between two pages.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Of how many locks that is done, the ones with the most waiters.
+/// How many locks are watched in this way: the ones with the most waiters.
 const WATCHED_MAX: usize = 1000;
 
-/// Below this a page takes longer to make than it stands.
+/// With a shorter interval, a page would take longer to make than it is shown.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
 
-/// Who had which lock, and how often that has changed.
+/// The last known holder of each lock, and how often the holder has changed.
 #[derive(Default)]
 struct Hands {
     last: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -86,7 +86,7 @@ impl Hands {
         self.note(held.map(|it| (it.name.clone(), Some(it.token.clone()))));
     }
 
-    /// Between two holders there may be nobody, and that is no change.
+    /// Between two holders the lock may be free. That does not count as a change.
     fn note(&mut self, holders: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>) {
         for (name, token) in holders {
             let Some(token) = token else { continue };

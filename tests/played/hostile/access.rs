@@ -1,4 +1,4 @@
-//! Calls that say who we are and whom we trust, with any arguments.
+//! Calls that set log-ins and trust, with any arguments.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
@@ -14,14 +14,14 @@ use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT};
 use crate::handles::pointer;
 use crate::urls::SECRET;
 
-/// Makes one of them. The manager is NULL, or lives.
+/// Makes one of these calls. The manager is NULL, or alive.
 pub(crate) fn set(rl: *mut RedLock, choices: &mut Choices<'_>) -> RedLockStatus {
     let kind = choices.below(7);
     let (first, second) = (string(choices), string(choices));
     let (one, other) = (pointer(first.as_ref()), pointer(second.as_ref()));
     let source = choices.below(3);
-    // SAFETY: the manager is NULL or lives, as do the strings; the callback writes no more than there
-    // is room for.
+    // SAFETY: the manager is NULL or alive, and so are the strings. The callback writes no more than its
+    // buffer holds.
     let status = unsafe {
         match kind {
             0 => RedLock_SetCredentials(rl, one, other),
@@ -43,7 +43,7 @@ pub(crate) fn set(rl: *mut RedLock, choices: &mut Choices<'_>) -> RedLockStatus 
     status
 }
 
-/// None, a secret one, or any.
+/// None, a secret string, or any string.
 fn string(choices: &mut Choices<'_>) -> Option<CString> {
     let bytes = match choices.below(4) {
         0 => return None,
@@ -55,12 +55,12 @@ fn string(choices: &mut Choices<'_>) -> Option<CString> {
     Some(CString::new(text).expect("it ends before the first NUL"))
 }
 
-/// What the callback below is told to do.
+/// What the callback below must do.
 fn user_data(kind: usize) -> *mut c_void {
     ptr::without_provenance_mut(kind)
 }
 
-/// Gives a password; or fills its room to the end, which is none.
+/// Writes a password; or fills its whole buffer, which is not a valid password.
 unsafe extern "C" fn tell(
     server: *const c_char,
     password: *mut c_char,
@@ -70,7 +70,7 @@ unsafe extern "C" fn tell(
     // SAFETY: the header promises a string.
     assert!(!unsafe { CStr::from_ptr(server) }.is_empty());
     let length = if user_data.addr() == 1 { SECRET.len() } else { size };
-    // SAFETY: there is room for `size` bytes, and no more than that are written.
+    // SAFETY: the buffer has `size` bytes, and no more than that are written.
     unsafe {
         password.write_bytes(b'x', length);
         if length < size {

@@ -1,4 +1,4 @@
-//! Arguments of C calls: mostly such as make sense, but any at all.
+//! Arguments of C calls: usually valid ones, but also any others.
 
 use std::ffi::{CString, c_char};
 
@@ -6,12 +6,12 @@ use crate::choices::Choices;
 use crate::handles::pointer;
 use crate::urls::SECRET;
 
-/// Resources that are to be locked at once, if any, and how many they are said to be.
+/// Resources to lock at once, if any, and the count that is passed with them.
 pub(crate) struct Resources {
     /// Some may be NULL.
     pub(crate) names: Vec<Option<CString>>,
     pub(crate) count: usize,
-    /// Whether the one resource is named beside them.
+    /// Whether the single resource is also set.
     pub(crate) has_one_too: bool,
 }
 
@@ -20,7 +20,7 @@ impl Resources {
         self.names.iter().map(|it| pointer(it.as_ref())).collect()
     }
 
-    /// Whether there are so many, none of them NULL, and no two the same.
+    /// Whether there are this many, none of them NULL, and no two the same.
     pub(crate) fn are_different(&self, count: usize) -> bool {
         let is_given = self.names.len() >= count && !self.has_one_too;
         let names = &self.names[..count.min(self.names.len())];
@@ -43,7 +43,7 @@ impl Choices<'_> {
         Some(CString::new(bytes).expect("no NUL"))
     }
 
-    /// Mostly none; this one and another; or what is no list of names.
+    /// Usually none; or this one and another; or an invalid list of names.
     pub(crate) fn resources(&mut self, first: Option<&CString>) -> Resources {
         let of = |second: Option<&CString>, count, has_one_too| Resources {
             names: vec![first.cloned(), second.cloned()],
@@ -62,14 +62,14 @@ impl Choices<'_> {
             240..244 => of(None, 1, false),
             244..247 => of(None, 2, false),
             247 => of(None, 0, false),
-            // Too many: not read.
+            // Too many: they are not read.
             248 => of(None, 129, false),
             249 => of(first, 2, false),
             _ => of(Some(&c"q".to_owned()), 2, true),
         }
     }
 
-    /// Any bytes but NUL. The byte 1 stands for a password.
+    /// Any bytes except NUL. The byte 1 stands for a password.
     pub(crate) fn text_bytes(&mut self) -> Vec<u8> {
         let bytes = self.bytes().iter().filter(|&&it| it != 0);
         bytes

@@ -1,4 +1,4 @@
-//! What becomes of a connection over which too much is said, in words.
+//! The messages for a connection over which a server sends too much.
 
 use crate::crowd::{self, Crowd};
 use crate::error::Status;
@@ -6,7 +6,7 @@ use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::world;
 
-/// Thirteen replies to the greeting are right; then comes this, in place of the reply to an acquire.
+/// Thirteen replies to the handshake are right. Then these bytes come in place of the reply to an acquire.
 fn words_after(said: &[u8]) -> String {
     let length = u8::try_from(said.len()).expect("few bytes");
     let script = [&[0; 14][..], &[7, length], said].concat();

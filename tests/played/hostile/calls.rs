@@ -1,8 +1,8 @@
-//! Sequences of C calls, with any arguments and with handles that live, are NULL, or were freed and are
-//! NULL since then, against servers that do right until the script has them do wrong: each call ends,
-//! never with a panic; what it says, the servers have said; and it leaves nothing behind where it failed.
+//! Sequences of C calls, with any arguments. Each handle is alive, or NULL, or was freed and is NULL since
+//! then. The servers behave correctly until the script makes them misbehave. Each call ends, and never with
+//! a panic. Its result is what the servers have said. A failed call leaves nothing behind.
 //!
-//! The bytes up to the first 0xFF are the calls, those behind it the script ([`Crowd`]).
+//! The bytes up to the first 0xFF are the calls; the bytes after it are the script ([`Crowd`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -33,7 +33,7 @@ use crate::world;
 /// More calls than a run needs.
 const CALLS_MAX: usize = 60;
 
-/// How long a locking call may take with the settings that are made here: three tries.
+/// How long a locking call may take with the settings of these runs: three tries.
 const CALL_MAX_MS: i64 = 30_000;
 
 /// Plays one run.
@@ -59,11 +59,11 @@ pub fn calls(data: &[u8]) {
 pub(crate) struct Run<'a> {
     pub(crate) hands: Hands,
     pub(crate) choices: Choices<'a>,
-    /// The events that are to come, and what else the program knows.
+    /// The events that are still to come, and what else the program knows.
     pub(crate) expected: Expected,
 }
 
-/// A locking call, made: on what, and what was there before.
+/// A locking call that was made: its handles, and the state before it.
 pub(crate) struct Call {
     pub(crate) manager: usize,
     pub(crate) lease: usize,
@@ -123,7 +123,7 @@ impl Run<'_> {
         }
     }
 
-    /// One of the servers that there are, or that was added before.
+    /// Adds one of the servers that exist, possibly one that was added before.
     fn add_server(&mut self) {
         let slot = self.manager_slot();
         let server = self.choices.below(crowd::SERVERS);
@@ -137,7 +137,7 @@ impl Run<'_> {
         };
         let url = CString::new(url).expect("no NUL");
         let rl = self.manager(slot);
-        // SAFETY: NULL, or a manager that lives; the string lives.
+        // SAFETY: the manager is NULL or alive; the string is alive.
         let status = unsafe { RedLock_AddServerUrl(rl, url.as_ptr(), 0) };
         self.judge_manager(slot, status);
         if status == REDLOCK_OK {
@@ -156,9 +156,9 @@ impl Run<'_> {
         let slot = self.manager_slot();
         let parsed = text.to_str().ok().map(|it| Endpoint::parse(it, port));
         if matches!(parsed, Some(Ok(_))) {
-            // It may have to be looked up: it is not for a manager that is used.
+            // The server may have to be looked up, so it is not added to a manager in use.
             let rl = RedLock_New();
-            // SAFETY: the manager was just made and is freed once; the string lives.
+            // SAFETY: the manager was just made and is freed once; the string is alive.
             unsafe {
                 assert_eq!(RedLock_AddServerUrl(rl, text.as_ptr(), port), REDLOCK_OK);
                 RedLock_Free(rl);
@@ -166,7 +166,7 @@ impl Run<'_> {
             return;
         }
         let text = (self.choices.byte() & 7 != 7).then_some(&text);
-        // SAFETY: NULL, or a manager that lives; NULL, or a string that lives.
+        // SAFETY: the manager and the string are each NULL or alive.
         let status = unsafe { RedLock_AddServerUrl(self.manager(slot), pointer(text), port) };
         assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
         self.judge_manager(slot, status);
@@ -175,12 +175,12 @@ impl Run<'_> {
     fn set_retry(&mut self) {
         let slot = self.manager_slot();
         let (count, delay_ms) = (self.choices.int(), self.choices.int());
-        // SAFETY: NULL, or a manager that lives.
+        // SAFETY: the manager is NULL or alive.
         let status = unsafe { RedLock_SetRetry(self.manager(slot), count, delay_ms) };
         self.judge_manager(slot, status);
         assert!(status != REDLOCK_OK || (count >= 1 && delay_ms >= 0));
         if status == REDLOCK_OK {
-            // A run is to end.
+            // A run must end.
             // SAFETY: as above.
             unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
             // SAFETY: as above.
@@ -193,7 +193,7 @@ impl Run<'_> {
     fn set_timeouts(&mut self) {
         let slot = self.manager_slot();
         let (connect_ms, reply_ms) = (self.choices.long(), self.choices.long());
-        // SAFETY: NULL, or a manager that lives.
+        // SAFETY: the manager is NULL or alive.
         let status = unsafe { RedLock_SetTimeouts(self.manager(slot), connect_ms, reply_ms) };
         self.judge_manager(slot, status);
         assert!(status != REDLOCK_OK || (connect_ms >= 1 && reply_ms >= 0));
@@ -212,7 +212,7 @@ impl Run<'_> {
             2 => f64::NAN,
             _ => f64::from_bits(self.choices.long().cast_unsigned()),
         };
-        // SAFETY: NULL, or a manager that lives.
+        // SAFETY: the manager is NULL or alive.
         let status = unsafe { RedLock_SetClockDriftFactor(self.manager(slot), factor) };
         self.judge_manager(slot, status);
         assert!(status != REDLOCK_OK || (0.0..1.0).contains(&factor), "{factor}");
@@ -227,7 +227,7 @@ impl Run<'_> {
                 (Some(listen as unsafe extern "C" fn(_, _, _)), (&raw const CALLS_BACK).cast_mut())
             }
         };
-        // SAFETY: NULL, or a manager that lives; the callback looks at no memory by that pointer.
+        // SAFETY: the manager is NULL or alive; the callback accesses no memory through that pointer.
         let status = unsafe { RedLock_SetLogger(self.manager(slot), callback, user_data.cast()) };
         self.judge_manager(slot, status);
     }
@@ -242,7 +242,7 @@ impl Run<'_> {
         let slot = self.manager_slot();
         let timeout_ms = self.choices.long();
         let status = self.in_call(slot, NO_SLOT, |rl, _| {
-            // SAFETY: NULL, or a manager that lives.
+            // SAFETY: the manager is NULL or alive.
             unsafe { RedLock_Connect(rl, timeout_ms) }
         });
         self.judge_manager(slot, status);
@@ -255,7 +255,7 @@ impl Run<'_> {
         let was_held = look(self.lease(call.lease)).is_held;
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
             let resource = pointer(resource.as_ref());
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe {
                 match wait_ms {
                     -1 => RedLock_Lock(rl, resource, ttl_ms, lease),
@@ -283,7 +283,7 @@ impl Run<'_> {
             (self.call(), self.choices.resource(), self.choices.ttl_ms());
         let was_held = look(self.lease(call.lease)).is_held;
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe { RedLock_ContinueLock(rl, pointer(resource.as_ref()), ttl_ms, lease) }
         });
         self.judge_lease(&call, status);
@@ -301,7 +301,7 @@ impl Run<'_> {
         let (call, ttl_ms) = (self.call(), self.choices.ttl_ms());
         let before = look(self.lease(call.lease));
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe { RedLock_Extend(rl, lease, ttl_ms) }
         });
         self.judge_lease(&call, status);
@@ -317,7 +317,7 @@ impl Run<'_> {
         let call = self.call();
         let token = look(self.lease(call.lease)).token;
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe { RedLock_Unlock(rl, lease) }
         });
         self.judge_lease(&call, status);
@@ -331,13 +331,14 @@ impl Run<'_> {
     fn confirm(&mut self) {
         let (call, least_ms) = (self.call(), self.choices.long());
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe { RedLock_Confirm(rl, lease, least_ms) }
         });
         self.judge_lease(&call, status);
         if status == REDLOCK_OK {
             let sight = look(self.lease(call.lease));
-            // Servers may have it for longer than the lease is valid: a late extension, a slow clock.
+            // Servers may have the lock for longer than the lease is valid, because of a late extension or
+            // a slow clock.
             assert!(least_ms >= 0 && sight.is_held, "{sight:?} for {least_ms}");
             self.judge_votes(&call, &[Verb::Inspect], &sight.token);
         }
@@ -348,14 +349,14 @@ impl Run<'_> {
         let mut locked = true;
         let place = if self.choices.byte() == 1 { ptr::null_mut() } else { &raw mut locked };
         let status = self.in_call(slot, NO_SLOT, |rl, _| {
-            // SAFETY: each is NULL or lives, or may be written to.
+            // SAFETY: each pointer is NULL, or alive, or may be written to.
             unsafe { RedLock_IsLocked(rl, pointer(resource.as_ref()), place) }
         });
         self.judge_manager(slot, status);
         assert!(status == REDLOCK_OK || place.is_null() || !locked, "{status:?}, but locked");
     }
 
-    /// Time, and names of numbers.
+    /// Lets time pass, and asks for the names of numbers.
     fn pass(&mut self) {
         let ms = self.choices.pick(&[1, 60, 1000, 20_000]);
         world::with(|world| world.pass_ms(ms));
@@ -370,7 +371,7 @@ impl Run<'_> {
 // What is judged ---------------------------------------------------------------------------------
 
 impl Run<'_> {
-    /// Makes a call, from which loggers may call back.
+    /// Makes a call, during which loggers may call back.
     pub(crate) fn in_call(
         &self,
         manager: usize,
@@ -397,9 +398,10 @@ impl Run<'_> {
         assert!(took_ms <= CALL_MAX_MS, "a call took {took_ms} ms");
     }
 
-    /// A success is what a quorum of the servers has said in this call. The program has the lock from now on.
+    /// A success must be what a quorum of the servers has said in this call. The program holds the lock
+    /// from now on.
     pub(crate) fn judge_votes(&mut self, call: &Call, verbs: &[Verb], token: &str) {
-        // By the slot of a semaphore that they gave; a lock is the first.
+        // By the slot of a semaphore that the servers gave. A lock is the first slot.
         let mut voters: BTreeMap<u16, BTreeSet<usize>> = BTreeMap::new();
         world::with(|world| {
             for (index, connection) in world.connections.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The bytes that decide what happens in a run.
 
-/// Bytes that are taken one after the other. When there are no more, each is 0.
+/// Bytes that are taken one after the other. When none are left, each further byte is 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Choices<'a> {
     rest: &'a [u8],
@@ -33,7 +33,7 @@ impl<'a> Choices<'a> {
         i64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// A number of bytes, and so many of them as there are.
+    /// A length, and this number of bytes, or as many as are left.
     pub(crate) fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.rest.len());
         self.rest.split_off(..length).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What `make fuzz` has found worth keeping, played again, and a short run of mutations of it.
+//! Plays the inputs that `make fuzz` has found worth keeping, and a short run of mutations of them.
 
 use std::fs;
 use std::panic;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{calls, replies, seen, urls};
 
-/// How long each target is given for mutations.
+/// How much time each target gets for mutations.
 const TIME: Duration = Duration::from_secs(2);
 
 #[test]
@@ -47,13 +47,13 @@ fn calls_of_any_kind_do_no_harm() {
     for event in ["EventDone", "EventLost", "NoEvent"] {
         assert!(seen.iter().any(|it| it == event), "no {event}: {seen:?}");
     }
-    // Of several resources: one is in the way, or waited for.
+    // With several resources: one is in the way, or the client waits for it.
     for answer in ["Blocked", "EnrolledForOne"] {
         assert!(seen.iter().any(|it| it == answer), "no reply is {answer}: {seen:?}");
     }
 }
 
-/// Plays the files of a target, and mutations. Returns what came to pass with the files.
+/// Plays the files of a target, and mutations. Returns what was seen with the files.
 fn play(target: &str, body: fn(&[u8])) -> Vec<String> {
     let corpus = corpus(target);
     for (name, data) in &corpus {
@@ -72,7 +72,7 @@ fn play(target: &str, body: fn(&[u8])) -> Vec<String> {
     seen
 }
 
-/// Runs the target. Where it fails, the bytes are told.
+/// Runs the target. If it fails, prints the bytes.
 fn run(body: fn(&[u8]), name: &str, data: &[u8]) {
     if let Err(why) = panic::catch_unwind(|| body(data)) {
         eprintln!("{name} fails, as do these bytes: \"{}\"", data.escape_ascii());
@@ -93,7 +93,7 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// One of the files, changed here and there, or with the end of another.
+/// One of the files, changed in some places, or with the end of another one.
 fn mutation(corpus: &[(String, Vec<u8>)], dice: &mut Dice) -> Vec<u8> {
     let mut data = corpus[dice.below(corpus.len())].1.clone();
     for _ in 0..=dice.below(4) {

@@ -1,4 +1,4 @@
-//! Servers that do what is asked of them, except where a script says otherwise.
+//! Servers that execute requests correctly, except where a script says otherwise.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::resp;
 use crate::several;
 use crate::world::Connection;
 
-/// Which servers there are: by path and by address.
+/// The number of servers: by path and by address.
 pub(crate) const SERVERS: usize = 24;
 
-/// The places of all of them. There is no server anywhere else.
+/// The places of all servers. There is no server anywhere else.
 pub(crate) fn place(server: usize) -> String {
     let number = server % 8;
     match server / 8 {
@@ -27,15 +27,15 @@ pub(crate) fn place(server: usize) -> String {
     }
 }
 
-/// The servers, their keys, and the script: one byte, and what that wants, for each connection and
-/// each command. At its end they are good servers.
+/// The servers, their keys, and the script. The script has one byte, with its arguments, for each
+/// connection and each command. At its end the servers behave correctly.
 pub(crate) struct Crowd {
     script: Vec<u8>,
     at: usize,
     pub(crate) keys: HashMap<(usize, Vec<u8>), Key>,
-    /// Who waits, by the name of the line: one at most.
+    /// Waiting clients, by the name of the queue: at most one each.
     pub(crate) lines: HashMap<(usize, Vec<u8>), Vec<u8>>,
-    /// What each server has to say by itself.
+    /// The messages that each server will send by itself.
     pub(crate) news: HashMap<usize, Vec<u8>>,
 }
 
@@ -69,8 +69,8 @@ impl Crowd {
         connection.ends |= ends;
     }
 
-    /// What is said instead of the right reply, after how many milliseconds, and whether it is the
-    /// last of all.
+    /// The bytes that are sent instead of the right reply, their delay in milliseconds, and whether they
+    /// are the last ones.
     fn twist(right: Vec<u8>, news: &[u8], script: &mut Choices<'_>) -> (Vec<u8>, u8, bool) {
         let byte = script.byte();
         let said = match byte % 18 {
@@ -146,7 +146,7 @@ impl Crowd {
                 if is_waited_for && deleted == integer(1) { integer(2) } else { deleted }
             }
             (b"EVAL", 9) if word(1) == ENROL_PERMITS.as_bytes() => {
-                // It waits for both, as if for the second alone.
+                // It waits for both slots, as if it waited only for the second one.
                 let words = [&words[..3], &words[4..]].concat();
                 self.enrol(server, &words, now)
             }
@@ -186,14 +186,16 @@ impl Crowd {
         .any(|it| it.as_bytes() == script)
     }
 
-    /// How many readers have the resource: each is a key of its own here, named by the resource and its token.
+    /// How many readers have the resource. Here each reader is a key of its own, named by the resource and
+    /// its token.
     pub(crate) fn readers_of(&self, server: usize, resource: &[u8]) -> i64 {
         let beginning = [resource, b":r:"].concat();
         let is_one = |it: &&(usize, Vec<u8>)| it.0 == server && it.1.starts_with(&beginning);
         self.keys.keys().filter(is_one).count() as i64
     }
 
-    /// Whoever has it: a writer, for so long still, or so many readers.
+    /// Executes the scripts about readers. The holder is a writer, with its remaining time, or a number of
+    /// readers.
     fn serve_readers(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
         let is = |script: &str| words[1] == script.as_bytes();
         let (resource, count) = (&words[3], self.readers_of(server, &words[3]));
@@ -279,7 +281,7 @@ impl Crowd {
         }
     }
 
-    /// Somebody waits, unless nobody has it.
+    /// A client joins the wait queue, unless nobody holds the lock.
     fn enrol(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
         let Some(key) = self.keys.get(&(server, words[3].clone())) else { return three(1, 0, 0) };
         let left_ms = (key.expires_at - now) / 1_000_000;
@@ -288,7 +290,7 @@ impl Crowd {
         three(0, left_ms, 0)
     }
 
-    /// One of two slots.
+    /// Takes one of two slots.
     fn take_permit(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
         let slots = [3, 4].map(|it| (server, words[it].clone()));
         let number = |it: usize| String::from_utf8_lossy(&words[it]).parse().expect("a number");
@@ -361,7 +363,7 @@ impl Peer for Crowd {
 
 const NIL: &[u8] = b"$-1\r\n";
 
-/// What a server says by itself to whoever waits for nothing.
+/// A message that a server sends by itself to a client that waits for nothing.
 const NEWS: &[u8] = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
 
 const ARGUMENTS: &[u8] = b"-ERR wrong number of arguments\r\n";
@@ -398,7 +400,7 @@ pub(crate) fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
-/// When a key expires that lives for so long. What we send is a number.
+/// When a key with this TTL expires. The client sends a valid number.
 pub(crate) fn end(ttl: &[u8], now: i64) -> i64 {
     let ttl_ms: i64 = String::from_utf8_lossy(ttl).parse().expect("a TTL");
     now.saturating_add(ttl_ms.saturating_mul(1_000_000))

@@ -1,5 +1,5 @@
-//! The calls that nobody waits for, among all others: each has one event, from its own manager; what that
-//! says, the servers have said; and what no program has been told to have, no server keeps.
+//! Submitted calls, among all others. Each has one event, from its own manager. The event reports what the
+//! servers have said. No server keeps a lock that no program has been told of.
 
 mod verdicts;
 
@@ -27,22 +27,22 @@ use crate::handles::{look, message, pointer};
 use crate::seen;
 use crate::world::{self, World};
 
-/// An answer that comes late has come by then.
+/// A late answer has arrived within this time.
 const SOON_MS: i64 = 500;
 
-/// The longest that a lock may last, and a little.
+/// The longest time that a lock may last, and a little more.
 const TEN_YEARS_MS: i64 = 315_360_001_000;
 
 const IN_USE: &str = "the lease is in use by a submitted call";
 
-/// What is to come, and what the program has been told.
+/// What is still to come, and what the program has been told.
 #[derive(Default)]
 pub(crate) struct Expected {
     last: usize,
-    /// The calls that were submitted, by what they were submitted with.
+    /// The submitted calls, by their user data.
     calls: BTreeMap<usize, Submitted>,
     kept: Vec<Kept>,
-    /// The tokens of all locks that the program has been told to have.
+    /// The tokens of all locks that the program has been told that it holds.
     owned: BTreeSet<String>,
 }
 
@@ -52,7 +52,7 @@ struct Submitted {
     lease: usize,
     verb: Verb,
     keeps: bool,
-    /// It may end by that.
+    /// Whether it was cancelled, and so may end with that status.
     is_cancelled: bool,
 }
 
@@ -63,11 +63,11 @@ struct Kept {
     /// The address of its lease.
     lease: usize,
     token: String,
-    /// Whether its end has to be told. Otherwise it may be.
+    /// Whether its end must be reported. Otherwise it may be reported.
     is_sure: bool,
 }
 
-/// What has been told.
+/// What has been reported.
 #[derive(Debug)]
 enum Told {
     EventDone,
@@ -91,7 +91,7 @@ impl Expected {
 }
 
 thread_local! {
-    /// How many event callbacks were given and not taken back.
+    /// How many event callbacks were set and not destroyed.
     static CALLBACKS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn begin() {
     CALLBACKS.set(0);
 }
 
-/// At the end of a run nobody has any more what was to be destroyed.
+/// At the end of a run, all user data must have been destroyed.
 pub(crate) fn judge_destroyed() {
     assert_eq!(CALLBACKS.get(), 0, "what goes with an event callback was not destroyed once");
 }
@@ -126,9 +126,9 @@ impl Run<'_> {
         let (call, resource, ttl_ms) =
             (self.call(), self.choices.resource(), self.choices.ttl_ms());
         let length = resource.as_ref().map_or(1, |it| it.as_bytes().len());
-        // The one that is too large is refused before anything behind the struct is read.
+        // If the size is too large, the call is refused before anything behind the struct is read.
         let size = size_of::<RedLockAcquireOptions>() + self.choices.pick(&[0, 0, 0, 1 << 20]);
-        // With the NUL at the end, that is a part of the name.
+        // With the NUL at the end, which is then a part of the name.
         let resource_size = self.choices.pick(&[0, 0, length, length + 1]);
         let several = self.choices.resources(resource.as_ref());
         let is_of_one = several.names.is_empty() || several.has_one_too;
@@ -151,7 +151,7 @@ impl Run<'_> {
         let (was_held, began) = (look(self.lease(call.lease)).is_held, world::now());
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
             let options = &raw const options;
-            // SAFETY: each is NULL or lives, and so does what the options point to.
+            // SAFETY: each handle is NULL or alive, and everything that the options point to is alive.
             unsafe {
                 match submits {
                     true => RedLock_SubmitAcquire(rl, options, lease, number(user_data)),
@@ -171,7 +171,7 @@ impl Run<'_> {
             let is_known = options.size == size_of::<RedLockAcquireOptions>();
             assert!(has_mode && is_known && options.tries >= 0, "it was not refused");
             assert!(has_names && !was_held, "it was not refused");
-            // SAFETY: a lease that lives.
+            // SAFETY: the lease is alive.
             let count = unsafe { RedLockLease_ResourceCount(self.lease(call.lease)) };
             assert!(submits || count == several.count.max(1), "{count} of {}", several.count);
         }
@@ -196,7 +196,7 @@ impl Run<'_> {
         let (least_ms, ttl_ms) = (self.choices.long(), self.choices.ttl_ms());
         let (token, began) = (look(self.lease(call.lease)).token, world::now());
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe {
                 match verb {
                     Verb::Extend => RedLock_SubmitExtend(rl, lease, ttl_ms, number(user_data)),
@@ -229,7 +229,7 @@ impl Run<'_> {
         let (call, user_data) = (self.call(), self.expected.next());
         let began = world::now();
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
-            // SAFETY: each is NULL or lives.
+            // SAFETY: each handle is NULL or alive.
             unsafe { RedLock_KeepAlive(rl, lease, number(user_data)) }
         });
         self.judge_lease(&call, status);
@@ -246,9 +246,9 @@ impl Run<'_> {
         self.cancel_call(slot, lease);
         let rl = self.manager(slot);
         let before = message(rl);
-        // SAFETY: NULL, or a manager that lives.
+        // SAFETY: the manager is NULL or alive.
         let descriptor = unsafe { RedLock_Descriptor(rl) };
-        // There is none in this world.
+        // This world has no descriptor.
         assert_eq!(descriptor, -1);
         assert!(rl.is_null() || !message(rl).is_empty(), "no descriptor, and no words: {before}");
     }
@@ -256,7 +256,7 @@ impl Run<'_> {
     fn cancel_call(&mut self, slot: usize, lease: usize) {
         let (rl, lease, began) = (self.manager(slot), self.lease(lease), world::now());
         let (words, words_of_lease) = (message(rl), look(lease).message);
-        // SAFETY: each is NULL or lives.
+        // SAFETY: each handle is NULL or alive.
         let status = unsafe { RedLock_Cancel(rl, lease) };
         self.judge_manager(slot, status);
         assert_eq!(status == REDLOCK_OK, !rl.is_null() && !lease.is_null(), "{status:?}");
@@ -269,17 +269,17 @@ impl Run<'_> {
         calls.filter(|it| it.lease == lease.addr()).for_each(|it| it.is_cancelled = true);
     }
 
-    /// The system gives no thread in this world. So nobody is told events but by [`RedLock_NextEvent`].
+    /// The system gives no thread in this world. So events are reported only by [`RedLock_NextEvent`].
     fn set_background(&mut self) {
         let slot = self.manager_slot();
         let rl = self.manager(slot);
         let callback = self.choices.pick(&[None, Some(tell as unsafe extern "C" fn(_, _))]);
         CALLBACKS.set(CALLBACKS.get() + 1);
-        // SAFETY: NULL, or a manager that lives; no memory is looked at by that pointer.
+        // SAFETY: the manager is NULL or alive; no memory is accessed through that pointer.
         let status =
             unsafe { RedLock_SetEventCallback(rl, callback, number(CALLBACK), Some(destroy)) };
         self.judge_manager(slot, status);
-        // SAFETY: NULL, or a manager that lives.
+        // SAFETY: the manager is NULL or alive.
         match unsafe { RedLock_SetBackgroundThread(rl, true) } {
             REDLOCK_INTERNAL => assert!(message(rl).contains("gave no thread"), "{}", message(rl)),
             status => self.judge_manager(slot, status),
@@ -290,7 +290,7 @@ impl Run<'_> {
         self.judge_manager(slot, status);
     }
 
-    /// Returns whether there was one.
+    /// Returns whether there was an event.
     fn next_event(&mut self, slot: usize, wait_ms: i64) -> bool {
         let mut event = RedLockEvent {
             size: size_of::<RedLockEvent>(),
@@ -302,7 +302,7 @@ impl Run<'_> {
         };
         let place = &raw mut event;
         let status = self.in_call(slot, NO_SLOT, |rl, _| {
-            // SAFETY: NULL, or a manager that lives; the event lives.
+            // SAFETY: the manager is NULL or alive; the event is alive.
             unsafe { RedLock_NextEvent(rl, wait_ms, place) }
         });
         match status {
@@ -315,7 +315,7 @@ impl Run<'_> {
         status == REDLOCK_OK
     }
 
-    /// What is released is released now, and of what was freed nothing is told.
+    /// Pending releases are sent now, and nothing is reported of handles that were freed.
     pub(crate) fn free_manager(&mut self, slot: usize) {
         let are_well = are(|_, it| it.is_well());
         let calls = std::mem::take(&mut self.expected.calls);
@@ -342,7 +342,7 @@ impl Run<'_> {
         self.hands.free_lease(slot);
     }
 
-    /// Every call that was submitted ends, and is told, and so is every lock that cannot be kept.
+    /// Every submitted call ends, and is reported. The same applies to every lock that cannot be kept.
     pub(crate) fn end_submitted(&mut self) {
         for slot in 0..self.hands.managers.len() {
             (0..self.hands.leases.len()).for_each(|lease| self.cancel_call(slot, lease));
@@ -373,12 +373,12 @@ impl Run<'_> {
     }
 }
 
-/// A number where C has a pointer.
+/// A number in place of a C pointer.
 fn number(user_data: usize) -> *mut c_void {
     ptr::without_provenance_mut(user_data)
 }
 
-/// What goes with an event callback.
+/// The user data of an event callback.
 const CALLBACK: usize = 0xCA11;
 
 unsafe extern "C" fn tell(_event: *const RedLockEvent, _user_data: *mut c_void) {

@@ -1,4 +1,4 @@
-//! What a C program has in its hands: managers and leases, live or NULL, and what it may see of them.
+//! The handles of a C program: managers and leases, alive or NULL, and what the program may read from them.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -15,14 +15,14 @@ use crate::urls::SECRET;
 const MANAGERS: usize = 2;
 const LEASES: usize = 3;
 
-/// A manager in the hands, and how many servers were added to it.
+/// A manager, and how many servers were added to it.
 #[derive(Clone, Copy)]
 pub(crate) struct ManagerSlot {
     pub(crate) raw: *mut RedLock,
     pub(crate) servers: usize,
 }
 
-/// All of them. Those that were freed are NULL.
+/// All handles. Those that were freed are NULL.
 pub(crate) struct Hands {
     pub(crate) managers: [ManagerSlot; MANAGERS],
     pub(crate) leases: [*mut RedLockLease; LEASES],
@@ -35,13 +35,13 @@ impl Hands {
     }
 
     pub(crate) fn free_manager(&mut self, slot: usize) {
-        // SAFETY: NULL, or made by RedLock_New and not freed: then it would be NULL.
+        // SAFETY: NULL, or made by RedLock_New and not freed; otherwise it would be NULL.
         unsafe { RedLock_Free(self.managers[slot].raw) };
         self.managers[slot] = ManagerSlot { raw: ptr::null_mut(), servers: 0 };
     }
 
     pub(crate) fn free_lease(&mut self, slot: usize) {
-        // SAFETY: NULL, or made by RedLockLease_New and not freed: then it would be NULL.
+        // SAFETY: NULL, or made by RedLockLease_New and not freed; otherwise it would be NULL.
         unsafe { RedLockLease_Free(self.leases[slot]) };
         self.leases[slot] = ptr::null_mut();
     }
@@ -54,7 +54,7 @@ impl Drop for Hands {
     }
 }
 
-/// All that there is to see of a lease.
+/// Everything that can be read from a lease.
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) is_held: bool,
@@ -65,9 +65,9 @@ pub(crate) struct Sight {
     pub(crate) message: String,
 }
 
-/// Looks at a lease, or at NULL.
+/// Reads a lease, or NULL.
 pub(crate) fn look(lease: *mut RedLockLease) -> Sight {
-    // SAFETY: NULL, or a lease that lives; strings of a lease are read at once.
+    // SAFETY: the lease is NULL or alive; strings of a lease are read at once.
     let sight = unsafe {
         Sight {
             is_held: RedLockLease_IsHeld(lease),
@@ -88,19 +88,19 @@ pub(crate) fn look(lease: *mut RedLockLease) -> Sight {
     sight
 }
 
-/// What a manager, or NULL, has to say.
+/// The message of a manager, or of NULL.
 pub(crate) fn message(rl: *mut RedLock) -> String {
-    // SAFETY: NULL, or a manager that lives; the string is read at once.
+    // SAFETY: the manager is NULL or alive; the string is read at once.
     let message = unsafe { words(RedLock_ErrorMessage(rl)) };
     assert!(message.len() <= 4095, "{message}");
     message
 }
 
-/// Words for a person.
+/// Text for a person.
 ///
 /// # Safety
 ///
-/// The pointer has to be to a C string.
+/// The pointer must be to a C string.
 pub(crate) unsafe fn words(string: *const c_char) -> String {
     // SAFETY: as the caller promises.
     let words = String::from_utf8(unsafe { bytes(string) }).expect("UTF-8");
@@ -120,7 +120,7 @@ pub(crate) fn pointer(string: Option<&CString>) -> *const c_char {
     string.map_or(ptr::null(), |it| it.as_ptr())
 }
 
-/// A status that no call may have, whatever it is given.
+/// Rejects statuses that no call may return, whatever its arguments are.
 pub(crate) fn judge_status(status: RedLockStatus, words: &str) {
     seen::note(&status);
     assert_ne!(status, RedLockStatus::REDLOCK_INTERNAL, "{words}");

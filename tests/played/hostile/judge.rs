@@ -1,5 +1,5 @@
-//! What a client has to make of one connection: which reply belongs to which request, what the request
-//! is answered with, and whether the connection is of any use after that.
+//! What a client must conclude from one connection: which reply belongs to which request, the answer to the
+//! request, and whether the connection is still usable after that.
 
 mod answers;
 mod commands;
@@ -15,13 +15,13 @@ use crate::seen;
 /// A request that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Whether it is about two resources at once, or of a reader.
+    /// Whether it is about two resources at once, or from a reader.
     pub(crate) is_of_several: bool,
     pub(crate) is_of_reader: bool,
-    /// Whether the client subscribes to its channel before it, or asks behind it who waits.
+    /// Whether the client subscribes to its channel before it, or asks for waiting clients after it.
     pub(crate) subscribes: bool,
     pub(crate) looks: bool,
-    /// Whether it asks how long the key lives: one of several acquires that go out together may not.
+    /// Whether it asks for the TTL of the key. One of several acquires that go out together may not ask.
     pub(crate) asks_end: bool,
     pub(crate) verb: Verb,
     pub(crate) resource: Vec<u8>,
@@ -37,14 +37,14 @@ impl Default for Asked {
     }
 }
 
-/// A request and its answer. A refusal is [`Failure::Nonsense`] here, whatever its words.
+/// A request and its answer. A refusal is [`Failure::Nonsense`] here, whatever its text is.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) asked: Asked,
     pub(crate) answer: Answer,
 }
 
-/// One connection, as far as its bytes tell.
+/// One connection, as far as its bytes show.
 #[derive(Default)]
 pub(crate) struct Judge {
     heard: Vec<u8>,
@@ -53,21 +53,21 @@ pub(crate) struct Judge {
     owed: Vec<Command>,
     replies: Vec<Reply>,
     pub(crate) end: Option<Lack>,
-    /// The last question of the greeting was answered.
+    /// Whether the last question of the handshake was answered.
     pub(crate) is_up: bool,
     /// Each request that was sent: its resource and its token.
     asked: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The server was told to speak RESP3.
+    /// Whether the server was told to use RESP3.
     pub(crate) is_resp3: bool,
-    /// What comes next is behind a subscription.
+    /// Whether the next command follows a subscription.
     subscribes: bool,
-    /// The server does not let us subscribe.
+    /// Whether the server refuses subscriptions.
     pub(crate) is_unheard: bool,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
 impl Judge {
-    /// The client sent this.
+    /// The client sent these bytes.
     pub(crate) fn hear(&mut self, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         let mut at = 0;
@@ -75,7 +75,7 @@ impl Judge {
             with_text(&mut words);
             at += length;
             match (&*words[0], self.owed.last_mut()) {
-                // They belong to what comes next, and what came before.
+                // These commands belong to the next command, or to the previous one.
                 (b"SUBSCRIBE", _) => self.subscribes = true,
                 (b"EXISTS", Some(Command::Ask(asked))) => asked.looks = true,
                 (b"ZCARD", Some(Command::Ask(asked))) => asked.verb = Verb::AcquireAgain,
@@ -103,7 +103,8 @@ impl Judge {
         self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
     }
 
-    /// What the request about this resource was answered with. If it was sent again, in another form, that counts.
+    /// The answer to the request about this resource. If the request was sent again, in another form, the
+    /// later answer counts.
     pub(crate) fn answer_about(&self, resource: &[u8]) -> Option<Answer> {
         let (_, token) = self.asked.iter().find(|it| it.0 == resource)?;
         let is_it = |it: &(&[u8], &[u8])| *it == (resource, token);
@@ -113,7 +114,7 @@ impl Judge {
         answers.nth(asked - 1).map(|it| it.answer.clone())
     }
 
-    /// Whether a release of this resource was refused, the last time that it was answered.
+    /// Whether the last answer about this resource refused a release.
     pub(crate) fn has_refused_release(&self, resource: &[u8]) -> bool {
         let last = self.verdicts.iter().rfind(|it| it.asked.resource == resource);
         last.is_some_and(|it| {
@@ -122,7 +123,7 @@ impl Judge {
         })
     }
 
-    /// Whether the client has asked for a lock with this token, and was not told that it has it not.
+    /// Whether the client has asked for a lock with this token, and was not told that it does not have it.
     pub(crate) fn may_have_locked(&self, token: &[u8]) -> bool {
         let owed = self.owed.iter().filter_map(|it| match it {
             Command::Ask(asked) => Some(asked),
@@ -137,7 +138,7 @@ impl Judge {
         asked.any(|it| is_acquire(it.verb) && it.token == token)
     }
 
-    /// The client received this.
+    /// The client received these bytes.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
         self.said.extend_from_slice(bytes);
         let mut at = 0;
@@ -163,7 +164,7 @@ impl Judge {
         self.said.drain(..at);
     }
 
-    /// Whether there is something from here on that is no push, nor the beginning of one.
+    /// Whether there is anything from here on other than a push or the beginning of a push.
     fn has_surplus(&self, at: usize) -> bool {
         let mut rest = &self.said[at..];
         while rest.first() == Some(&b'>') {
@@ -175,13 +176,13 @@ impl Judge {
         !rest.is_empty()
     }
 
-    /// Takes a reply for what is owed first, and tells whether there is more behind it: where that is one
+    /// Takes a reply for the first owed command. `has_more` says whether more follows: if there is one
     /// reply too many, none of them is believed.
     fn settle(&mut self, reply: Reply, has_more: bool) {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
             Command::Aside => match &reply {
-                // It is said for itself, and no answer.
+                // It is a message of its own, and no answer.
                 Reply::Push(_) => return,
                 reply => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
             },
@@ -218,7 +219,7 @@ impl Judge {
         self.is_up |= self.owed.is_empty() && !matches!(settled, Command::Ask(_));
     }
 
-    /// What a request is answered with, by what was asked along with it, too.
+    /// The answer to a request, including the answers to the commands that came with it.
     fn answer(&mut self, asked: &Asked, mut replies: Vec<Reply>) -> Option<Answer> {
         if asked.subscribes {
             match replies.remove(0) {
@@ -237,7 +238,7 @@ impl Judge {
     }
 }
 
-/// Whether it is an error that lets nobody in.
+/// Whether the error refuses the whole connection.
 fn turns_away(code: &str, words: &str) -> bool {
     words.contains("max number of clients") || code == "DENIED"
 }
@@ -250,13 +251,13 @@ fn settle_probe(is_ping: bool, reply: &Reply) -> bool {
     }
 }
 
-/// Whoever says nothing of itself will do, and whoever says that it is no voter will not.
+/// A server that reports nothing of itself is accepted. A server that reports that it is no voter is not.
 fn settle_question(question: Question, reply: &Reply) -> bool {
     match (question, reply) {
         (Question::Info { is_program: false } | Question::Setting, Reply::Error(code, words)) => {
             !turns_away(code, words)
         }
-        // Whoever does not tell it for now is asked again later.
+        // A server that cannot report this now is asked again later.
         (_, Reply::Error(code, words)) => {
             !turns_away(code, words) && Failure::of_error(code, words).is_of_the_kind()
         }

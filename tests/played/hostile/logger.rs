@@ -17,11 +17,11 @@ const NOTHING: InUse = (ptr::null_mut(), ptr::null_mut());
 pub(crate) static CALLS_BACK: u8 = 0;
 
 thread_local! {
-    /// What the call was given that it is told after.
+    /// The handles of the call at whose end the logger is called.
     static IN_USE: Cell<InUse> = const { Cell::new(NOTHING) };
 }
 
-/// A logger, which may use the manager and the lease of the call that it is told after.
+/// A logger, which may use the manager and the lease of the call at whose end it is called.
 pub(crate) unsafe extern "C" fn listen(level: i32, line: *const c_char, user_data: *mut c_void) {
     assert!([1, 2].contains(&level));
     // SAFETY: the header promises a string.
@@ -30,7 +30,7 @@ pub(crate) unsafe extern "C" fn listen(level: i32, line: *const c_char, user_dat
     if !user_data.is_null() && !rl.is_null() {
         look(lease);
         let mut locked = false;
-        // SAFETY: both live, or are NULL: the call that is over was made with them.
+        // SAFETY: both are alive, or NULL: the call that has ended was made with them.
         unsafe {
             RedLock_IsLocked(rl, c"r".as_ptr(), &raw mut locked);
             let status = RedLock_Confirm(rl, lease, -1);

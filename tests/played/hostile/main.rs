@@ -1,12 +1,13 @@
-//! What hostile servers and careless callers can do to us: nothing that is theirs to decide.
+//! What hostile servers and careless callers can do to the library: nothing beyond what is theirs to
+//! decide.
 //!
-//! This compiles the library's own files with another [`system`] under them: sockets, time and
-//! randomness are played, so that nothing waits and each run is the same. What is then done with it
-//! is decided by bytes, one target each: [`replies`], [`urls`] and [`calls`]. `cargo test` plays the
-//! corpus of fuzz/ and mutations of it; `make fuzz` has libFuzzer look for bytes that do harm. For that,
-//! this file is the root of a library, too (fuzz/Cargo.toml).
+//! This compiles the library's own files on top of another [`system`]. Sockets, time and randomness are
+//! simulated, so that nothing waits and each run is the same. Bytes decide what is then done with the
+//! library, with one target each: [`replies`], [`urls`] and [`calls`]. `cargo test` plays the corpus of
+//! fuzz/ and mutations of it. With `make fuzz`, libFuzzer searches for bytes that do harm. For that, this
+//! file is also the root of a library (fuzz/Cargo.toml).
 
-// The library is not whole here without what others use of it.
+// Only a part of the library is used here.
 #![allow(dead_code, unreachable_pub)]
 
 #[path = "../../../src/acquire_options.rs"]

@@ -1,9 +1,9 @@
-//! What the library allocates in a run.
+//! The memory that the library allocates in a run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's memory, with an eye on it.
+/// The system's allocator, with counters.
 struct Counting;
 
 #[global_allocator]
@@ -16,7 +16,7 @@ thread_local! {
     static IN_USE: Cell<i64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came.
+// SAFETY: everything is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size(), 0);
@@ -53,7 +53,7 @@ fn note(size: usize, freed: usize) {
     });
 }
 
-/// Runs `body`. Returns how much more is in use after it than before.
+/// Runs `body`. Returns how much more memory is in use after it than before.
 pub(crate) fn kept_by(body: impl FnOnce()) -> i64 {
     IN_USE.set(0);
     IS_COUNTING.set(true);
@@ -62,7 +62,7 @@ pub(crate) fn kept_by(body: impl FnOnce()) -> i64 {
     IN_USE.get()
 }
 
-/// Runs `body`. Returns how much was allocated at once in it, at the most.
+/// Runs `body`. Returns the size of its largest single allocation.
 pub(crate) fn largest_in(body: impl FnOnce()) -> usize {
     LARGEST.set(0);
     IS_COUNTING.set(true);
@@ -71,7 +71,7 @@ pub(crate) fn largest_in(body: impl FnOnce()) -> usize {
     LARGEST.get()
 }
 
-/// Runs `body`, in which what is allocated is not the library's.
+/// Runs `body`, whose allocations are not those of the library.
 pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
     let before = IS_COUNTING.replace(false);
     let result = body();

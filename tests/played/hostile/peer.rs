@@ -1,23 +1,23 @@
-//! Who is at the far end of the connections.
+//! The far end of the connections.
 
 use crate::world::Connection;
 
-/// Decides what becomes of connections, and what is said on them.
+/// Decides what happens to connections, and what is sent over them.
 pub(crate) trait Peer {
-    /// Somebody connects to this place. Which server that is, and after how many milliseconds the
-    /// connection is made; nothing if it is refused.
+    /// A client connects to this place. Returns the server, and after how many milliseconds the connection
+    /// is established; `None` if it is refused.
     fn accept(&mut self, place: &str) -> Option<(usize, u32)>;
 
-    /// Looks at a connection that is open, and may have more to say.
+    /// Checks an open connection. The peer may send more over it.
     fn serve(&mut self, connection: &mut Connection, now: i64);
 
-    /// What is locked now: on which server, with which token.
+    /// The current locks: the server and the token of each.
     fn locked(&self, _now: i64) -> Vec<(usize, Vec<u8>)> {
         Vec::new()
     }
 }
 
-/// Refuses everybody.
+/// Refuses all connections.
 pub(crate) struct Silent;
 
 impl Peer for Silent {
@@ -28,8 +28,8 @@ impl Peer for Silent {
     fn serve(&mut self, _connection: &mut Connection, _now: i64) {}
 }
 
-/// What a well-behaved server says to the greeting, to so many commands of which the last thirteen are
-/// probes and questions.
+/// The replies of a well-behaved server to the handshake, which has this number of commands. The last
+/// thirteen of these are probes and questions.
 pub(crate) fn greeting(commands: usize) -> Vec<u8> {
     let mut said = b"+OK\r\n".repeat(commands.saturating_sub(13));
     said.extend(b"-ERR unknown command 'DELEX'\r\n".repeat(3));

@@ -1,8 +1,8 @@
-//! Bytes from the wire, in pieces, against a queue of requests: a client makes of them what
-//! [`crate::judge`] does, keeps the connection exactly as long as that, and allocates no more than
-//! the bounds allow.
+//! Bytes from the wire, in pieces, against a queue of requests. The client interprets them as
+//! [`crate::judge`] does, keeps the connection exactly as long, and allocates no more than the bounds
+//! allow.
 //!
-//! The first bytes say how the run goes, all others are the wire: see [`Plan`] and [`expand`].
+//! The first bytes determine the run, and all others are the wire: see [`Plan`] and [`expand`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -28,22 +28,22 @@ use crate::world::{self, Connection};
 /// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.
 const ALLOCATION_MAX: usize = 2 * LENGTH_MAX + 8192;
 
-/// The longest wire, beyond which there is nothing new to be had.
+/// The longest wire. A longer one would show nothing new.
 const WIRE_MAX: usize = LENGTH_MAX + 10_000;
 
 const CONNECT_MS: i64 = 300;
 const REPLY_MS: i64 = 200;
 const TTL_MS: i64 = 10_000;
 
-/// How a run goes.
+/// The course of a run.
 struct Plan {
-    /// Whether the wire begins with the replies to the greeting.
+    /// Whether the wire begins with the replies to the handshake.
     has_greeting: bool,
-    /// Whether the server speaks when nothing is owed.
+    /// Whether the server sends when nothing is owed.
     is_eager: bool,
     /// Whether it closes the connection after the last byte.
     ends: bool,
-    /// Who we are there.
+    /// The URL of the server, with the log-in.
     url: &'static str,
     requests: Vec<Asking>,
     pieces: VecDeque<Vec<u8>>,
@@ -53,9 +53,9 @@ struct Plan {
 #[derive(Clone, Copy)]
 struct Asking {
     verb: Verb,
-    /// About two resources at once.
+    /// Whether it is about two resources at once.
     is_of_several: bool,
-    /// Nobody waits for the answer, if any comes.
+    /// Whether nobody waits for the answer.
     is_brief: bool,
 }
 
@@ -109,19 +109,19 @@ fn name(number: usize) -> String {
     format!("r{number}")
 }
 
-/// Whether the answer is what the bytes that were received mean.
+/// Checks that the answer is what the received bytes mean.
 fn judge(number: usize, waits: bool, heard: Option<Answer>) {
     let name = name(number);
     let right = world::with(|world| {
         world.connections.iter().find_map(|it| it.judge.answer_about(name.as_bytes()))
     });
     match heard.expect("every call is told of every server") {
-        // It is not asked again what it has refused.
+        // A server is not asked again for something that it has refused.
         Answer::Failed(Failure::Refused(_)) if right.is_none() && waits => {
             let is_unheard = |it: &Connection| it.judge.is_unheard;
             assert!(world::with(|world| world.connections.iter().any(is_unheard)), "{name}");
         }
-        // A release that was refused is sent again, for nobody who waits.
+        // A refused release is sent again, although nobody waits for it.
         Answer::Failed(Failure::Refused(_)) if right.is_none() => {
             let has = |it: &Connection| it.judge.has_refused_release(name.as_bytes());
             assert!(world::with(|world| world.connections.iter().any(has)), "{name} was refused");
@@ -134,7 +134,7 @@ fn judge(number: usize, waits: bool, heard: Option<Answer>) {
     }
 }
 
-/// A connection is closed when no sense can be made of it, and not before.
+/// A connection is closed when its data makes no sense, and not before.
 fn judge_connections() {
     world::with(|world| {
         for it in &world.connections {
@@ -144,9 +144,9 @@ fn judge_connections() {
     });
 }
 
-/// Asks for a connection, or something else, and hears one answer.
+/// Asks for a connection, or something else, and receives one answer.
 struct Ear {
-    /// What to ask for; nothing for a connection.
+    /// The request; `None` for a connection.
     request: Option<Request>,
     wait_ms: i64,
     heard: Arc<Mutex<Option<Answer>>>,
@@ -229,8 +229,8 @@ impl Asking {
     }
 }
 
-/// The wire. Most bytes are what they are; 1 and the two that follow stand for many of one byte, 2 and
-/// the two that follow for the last few again and again.
+/// The wire. Most bytes stand for themselves. The byte 1 and the two that follow stand for many repetitions
+/// of one byte; the byte 2 and the two that follow stand for repetitions of the last few bytes.
 fn expand(bytes: &[u8]) -> Vec<u8> {
     let mut wire = Vec::new();
     let mut choices = Choices::new(bytes);
@@ -253,7 +253,7 @@ fn expand(bytes: &[u8]) -> Vec<u8> {
     wire
 }
 
-/// How often: mostly a few times.
+/// The number of repetitions, usually a few.
 fn times(choices: &mut Choices<'_>) -> usize {
     match choices.byte() {
         few @ 0..238 => usize::from(few),
@@ -261,7 +261,7 @@ fn times(choices: &mut Choices<'_>) -> usize {
     }
 }
 
-/// The wire in pieces: 0 leaves it whole, 1 makes them small, others of many sizes.
+/// The wire in pieces: 0 leaves it whole, 1 makes small pieces, other values make pieces of many sizes.
 fn pieces(wire: &[u8], cut: u8) -> VecDeque<Vec<u8>> {
     let mut pieces = VecDeque::new();
     let (mut rest, mut dice) = (wire, u32::from(cut));
@@ -280,7 +280,7 @@ fn pieces(wire: &[u8], cut: u8) -> VecDeque<Vec<u8>> {
     pieces
 }
 
-/// A server that says what the wire says.
+/// A server that sends the wire.
 struct Wire {
     plan: Plan,
 }

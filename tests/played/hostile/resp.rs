@@ -1,34 +1,33 @@
-//! RESP once more, as simply as it can be read: what the library makes of a server's bytes is held
-//! against this.
+//! A second, very simple parser of RESP. The library's reading of a server's bytes is compared with it.
 
 use std::io::BufRead;
 
-/// A reply that is there as a whole.
+/// A complete reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Status(Vec<u8>),
-    /// The first word of an error, and what follows it.
+    /// The first word of an error, and the text after it.
     Error(String, String),
     Int(i64),
     Bulk(Vec<u8>),
     Nil,
     Array(Vec<Self>),
     Map,
-    /// What a server says by itself: of which kind.
+    /// The kind of a message that a server sends by itself.
     Push(Vec<u8>),
 }
 
-/// Why there is none.
+/// Why there is no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
     /// It may still come.
     More,
-    /// It will never be one that is wanted.
+    /// It will never be a valid reply.
     Unwanted,
     TooLarge,
 }
 
-/// The bounds that DESIGN.md gives.
+/// The bounds of DESIGN.md.
 pub(crate) const LENGTH_MAX: usize = 128 * 1024;
 const ELEMENTS_MAX: usize = 1024;
 const LEVELS_MAX: usize = 4;
@@ -51,7 +50,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     elements: usize,
-    /// Whether the server was told to speak RESP3.
+    /// Whether the server was told to use RESP3.
     is_resp3: bool,
 }
 
@@ -62,7 +61,7 @@ impl Reader<'_> {
         match kind {
             b'+' => Ok(Reply::Status(self.line(room, Lack::TooLarge)?.to_vec())),
             b'-' => {
-                // Of a long one the first bytes are read: each byte is one letter, whatever it is.
+                // Only the first bytes of a long error are read. Each byte is one letter, whatever it is.
                 let line = self.line(room, Lack::TooLarge)?;
                 let line: String = line.iter().map(|&byte| char::from(byte.min(0x7F))).collect();
                 let (code, words) = line.split_once(' ').unwrap_or((&line, ""));
@@ -109,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between the type and the line end, which has to come within so many bytes.
+    /// The text between the type and the line end, which must come within `longest` bytes.
     fn line(&mut self, longest: usize, otherwise: Lack) -> Result<&[u8], Lack> {
         let there = &self.bytes[self.at..self.bytes.len().min(self.at + longest)];
         match line_end(there) {
@@ -152,7 +151,7 @@ impl Reader<'_> {
         elements.collect::<Result<_, _>>().map(Reply::Array)
     }
 
-    /// Whether what an array holds is text where it has to be.
+    /// Whether the elements of an array are valid text where they must be.
     fn is_readable(&self) -> bool {
         let mut whole = Self { at: 0, elements: 0, ..*self };
         whole.all_text(0)
@@ -175,7 +174,8 @@ impl Reader<'_> {
     }
 }
 
-/// Where the first line end is. The standard library looks for a byte faster than can be written here.
+/// The place of the first line end. The standard library searches for a byte faster than simple code here
+/// would.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     loop {
@@ -194,7 +194,7 @@ fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).into_owned()
 }
 
-/// The first command that a client sent, in words, and its length. What we send is well-formed.
+/// The first command that a client sent, in words, and its length. The client sends well-formed commands.
 pub(crate) fn command(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let mut reader = Reader { bytes, at: 0, elements: 0, is_resp3: false };
     if reader.bytes.first()? != &b'*' {
@@ -203,7 +203,7 @@ pub(crate) fn command(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let count = reader.number(LENGTH_MAX).ok()?;
     let mut words = Vec::new();
     for _ in 0..count {
-        // Each word has the whole of the room: a command is not bound as replies are.
+        // Each word may use the whole length: a command is not bounded as replies are.
         let mut word = Reader { bytes: bytes.get(reader.at..)?, at: 0, ..reader };
         let Reply::Bulk(value) = word.element(0).ok()? else { panic!("a word is no string") };
         reader.at += word.at;

@@ -1,4 +1,4 @@
-//! What came to pass in the runs of a test: one in which nothing does shows nothing.
+//! What was seen in the runs of a test. A test in which nothing is seen shows nothing.
 
 use std::fmt::Debug;
 
@@ -10,7 +10,7 @@ thread_local! {
     static SEEN: std::cell::RefCell<std::collections::BTreeSet<String>> = Default::default();
 }
 
-/// Notes what it is, without what is in it.
+/// Notes the kind of a value, without its contents.
 #[cfg(test)]
 pub(crate) fn note(what: &impl Debug) {
     let words = format!("{what:?}");
@@ -18,7 +18,7 @@ pub(crate) fn note(what: &impl Debug) {
     SEEN.with_borrow_mut(|it| it.insert(kind));
 }
 
-/// All that was noted on this thread.
+/// Everything that was noted on this thread.
 #[cfg(test)]
 pub(crate) fn all() -> Vec<String> {
     SEEN.with_borrow(|it| it.iter().cloned().collect())

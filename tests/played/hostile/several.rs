@@ -76,7 +76,7 @@ impl Crowd {
         }
     }
 
-    /// How long whoever has it has it still, be that a writer or readers.
+    /// For how long the holder, a writer or readers, still holds the lock.
     fn left_ms(&self, server: usize, name: &[u8], now: i64) -> Option<i64> {
         let readers = [name, b":r:"].concat();
         let is_it =
@@ -85,7 +85,7 @@ impl Crowd {
         ends.max().map(|it| (it - now) / 1_000_000)
     }
 
-    /// The one that is had for longest, from 1, and for how long.
+    /// The resource that is held for the longest time: its number, from 1, and that time.
     fn in_the_way(&self, server: usize, names: &[Vec<u8>], now: i64) -> Option<(i64, i64)> {
         let mut found: Option<(i64, i64)> = None;
         for (name, nth) in names.iter().zip(1..) {
@@ -98,7 +98,7 @@ impl Crowd {
         found
     }
 
-    /// Which of them had the token: by their places, from 0.
+    /// Which of them had the token: their places, from 0.
     fn delete_each(&mut self, server: usize, names: &[Vec<u8>], token: &[u8]) -> BTreeSet<usize> {
         let mut delete = |name: &Vec<u8>| self.delete(&(server, name.clone()), token) == integer(1);
         let places = names.iter().enumerate().filter(|it| delete(it.1));
@@ -137,7 +137,7 @@ impl Crowd {
         three(1, least, 0)
     }
 
-    /// Who waits stands in the line of the one that is in the way, and in no other.
+    /// A waiting client is in the wait queue of the resource that is in the way, and in no other.
     fn enrol_for_one(
         &mut self,
         server: usize,

@@ -1,4 +1,4 @@
-//! What becomes of a server whose connection acknowledges everything and answers nothing.
+//! What happens with a server whose connection acknowledges everything and answers nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use crate::world;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// The longest of the derived reply timeouts, four times.
+/// Four times the longest of the derived reply timeouts.
 const OVERDUE_MS: i64 = 2_000;
 
-/// Servers of the crowd that have addresses.
+/// The first server of the crowd that has an address.
 const FIRST: usize = 8;
 
 fn manager_of(servers: usize) -> RedLock {
@@ -64,7 +64,7 @@ fn is_unreachable(manager: &RedLock) -> String {
     error.to_string()
 }
 
-/// The connections that there are to this server acknowledge, and that is all.
+/// The existing connections to this server only acknowledge.
 fn ignore(server: usize, is_ignored: bool) {
     world::with(|world| {
         let those = world.connections.iter_mut().filter(|it| it.server == FIRST + server);
@@ -88,7 +88,7 @@ fn pass_ms(ms: i64) {
     world::with(|world| world.pass_ms(ms));
 }
 
-/// Does nothing until then but have a look now and then, as a program that uses the manager does.
+/// Does nothing until then except for an occasional look, as a program that uses the manager does.
 fn look_until(manager: &RedLock, ms: i64) {
     while now_ms() < ms {
         world::with(world::World::begin_call);
@@ -114,11 +114,12 @@ fn a_server_is_back_after_four_reply_timeouts_whatever_the_ttl() {
     let words = is_unreachable(&manager);
     assert!(words.contains("no answer for 19"), "{words}");
     assert_eq!([connections(0), connections(1), connections(2)], [(1, 1); 3]);
-    // Nobody waits for the second connection: this call begins it, or one of the next.
+    // Nobody waits for the second connection. This call begins it, or one of the next calls.
     look_until(&manager, sent_ms + OVERDUE_MS + 20);
     locks(&manager);
     assert_eq!([connections(0), connections(1), connections(2)], [(2, 2), (2, 2), (1, 1)]);
-    // What was sent over the first may be carried out until the hour is over, and is guarded for so long.
+    // A request that was sent over the first connection may be executed until the hour is over, and is
+    // guarded for that long.
     pass_ms(HOUR_MS - OVERDUE_MS - 1_000);
     locks(&manager);
     assert_eq!(connections(0), (2, 2));
@@ -144,7 +145,7 @@ fn a_reply_timeout_that_is_set_counts_and_a_second_is_the_least() {
     }
 }
 
-/// The acquire of a lock that others granted lies before a server, and is carried out after the release
+/// The acquire of a lock that others granted waits in front of a server. It is executed after the release
 /// that went over the second connection.
 #[test]
 fn what_is_carried_out_late_is_released_behind_that() {
@@ -167,7 +168,7 @@ fn what_is_carried_out_late_is_released_behind_that() {
     assert_eq!(connections(0).1, 1);
 }
 
-/// The old connection ends when the acquire was carried out, and before its release was.
+/// The old connection ends after the acquire was executed, and before its release was.
 #[test]
 fn what_is_carried_out_late_is_released_although_the_old_connection_breaks() {
     let manager = manager_of(3);
@@ -191,7 +192,8 @@ fn what_is_carried_out_late_is_released_although_the_old_connection_breaks() {
     assert!(!has_key(0));
 }
 
-/// What lies before the server as the second connection is made is released over that at once.
+/// If a request waits in front of the server when the second connection is made, its lock is released over
+/// that connection at once.
 #[test]
 fn what_was_set_unheard_is_released_over_the_second_connection() {
     let manager = manager_of(1);
@@ -245,7 +247,7 @@ fn a_frozen_server_costs_few_attempts_few_lines_and_two_descriptors() {
         pass_ms(10);
         assert!(connections(0).1 <= 2);
     }
-    // Each is given a second and a half to answer the greeting.
+    // Each connection gets a second and a half to answer the handshake.
     let (made, _) = connections(0);
     assert!((2..=1 + FROZEN_MS as usize / 1_500).contains(&made), "{made}");
     assert!(lines.load(Ordering::Relaxed) <= 3, "{lines:?}");
@@ -272,13 +274,13 @@ fn who_needs_a_frozen_server_has_no_more_attempts_made_and_does_not_wait() {
         assert!(now_ms() - began_ms < 20);
         pass_ms(50);
     }
-    // After some failures the pause is of 320 to 960 ms.
+    // After some failures the pause is between 320 and 960 ms.
     let made = i64::try_from(connections(0).0).expect("not so many");
     let (least, most) = (FROZEN_MS / (1_500 + 960 + 200), 10 + FROZEN_MS / (1_500 + 320));
     assert!((least..=most).contains(&made), "{made} of {least} to {most}");
 }
 
-/// One that is overdue as well takes the place of the one that drains: there are never more than two.
+/// A second connection that is overdue as well replaces the one that drains: there are never more than two.
 #[test]
 fn a_server_is_back_as_well_when_the_second_connection_dies() {
     let manager = manager_of(1);
@@ -297,7 +299,7 @@ fn a_server_is_back_as_well_when_the_second_connection_dies() {
 fn what_a_frozen_server_is_not_told_takes_little_memory() {
     const MIB: i64 = 1024 * 1024;
     world::begin(Crowd::new(&[]));
-    // Such as have the same commands, so that a release is encoded once.
+    // Servers with the same commands, so that a release is encoded once.
     let manager = manager_at([FIRST, FIRST + 3, FIRST + 6]);
     manager.set_timeouts(1_500, 500).expect("settings");
     let name = |number: usize| [&number.to_be_bytes()[..], &[b'n'; 65_528]].concat();
@@ -314,6 +316,6 @@ fn what_a_frozen_server_is_not_told_takes_little_memory() {
             manager.unlock(lease).expect("two of three are enough");
         }
     });
-    // Without a bound 500 releases of 64 KiB, and the same once more for the socket.
+    // Without a bound there would be 500 releases of 64 KiB, and the same again for the socket.
     assert!((4 * MIB..40 * MIB).contains(&kept), "{kept}");
 }

@@ -1,7 +1,7 @@
-//! What may stand where a server is named: nothing makes us panic, nothing that is wrong is told with
-//! a password, and the name of what is right names that server, without one.
+//! Any text in place of a server. Nothing makes the library panic. An error message about wrong text
+//! contains no password. The name of a right server identifies that server, and contains no password.
 //!
-//! The first line is the port, the rest the host or URL. In that, the byte 1 stands for [`SECRET`].
+//! The first line is the port, the rest is the host or URL. In the rest, the byte 1 stands for [`SECRET`].
 
 use std::ffi::{CStr, CString};
 
@@ -51,11 +51,11 @@ fn judge_endpoint(endpoint: &Endpoint, text: &str) {
     if !shown(text).contains(SECRET) {
         assert!(!name.contains(SECRET), "a password is told: {name}");
     }
-    // Its name names it.
+    // Its name must identify it.
     let is_up_or_here = |it: &str| it == ".." || it == ".";
     let again = match name.strip_prefix('/') {
         Some(_) if name.contains('\u{FFFD}') => return,
-        // A URL with such a part is one without it; escaped slashes make a path of it nevertheless.
+        // A URL parser removes such a part. Escaped slashes make a path of it nevertheless.
         Some(path) if path.split('/').any(is_up_or_here) => return,
         Some(_) => Endpoint::parse(&format!("unix://{}", escaped(&name)), 0),
         None if name.ends_with(')') => Endpoint::parse(&watched(&name), 0),
@@ -67,17 +67,17 @@ fn judge_endpoint(endpoint: &Endpoint, text: &str) {
     assert!(again.is_ok_and(|it| it.is_same_server(endpoint)), "{name} is another server");
 }
 
-/// The URL of a master of this name, as in "mymaster (Sentinel host:26379)".
+/// The URL of a master with this name, as in "mymaster (Sentinel host:26379)".
 fn watched(name: &str) -> String {
     let parts = name.strip_suffix(')').and_then(|it| it.split_once(" (Sentinel "));
     let (master, sentinel) = parts.expect("a master and its Sentinel");
     let (host, port) = sentinel.rsplit_once(':').expect("a port");
-    // The zone of an address.
+    // The address has a zone.
     let host = if host.contains('%') { format!("[{host}]") } else { host.to_owned() };
     format!("redis-sentinel://{host}:{port}/{master}")
 }
 
-/// What of a text is no user and no password, as the library may show it.
+/// The parts of a text that are neither user nor password, as the library may show them.
 fn shown(text: &str) -> String {
     let Some((_, rest)) = text.split_once("://") else { return text.to_lowercase() };
     let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -115,14 +115,14 @@ fn escaped(path: &str) -> String {
     path.bytes().map(escape).collect()
 }
 
-/// The C function says what the parser says.
+/// The C function must return what the parser returns.
 fn judge_call(text: &[u8], port: i32, parsed: Option<Result<Endpoint, String>>) {
-    // To C, the text ends at the first NUL; then it is another one.
+    // For C, the text ends at the first NUL, and would be a different text.
     let Ok(text) = CString::new(text) else { return };
     let rl = RedLock_New();
-    // SAFETY: the manager was just made, and the string lives.
+    // SAFETY: the manager was just made, and the string is alive.
     let status = unsafe { RedLock_AddServerUrl(rl, text.as_ptr(), port) };
-    // SAFETY: the manager lives, and nobody else uses it.
+    // SAFETY: the manager is alive, and nobody else uses it.
     let words = unsafe { CStr::from_ptr(RedLock_ErrorMessage(rl)) }.to_str().expect("UTF-8");
     seen::note(&status);
     match parsed {
@@ -130,6 +130,6 @@ fn judge_call(text: &[u8], port: i32, parsed: Option<Result<Endpoint, String>>) 
         Some(Err(right)) => assert_eq!((status, words), (REDLOCK_INVALID_ARGUMENT, &*right)),
         None => assert_eq!((status, words), (REDLOCK_INVALID_ARGUMENT, "host_or_url is not UTF-8")),
     }
-    // SAFETY: made above, freed once.
+    // SAFETY: it was made above, and is freed once.
     unsafe { RedLock_Free(rl) };
 }

@@ -1,7 +1,7 @@
-//! The world of one run: its time, its dice, and the connections to whoever the [`Peer`] is.
+//! The world of one run: its time, its dice, and the connections to the [`Peer`].
 //!
-//! Time goes on only where the library waits and nothing else happens. What goes over a connection
-//! is judged on the way ([`Judge`]).
+//! Time advances only where the library waits and nothing else happens. All data on a connection is judged
+//! on its way ([`Judge`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -13,15 +13,15 @@ use crate::moment::Moment;
 use crate::peer::{Peer, Silent};
 use crate::system::socket::Watched;
 
-/// Where a waker rings. Connections have the numbers that follow.
+/// The descriptor of all wakers. The numbers of connections follow it.
 pub(crate) const BELL: RawFd = 1000;
 const FIRST: RawFd = BELL + 1;
 
-/// The longest that is waited for in one go, as in src/system/socket.rs.
+/// The longest single wait, as in src/system/socket.rs.
 const STEP_NS: i64 = 60_000_000_000;
 
-/// What a call's first wait costs, if it ends at once; those after it cost more and more. So a caller
-/// that allows no pause between its tries comes to the end of its time, though answers take none here.
+/// The cost of a call's first wait, if it ends at once. Later waits cost more and more. So a caller that
+/// allows no pause between its tries reaches the end of its time, although answers take no time here.
 const TICK_NS: i64 = 1_000;
 
 /// More waits than any call needs.
@@ -33,31 +33,31 @@ pub(crate) struct World {
     waits: u32,
     pub(crate) rung: bool,
     pub(crate) connections: Vec<Connection>,
-    /// Servers that look at no connection that is made from now on.
+    /// Servers that ignore all connections that are made from now on.
     pub(crate) frozen: Vec<usize>,
     peer: Box<dyn Peer>,
 }
 
-/// One connection. The near end is the library's, the far end the peer's.
+/// One connection. The near end is the library's, the far end is the peer's.
 pub(crate) struct Connection {
-    /// Which server is at the far end.
+    /// The server at the far end.
     pub(crate) server: usize,
-    /// When it is, or was, made.
+    /// When it is, or was, established.
     made_at: i64,
-    /// What the peer has to say, each when it is due, and what of it is there to be received.
+    /// The data that the peer will send, each with its time, and the data that can be received already.
     pub(crate) to_come: Vec<(i64, Vec<u8>)>,
     there: Vec<u8>,
-    /// The peer says no more after what is to come.
+    /// The peer sends nothing after `to_come`.
     pub(crate) ends: bool,
-    /// What the client sent and the peer has not looked at.
+    /// The data that the client sent and the peer has not read.
     pub(crate) heard: Vec<u8>,
     pub(crate) judge: Judge,
     pub(crate) is_closed: bool,
-    /// What is sent is acknowledged, and that is all: the far end does not look at it.
+    /// Sent data is only acknowledged: the far end does not read it.
     pub(crate) is_ignored: bool,
 }
 
-/// How much may be sent to a far end that does not look.
+/// How much may be sent to a far end that does not read.
 const ROOM: usize = 256 * 1024;
 
 thread_local! {
@@ -69,7 +69,7 @@ pub(crate) fn begin(peer: impl Peer + 'static) {
     with(|world| *world = World::new(Box::new(peer)));
 }
 
-/// Ends it: nothing of it stays in memory.
+/// Ends the run: nothing of it stays in memory.
 pub(crate) fn end() {
     begin(Silent);
 }
@@ -131,7 +131,7 @@ impl World {
         self.now += ms * 1_000_000;
     }
 
-    /// A call begins, which may wait so often again.
+    /// A call begins, and gets its full number of waits again.
     pub(crate) fn begin_call(&mut self) {
         self.waits = 0;
     }
@@ -167,7 +167,7 @@ impl World {
     }
 
     pub(crate) fn close(&mut self, connection: usize) {
-        // One of an earlier run's may be closed late.
+        // A connection of an earlier run may be closed late.
         if let Some(it) = self.connections.get_mut(connection) {
             it.is_closed = true;
         }
@@ -195,7 +195,8 @@ impl World {
         }
     }
 
-    /// What is locked, and by which connections that was asked for. Locks that a server has denied to have are left out.
+    /// The current locks, with the connections that asked for them. A lock is left out if the server has
+    /// denied having it.
     pub(crate) fn locked(&self) -> Vec<(usize, Vec<u8>)> {
         let mut locked = Vec::new();
         for (server, token) in self.peer.locked(self.now) {
@@ -216,15 +217,15 @@ impl World {
         is_writable || !it.there.is_empty() || it.has_ended()
     }
 
-    /// Has the peer look at what it was sent.
+    /// Lets the peer process the data that it was sent.
     pub(crate) fn serve(&mut self) {
         let now = self.now;
         let is_served = |it: &&mut Connection| !it.is_ignored && it.made_at <= now;
-        // What a client has sent is carried out, whether it is there to hear the answer or not.
+        // A client's request is executed, even if the client is no longer there to receive the answer.
         let is_left = |it: &Connection| !it.is_closed || !it.heard.is_empty();
         for it in self.connections.iter_mut().filter(is_served).filter(|it| is_left(it)) {
             self.peer.serve(it, now);
-            // Whether anybody looks at it or not.
+            // Whether or not anybody reads it.
             it.arrive(now);
         }
     }
@@ -241,12 +242,12 @@ impl Connection {
         !self.is_ignored || self.heard.len() < ROOM
     }
 
-    /// Whether the client has received all that the peer had to say so far.
+    /// Whether the client has received everything that the peer has sent so far.
     pub(crate) fn is_heard(&self) -> bool {
         self.to_come.is_empty() && self.there.is_empty()
     }
 
-    /// Both ends understand each other, as far as either can tell.
+    /// Whether both ends are in agreement, as far as either can tell.
     pub(crate) fn is_well(&self) -> bool {
         !self.is_closed && !self.ends && !self.is_ignored && self.judge.end.is_none()
     }

@@ -1,4 +1,4 @@
-//! A client: the library, in a process of its own, and how it calls: with statuses for an answer.
+//! A client: the library in a process of its own, and its calls, which return statuses.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ pub(crate) struct Client {
     pub(crate) me: usize,
     pub(crate) manager: RedLock,
     scene: Scene,
-    /// Before that, it had no pauses.
+    /// Earlier requests are ignored when the pauses are computed.
     paused_since: Cell<i64>,
 }
 
 pub(crate) type Said = Result<(), Status>;
 
 impl Client {
-    /// One with the default settings, and with a clock that is so far ahead.
+    /// A client with the default settings, and with a clock that is ahead by this amount.
     pub(crate) fn new(scene: Scene, ahead: i64) -> Self {
         let me = scene.with(|world| world.add_client(ahead, 1_000_000));
         let manager = RedLock::new();
-        // Most scenarios are about who asks by itself.
+        // Most scenarios are about clients that ask by themselves.
         manager.set_waking(false);
         for server in 0..scene.servers() {
             let port = i32::from(FIRST_PORT) + server as i32;
@@ -42,7 +42,7 @@ impl Client {
         self
     }
 
-    /// One that is told of releases, and tells of its own; with a chance that is always the least.
+    /// A client that is told of releases, and tells of its own. Its random number is always the smallest.
     pub(crate) fn woken(self) -> Self {
         self.manager.set_waking(true);
         self.rig(Some(0));
@@ -55,7 +55,8 @@ impl Client {
         self
     }
 
-    /// Who is asked for the servers' password, while a call waits for the answer; and whether it is right.
+    /// Sets the source of the servers' password, which is asked while a call waits for it. The source says
+    /// whether its password is right.
     pub(crate) fn asks(self, is_known: impl Fn() -> bool + 'static) -> Self {
         let source = Source(Box::new(is_known));
         let source = Arc::new(move |_: &str| {
@@ -74,12 +75,12 @@ impl Client {
         Way { client: self.me, server }
     }
 
-    /// The random number of the next pauses; none: it is left to chance.
+    /// The random number of the next pauses; `None`: it is left to chance.
     pub(crate) fn rig(&self, number: Option<u64>) {
         self.scene.with(|world| world.clients[self.me].rigged = number);
     }
 
-    /// Once, when the clock is looked at for the `nth` time from now on, so long passes before it is seen.
+    /// Once, at the `nth` look at the clock from now on, this time passes before the clock is read.
     pub(crate) fn stall_once(&self, nth: u32, ns: i64) {
         self.scene
             .with(|world| world.clients[self.me].stall = Some(Stall { looks: nth, lasts: ns }));
@@ -90,7 +91,7 @@ impl Client {
         self.scene.with(|world| world.clients[self.me].stall.is_none())
     }
 
-    /// When that was.
+    /// The time of that.
     pub(crate) fn stalled_at(&self) -> i64 {
         self.scene.with(|world| world.clients[self.me].stalled_at)
     }
@@ -100,8 +101,7 @@ impl Client {
         self.scene.with(|world| world.clients[self.me].polls)
     }
 
-    /// How long its pauses were between two tries that the first server was asked for, if each was
-    /// answered after the usual time.
+    /// Its pauses between two tries that asked the first server, if each was answered after the usual time.
     pub(crate) fn pauses(&self) -> Vec<i64> {
         let Trip { there, back, .. } =
             self.scene.with(|it| it.script.as_ref().map(|it| it.usual)).unwrap_or_default();
@@ -109,12 +109,12 @@ impl Client {
         asked.windows(2).map(|it| it[1] - it[0] - there - back).collect()
     }
 
-    /// Forgets the pauses.
+    /// Ignores the pauses so far.
     pub(crate) fn begin_pauses(&self) {
         self.paused_since.set(self.scene.now());
     }
 
-    /// When this server did that for it.
+    /// When this server executed this kind of request for it.
     pub(crate) fn asked_at(&self, server: usize, verb: Verb) -> Vec<i64> {
         let since = self.paused_since.get();
         self.scene.with(|world| {
@@ -154,7 +154,7 @@ impl Client {
         self.call(|it| it.try_lock(resource.as_bytes(), ttl_ms, wait_ms, lease))
     }
 
-    /// TryLock for `wait_ms`, in slices: as bindings do it whose callers cannot be interrupted within C.
+    /// TryLock for `wait_ms`, in slices, as bindings do whose callers cannot be interrupted within C.
     pub(crate) fn try_lock_in_slices(
         &self,
         resource: &str,
@@ -182,7 +182,7 @@ impl Client {
         self.call(|it| it.try_lock_slice(resource.as_bytes(), ttl_ms, wait_and_slice_ms, lease))
     }
 
-    /// A lock of any kind, waited for so long.
+    /// A lock of any kind, with this waiting time.
     pub(crate) fn acquire(
         &self,
         (resource, kind): (&str, &LockKind),
@@ -203,12 +203,12 @@ impl Client {
         self.call(|it| it.acquire(options, lease))
     }
 
-    /// Makes a shared lock of an exclusive one.
+    /// Turns an exclusive lock into a shared one.
     pub(crate) fn downgrade(&self, lease: &mut Lease) -> Said {
         self.call(|it| it.downgrade(lease))
     }
 
-    /// Cancels what a thread of it does with that lease.
+    /// Cancels the call of one of its threads on that lease.
     pub(crate) fn cancel(&self, canceller: &Canceller) {
         self.scene.call(self.me, || self.manager.cancel(canceller));
     }
@@ -225,7 +225,7 @@ impl Client {
         self.call(|it| it.unlock(lease))
     }
 
-    /// Nobody is asked.
+    /// Asks no server.
     pub(crate) fn retain(&self, lease: &mut Lease) -> Said {
         self.call(|_| lease.retain())
     }
@@ -238,7 +238,7 @@ impl Client {
         self.call(|it| it.is_locked(resource.as_bytes()))
     }
 
-    /// For how long the resource is locked still, if it is.
+    /// For how long the resource is still locked, if it is.
     pub(crate) fn left_ms(&self, resource: &str) -> Result<Option<i64>, Status> {
         self.call(|it| it.inspect(resource.as_bytes()).map(|it| it.left_ms))
     }
@@ -252,7 +252,7 @@ impl Client {
         self.call(|it| it.adopt(ticket.as_bytes(), lease))
     }
 
-    /// Takes a lock, which has to succeed.
+    /// Takes a lock, which must succeed.
     #[track_caller]
     pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {
         let mut lease = Lease::new();
@@ -260,12 +260,12 @@ impl Client {
         lease
     }
 
-    /// Whether the lease holds its lock, asked of one that is thought to: nothing is sent then.
+    /// Whether a lease that is believed to hold its lock does so. No request is sent then.
     pub(crate) fn still_holds(&self, lease: &mut Lease) -> bool {
         self.lock("another", 10_000, lease) == Err(Status::InvalidArgument)
     }
 
-    /// When the validity ends that a call has just granted, in truth; at most 1 ms too early.
+    /// When the validity that a call has just granted ends, in true time; at most 1 ms too early.
     pub(crate) fn end_of(&self, lease: &Lease) -> i64 {
         self.scene.with(|world| {
             let clock = &world.clients[self.me].clock;
@@ -274,12 +274,12 @@ impl Client {
     }
 }
 
-/// Belongs to the thread that plays the world, as all in it does.
+/// Belongs to the thread that plays the world, as everything in the world does.
 struct Source(Box<dyn Fn() -> bool>);
 
-// SAFETY: whoever calls it is a caller in that world, and these are all on that one thread.
+// SAFETY: it is called only by callers in that world, and all of these are on that one thread.
 unsafe impl Send for Source {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Source {}
 
 impl Source {

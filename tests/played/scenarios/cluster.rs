@@ -1,5 +1,5 @@
-//! A world with servers, as a scenario speaks of it. Time passes only while somebody waits: the scenario
-//! itself, a call that it makes, or a thread that it has begun.
+//! A world with servers, in the terms of a scenario. Time passes only while somebody waits: the scenario
+//! itself, a call that it makes, or a thread that it has started.
 
 use std::cell::{Cell, RefCell};
 use std::mem;
@@ -14,7 +14,7 @@ use crate::world::store::Refusal;
 use crate::world::turns::{self, Stall};
 use crate::world::{self, World};
 
-/// No call takes so long.
+/// Longer than any call takes.
 const LONGEST: i64 = 1 << 60;
 
 /// The client that is the scenario itself. It has no connections, and nothing happens to it.
@@ -25,21 +25,21 @@ thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Those that have begun and not ended, by the numbers of their callers.
+/// The actors that have begun and not ended, by the numbers of their callers.
 #[derive(Default)]
 struct Stage {
     actors: Vec<Option<Actor>>,
-    /// How many of them are threads, and not things that just happen.
+    /// How many of them are threads, and not scheduled events.
     threads: usize,
 }
 
 struct Actor {
-    /// None while it runs.
+    /// `None` while it runs.
     coroutine: Option<Coroutine>,
     is_thread: bool,
 }
 
-/// The way from a client to a server.
+/// The path from a client to a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) client: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Way {
 /// The world of one scenario.
 pub(crate) struct Cluster(Scene);
 
-/// The same for whoever takes part.
+/// The same world, for all that take part.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene {
     number: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Scene {
 }
 
 impl Cluster {
-    /// So many servers that run as they should, all of them one millisecond away.
+    /// This number of servers that run correctly, all of them one millisecond away.
     pub(crate) fn new(servers: usize) -> Self {
         Self::begin(servers, false)
     }
@@ -88,7 +88,7 @@ impl Deref for Cluster {
 }
 
 impl Drop for Cluster {
-    /// What is still to happen may hold clients, which close their connections.
+    /// Events that are still scheduled may hold clients, which close their connections.
     fn drop(&mut self) {
         if CURRENT.get() == self.number {
             drop(STAGE.take());
@@ -103,28 +103,28 @@ impl Scene {
         world::with(look)
     }
 
-    /// When it is, in truth. No client and no server can see this clock.
+    /// The true time. No client and no server can see this clock.
     pub(crate) fn now(self) -> i64 {
         self.with(|world| world.now)
     }
 
-    /// Has something happen then.
+    /// Schedules an event at this time.
     pub(crate) fn at(self, time: i64, event: impl FnOnce(Self) + 'static) {
         let coroutine = Coroutine::new(move || event(self));
         self.begin(NOBODY, time, coroutine, false);
     }
 
-    /// Has something happen so much later.
+    /// Schedules an event after this time.
     pub(crate) fn after_ms(self, ms: i64, event: impl FnOnce(Self) + 'static) {
         self.at(self.now() + ms * MS, event);
     }
 
-    /// Has something done on a thread of its own, so much later.
+    /// Starts a thread after this time.
     pub(crate) fn thread(self, after_ms: i64, body: impl FnOnce() + 'static) {
         self.begin(NOBODY, self.now() + after_ms * MS, Coroutine::new(body), true);
     }
 
-    /// Makes a call of a client: on the thread that does it, or on one of its own.
+    /// Makes a call of a client: on the current thread, or on a thread of its own.
     pub(crate) fn call<T>(self, client: usize, call: impl FnOnce() -> T) -> T {
         if self.is_within() {
             self.with(|world| world.go_as(client));
@@ -132,7 +132,7 @@ impl Scene {
         }
         let mut outcome = None;
         let body = || outcome = Some(call());
-        // SAFETY: if it does not come to its end here, this panics, and no scene goes on after that.
+        // SAFETY: if it does not end here, this function panics, and no scene continues after that.
         let coroutine = unsafe { Coroutine::borrowing(body) };
         let caller = self.begin(client, self.now(), coroutine, false);
         let has_ended = || STAGE.with_borrow(|it| it.actors[caller].is_none());
@@ -140,7 +140,7 @@ impl Scene {
         outcome.expect("a call ends")
     }
 
-    /// Lets so much time pass.
+    /// Lets this time pass.
     pub(crate) fn run_ms(self, ms: i64) {
         self.run_until(self.now() + ms * MS);
     }
@@ -154,7 +154,7 @@ impl Scene {
         }
     }
 
-    /// Lets time pass until all threads have ended, which they have to within so long.
+    /// Lets time pass until all threads have ended. They must end within this time.
     #[track_caller]
     pub(crate) fn end_threads(self, within_ms: i64) {
         let has_ended = || STAGE.with_borrow(|it| it.threads == 0);
@@ -162,8 +162,8 @@ impl Scene {
         assert!(has_ended(), "threads are still at it after {within_ms} ms");
     }
 
-    /// Makes a call on the thread that does this, which is held up at its `nth` look at the clock. Returns
-    /// whether it was.
+    /// Makes a call on the current thread, which is delayed at its `nth` look at the clock. Returns whether
+    /// it was delayed.
     pub(crate) fn held_up(self, (nth, ns): (u32, i64), call: impl FnOnce()) -> bool {
         let set = |world: &mut World, stall| {
             let caller = world.current().expect("a thread makes the call");
@@ -174,7 +174,7 @@ impl Scene {
         self.with(|world| set(world, None)).is_none()
     }
 
-    /// Whether it is one of those that the world lets go on that asks.
+    /// Whether the current code runs in one of the world's callers.
     fn is_within(self) -> bool {
         self.with(|world| world.current().is_some())
     }
@@ -220,8 +220,8 @@ impl Scene {
         self.check();
     }
 
-    /// What the oracle of the schedules says of each request is so here, too; but for a lease that two
-    /// clients use, as if they were one.
+    /// Checks every request with the oracle of the schedules. There is one exception: two clients may use
+    /// one lease as if they were one client.
     fn check(self) {
         let violation = self.with(|world| world.records.violation.take());
         let is_shared = |it: &String| it.starts_with(Promise::TokensDiffer.name());
@@ -238,19 +238,19 @@ impl Scene {
         self.servers / 2 + 1
     }
 
-    /// On how many servers this value is alive.
+    /// The number of servers on which this value exists.
     pub(crate) fn having(self, resource: &str, value: &str) -> usize {
         self.lives(resource, value).into_iter().filter(|&end| end > i64::MIN).count()
     }
 
-    /// On how many servers any value is alive.
+    /// The number of servers on which any value exists.
     pub(crate) fn having_any(self, resource: &str) -> usize {
         let has = |server: &usize| self.with(|world| world.kept(*server, resource)).is_some();
         (0..self.servers).filter(has).count()
     }
 
-    /// When the first server of a quorum will let go of this value if nothing happens: until then,
-    /// and no longer, nobody else can have a quorum.
+    /// When the first server of a quorum will delete this value if nothing happens. Until then, and no
+    /// longer, nobody else can have a quorum.
     pub(crate) fn kept_until(self, resource: &str, value: &str) -> i64 {
         let mut lives = self.lives(resource, value);
         lives.sort_unstable_by(|a, b| b.cmp(a));
@@ -265,37 +265,37 @@ impl Scene {
         (0..self.servers).map(life).collect()
     }
 
-    /// What the servers did, in its order.
+    /// The actions of the servers, in order.
     pub(crate) fn deeds(self) -> Vec<Done> {
         self.with(|world| world.script.as_ref().map_or_else(Vec::new, |it| it.done.clone()))
     }
 
-    /// How long each request and each reply takes that no script speaks of.
+    /// How long each request and each reply takes that no script determines.
     pub(crate) fn usual(self, usual: Trip) {
         self.with(|world| world.script.as_mut().expect("it is a scenario").usual = usual);
     }
 
-    /// What becomes of the next requests on this way. Those of a greeting are none.
+    /// What happens to the next requests on this path. The requests of a handshake do not count.
     pub(crate) fn script(self, way: Way, trips: impl IntoIterator<Item = Trip>) {
         self.with(|world| world.wire(way.client, way.server).trips.extend(trips));
     }
 
-    /// The connection is lost. What was under way to the server gets there, unless it is swallowed.
+    /// The connection is lost. Data under way to the server arrives, unless it is swallowed.
     pub(crate) fn cut(self, way: Way, is_swallowed: bool) {
         self.with(|world| world.sever(way.client, way.server, is_swallowed));
     }
 
-    /// The client does nothing for so long, and time goes on for everybody.
+    /// The client does nothing for this time, and time passes for all others.
     pub(crate) fn suspend(self, client: usize, ms: i64) {
         self.with(|world| world.stop(client, ms * MS));
     }
 
-    /// What becomes of what the server tells this client next by itself.
+    /// What happens to the next messages that the server sends to this client by itself.
     pub(crate) fn telling(self, way: Way, tellings: impl IntoIterator<Item = Telling>) {
         self.with(|world| world.wire(way.client, way.server).tellings.extend(tellings));
     }
 
-    /// How many stand in this line, on each server.
+    /// The length of this wait queue, on each server.
     pub(crate) fn in_line(self, line: &str) -> Vec<usize> {
         let count = |server: usize| {
             self.with(|world| {
@@ -322,12 +322,12 @@ impl Scene {
         self.with(|world| world.crash(client, false));
     }
 
-    /// Stops a server: what is sent to it waits, and what it has sent is on its way.
+    /// Freezes a server: requests to it wait, and its sent replies are on their way.
     pub(crate) fn freeze(self, server: usize) {
         self.with(|world| world.servers[server].frozen = 1);
     }
 
-    /// Has a frozen server go on, with what has come meanwhile first.
+    /// Lets a frozen server continue, first with the requests that have arrived meanwhile.
     pub(crate) fn thaw(self, server: usize) {
         self.with(|world| {
             world.servers[server].frozen = 0;
@@ -335,7 +335,7 @@ impl Scene {
         });
     }
 
-    /// Ends a server. Its disk keeps the keys, and their time goes on.
+    /// Ends a server. Its disk keeps the keys, and their TTLs go on.
     pub(crate) fn kill(self, server: usize) {
         self.with(|world| {
             world.servers[server].down = 1;
@@ -358,17 +358,17 @@ impl Scene {
         });
     }
 
-    /// Somebody writes the key by hand.
+    /// Writes the key by hand.
     pub(crate) fn put(self, server: usize, resource: &str, value: &str, ttl_ms: i64) {
         self.with(|world| world.put(server, resource, value, ttl_ms));
     }
 
-    /// The server says that every lock is another's, for so long.
+    /// The server reports that every lock belongs to another client, with this remaining time.
     pub(crate) fn lie(self, server: usize, left_ms: i64) {
         self.with(|world| world.servers[server].store.lies_ms = Some(left_ms));
     }
 
-    /// The server's clock steps by so much.
+    /// The server's clock steps by this amount.
     pub(crate) fn step_clock(self, server: usize, ms: i64) {
         self.with(|world| {
             let now = world.now;
@@ -376,7 +376,7 @@ impl Scene {
         });
     }
 
-    /// The server's clock has always been so far ahead, and gone so fast.
+    /// The server's clock has always been ahead by this amount, and had this rate.
     pub(crate) fn set_clock(self, server: usize, ahead: i64, per_million: i64) {
         let clock = world::clocks::Clock::new(ahead, per_million);
         self.with(|world| world.servers[server].clock = clock);

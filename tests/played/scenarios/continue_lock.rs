@@ -33,8 +33,8 @@ fn fresh_leases_keep_one_token_and_leave_no_gap() {
     });
     for round in 0..40 {
         cluster.run_ms(TTL / 2);
-        // Every third round a server misses it, or loses it: those between give it the key again, and
-        // find that the others had it meanwhile.
+        // Every third round, a server misses the key or loses it. The rounds in between set the key there
+        // again, and find that the other servers had it meanwhile.
         match round % 9 {
             0 => cluster.script(client.way(0), [Trip::failing(Fault::ErrorInstead)]),
             3 => cluster.script(client.way(1), [Trip::ms(90, 1)]),
@@ -93,7 +93,8 @@ fn after_its_end_it_is_taken_anew() {
         let (cluster, client) = connected(3);
         let mut lease = continued(&client, "r");
         let (old, end) = (token(&lease), client.end_of(&lease));
-        // The servers are slower than we; they must not make us think that we hold it still.
+        // The servers' clocks are slower than the client's. That must not make the client think that it
+        // still holds the lock.
         (0..3).for_each(|it| cluster.step_clock(it, -20));
         cluster.run_until(end + late_ns);
         if is_fresh {
@@ -101,9 +102,9 @@ fn after_its_end_it_is_taken_anew() {
         }
         let said = client.continue_lock("r", TTL, &mut lease);
         match late_ns {
-            // It still held it when it asked, but not any more when it was answered.
+            // It still held the lock when it asked, but no more when it got the answer.
             -1 => assert_eq!(said, Err(Status::Lost)),
-            // Its own key is in its own way, for a moment.
+            // Its own key is in its way for a moment.
             0 => assert_eq!(said, Err(Status::Taken)),
             _ => assert_eq!(said, Ok(())),
         }
@@ -137,7 +138,7 @@ fn silence_is_tried_again_and_what_was_held_still_is() {
     cluster.freeze(1);
     let (mut lease, start) = (Lease::new(), cluster.now());
     assert_eq!(client.continue_lock("r", TTL, &mut lease), Err(Status::Unreachable));
-    // The reply timeout, and then three pauses; servers that owe an answer for so long are not asked.
+    // The reply timeout, and then three pauses. Servers that owe an answer for so long are not asked.
     assert_eq!((cluster.now() - start) / MS, TTL / 20 + 3 * 100);
     assert_eq!(token(&lease), old, "the fresh lease is one more handle of it");
     cluster.run_until(end - 1);

@@ -1,4 +1,4 @@
-//! What is counted, where time is played: each number to the microsecond.
+//! The counters, with simulated time: each number is exact to the microsecond.
 
 use super::TTL;
 use super::cluster::{Cluster, Trip};
@@ -6,7 +6,7 @@ use crate::error::Status;
 use crate::lease::Lease;
 use crate::stats::{BOUNDS_US, Histogram, Outcome};
 
-/// Those that are in one bucket, which has so many.
+/// The count of the bucket for this time.
 fn in_bucket(histogram: &Histogram, us: i64) -> u64 {
     histogram.buckets[BOUNDS_US.partition_point(|&bound| bound < us)]
 }
@@ -33,7 +33,7 @@ fn times_are_those_that_passed() {
     let counts = waiter.manager.stats().counts;
     assert_eq!((counts.acquire.of(Outcome::Taken), counts.attempts, counts.waits), (1, 1, 0));
     assert_eq!(counts.acquire_time.count, 0, "it was not taken");
-    // It is held for a second and its release.
+    // It is held for a second and the time of its release.
     cluster.run_ms(1_000);
     assert_eq!(holder.unlock(&mut lease), Ok(()));
     let counts = holder.manager.stats().counts;
@@ -42,7 +42,7 @@ fn times_are_those_that_passed() {
     assert!((1_005_000..1_020_000).contains(&held_us), "{held_us}");
 }
 
-/// Who waits in vain has waited for as long as the call said, with all pauses and attempts.
+/// A caller that waits in vain has waited for as long as the call said, with all pauses and attempts.
 #[test]
 fn a_wait_is_counted_from_its_beginning_to_its_end() {
     let cluster = Cluster::new(3);

@@ -1,4 +1,4 @@
-//! Callers of one client, each on a thread of its own, that want "r"; and what becomes of them.
+//! Callers of one client, each on a thread of its own, that want "r"; and their results.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use super::cluster::{Cluster, MS, Scene, Verb};
 use super::history::{History, is_borne_out};
 use crate::lease::Lease;
 
-/// So long that no key goes by itself.
+/// So long that no key expires by itself.
 pub(crate) const LONG: i64 = 100_000;
 
-/// What a call said to whom, and how many milliseconds after the beginning.
+/// Which caller was told what, and how many milliseconds after the beginning.
 pub(crate) type Told = (char, Said, i64);
 
-/// The part of one client in it. A clone is the same crowd.
+/// The callers of one client. A clone is the same crowd.
 #[derive(Clone)]
 pub(crate) struct Crowd {
     pub(crate) client: Rc<Client>,
@@ -32,12 +32,12 @@ impl Crowd {
         Self { client, start: world.now(), world, told, history }
     }
 
-    /// Others, of another client, in the same world and at the same time.
+    /// Callers of another client, in the same world and at the same time.
     pub(crate) fn and(&self, client: Client) -> Self {
         Self { client: Rc::new(client), ..self.clone() }
     }
 
-    /// Somebody who comes so late, makes this call, and holds what it has got for so long.
+    /// A caller that comes at this time, makes this call, and holds the lock for `hold_ms`.
     pub(crate) fn caller(
         &self,
         who: char,
@@ -49,7 +49,7 @@ impl Crowd {
         self.comer(at_ms, take, hold_ms);
     }
 
-    /// Somebody who comes so late, takes something, and holds it for so long.
+    /// A caller that comes at this time, takes something, and holds it for `hold_ms`.
     fn comer(
         &self,
         at_ms: i64,
@@ -60,13 +60,13 @@ impl Crowd {
             let mut lease = Lease::new();
             if take(crowd, &mut lease) == Ok(()) {
                 crowd.world.run_ms(hold_ms);
-                // That the servers could not be told, some scripts want.
+                // In some scripts, the servers cannot be told.
                 let _ = crowd.unlock(&mut lease);
             }
         });
     }
 
-    /// Somebody who comes so late and does whatever it does.
+    /// A thread that starts at this time and runs `body`.
     pub(crate) fn thread(&self, at_ms: i64, body: impl FnOnce(&Self) + 'static) {
         let crowd = self.clone();
         self.world.thread(at_ms, move || body(&crowd));
@@ -88,7 +88,8 @@ impl Crowd {
         said
     }
 
-    /// Somebody who comes so late, makes this call for a lock that others may have as well, and holds it for so long.
+    /// A caller that comes at this time, makes this call for a lock that others may hold as well, and holds
+    /// it for `hold_ms`.
     pub(crate) fn sharer(
         &self,
         who: char,
@@ -109,7 +110,7 @@ impl Crowd {
         self.client.unlock(lease)
     }
 
-    /// Whoever has it does not think so from now on.
+    /// The holder does not believe any more that it holds the lock.
     pub(crate) fn believes_no_more(&self, lease: &Lease) {
         self.history.borrow_mut().ended(&token(lease), self.world.now());
     }
@@ -118,7 +119,7 @@ impl Crowd {
         self.run_until(ms * MS);
     }
 
-    /// As long after the beginning.
+    /// A time relative to the beginning.
     pub(crate) fn run_until(&self, end: i64) {
         self.world.run_until(self.start + end);
     }
@@ -127,7 +128,7 @@ impl Crowd {
         (self.world.now() - self.start) / MS
     }
 
-    /// What everybody was told, in that order, once all have ended.
+    /// The results of all callers, in order, once all have ended.
     #[track_caller]
     pub(crate) fn told(&self) -> Vec<Told> {
         self.world.end_threads(LONG);
@@ -136,7 +137,7 @@ impl Crowd {
         self.told.borrow().clone()
     }
 
-    /// Who had the lock, in that order.
+    /// The callers that held the lock, in order.
     #[track_caller]
     pub(crate) fn holders(&self) -> String {
         self.told().into_iter().filter(|it| it.1 == Ok(())).map(|it| it.0).collect()
@@ -160,7 +161,7 @@ impl Crowd {
     }
 }
 
-/// TryLock that waits for so long.
+/// TryLock with this waiting time.
 pub(crate) fn waits(wait_ms: i64) -> impl FnOnce(&Client, &mut Lease) -> Said + 'static {
     move |client, lease| client.try_lock("r", LONG, wait_ms, lease)
 }

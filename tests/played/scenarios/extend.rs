@@ -1,4 +1,4 @@
-//! Extending a lock: only what is ours, only in time, and never for less.
+//! Extending a lock: only one's own lock, only in time, and never to a shorter time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use super::{QUIET_MS, RETRY_GAP_MS, TTL, VALID};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// So long that no key goes by itself.
+/// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;
 
-/// A lock on all of so many servers, and when it ends.
+/// A lock on all of this number of servers, and when it ends.
 fn locked(servers: usize) -> (Cluster, Client, Lease, i64) {
     let cluster = Cluster::new(servers);
     let client = cluster.client().waits_ms(1_500).connected();
@@ -60,7 +60,7 @@ fn a_quorum_after_the_old_end_extends_nothing_and_leaves_nothing() {
 #[test]
 fn after_the_old_end_nothing_is_asked_any_more() {
     let (cluster, client, mut lease, end) = locked(3);
-    // The servers are slower than we, and have it still.
+    // The servers' clocks are slower than the client's, so they still have it.
     (0..3).for_each(|it| cluster.step_clock(it, -5_000));
     cluster.run_until(end);
     assert_eq!(cluster.having("r", &token(&lease)), 3);
@@ -103,7 +103,7 @@ fn a_longer_ttl_that_only_some_servers_have_is_not_shortened() {
     assert_eq!(cluster.kept_until("r", &token(&lease)), kept_until);
 }
 
-/// What was sent over a connection that is lost may be carried out after what the next one brings.
+/// A request that was sent over a lost connection may be executed after a request over the next connection.
 #[test]
 fn an_extension_that_comes_late_shortens_nothing() {
     let (cluster, client, mut lease, _) = locked(3);
@@ -136,8 +136,8 @@ fn a_key_given_again_is_a_vote_when_a_later_round_has_shown_that_the_others_had_
     let (cluster, client, mut lease, _) = locked(3);
     for gone in [0, 1, 2, 0] {
         cluster.lose([gone], "r");
-        // The first finds that it is gone, the second gives it again at the latest, the third shows that
-        // nobody else can have had it.
+        // The first extension finds that the key is gone. The second at the latest sets the key again. The
+        // third shows that nobody else can have had it.
         for _ in 0..3 {
             assert_eq!(client.extend(&mut lease, TTL), Ok(()));
             cluster.run_ms(10);
@@ -147,7 +147,8 @@ fn a_key_given_again_is_a_vote_when_a_later_round_has_shown_that_the_others_had_
     }
 }
 
-/// The third has it again; but that was heard when the second had lost it, perhaps to somebody else.
+/// The third server has the key again. But this was heard when the second server had lost it, perhaps to
+/// another client.
 #[test]
 fn a_key_given_again_is_no_vote_until_then() {
     let (cluster, client, mut lease, _) = locked(3);
@@ -161,9 +162,9 @@ fn a_key_given_again_is_no_vote_until_then() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// What the third says of its grant to the manager that took the lock is on its way for long. Meanwhile another
-/// manager hears that it has lost the key, and sends it again. The old word is no answer to that: when the key
-/// is set, somebody else has had the lock.
+/// The third server's answer to the manager that took the lock is under way for a long time. Meanwhile
+/// another manager hears that the server has lost the key, and sends the key again. The old answer is not
+/// an answer to that repair: when the key is set, another client has had the lock.
 #[test]
 fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
     let cluster = Cluster::new(3);
@@ -177,7 +178,7 @@ fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
     cluster.script(other.way(1), [Trip::ms(10, 1)]);
     assert_eq!(other.extend(&mut lease, LONG), Ok(()));
     cluster.run_ms(400);
-    // It reads what has come.
+    // It reads the data that has arrived.
     assert_eq!(client.is_locked("another"), Ok(false));
     let has_repaired = || cluster.having("r", &token(&lease)) == 3;
     assert!(!has_repaired(), "the key was sent too soon, so this shows nothing");
@@ -192,7 +193,8 @@ fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
     assert_eq!(other.extend(&mut lease, LONG), Err(Status::Lost));
 }
 
-/// Its connection goes between its word and the end of the extension: the repair finds none.
+/// The server's connection ends between its answer and the end of the extension, so the repair has no
+/// connection.
 #[test]
 fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {
     let (cluster, client, mut lease, _) = locked(3);
@@ -217,7 +219,7 @@ fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {
     assert_eq!(cluster.having("r", &token(&lease)), 3);
 }
 
-/// It was down when the lock was taken, so only the repair can have set the key there.
+/// The server was down when the lock was taken, so only the repair can have set the key there.
 #[test]
 fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {
     let cluster = Cluster::new(3);
@@ -244,8 +246,8 @@ fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// Whoever loses a lock on a quorum, server by server, has lost it: that it is there again does not
-/// mean that nobody had it meanwhile.
+/// A client that loses a lock on a quorum, server by server, has lost it. The fact that the key is there
+/// again does not mean that nobody else had the lock meanwhile.
 #[test]
 fn a_key_given_again_is_no_vote_before_a_quorum_of_others_was_heard() {
     let (cluster, client, mut lease, _) = locked(3);
@@ -277,7 +279,7 @@ fn a_key_given_again_is_no_vote_before_a_quorum_of_others_was_heard() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// The answer of a server that was silent comes when nobody waits for it, and is noted.
+/// The answer of a silent server comes when nobody waits for it, and is noted.
 #[test]
 fn a_key_that_is_missed_late_is_missed() {
     for asks in [Client::extend, |it: &Client, lease: &mut Lease, _| it.confirm(lease, 0)] {
@@ -315,7 +317,7 @@ fn among_silent_servers_it_is_held_until_its_old_end_and_then_lost() {
     cluster.run_until(end);
     assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
     assert_eq!(lease.token(), None);
-    // What they were asked meanwhile is undone when they go on.
+    // The requests that they got meanwhile are undone when they continue.
     cluster.thaw(0);
     cluster.thaw(1);
     cluster.run_ms(10);
@@ -351,7 +353,7 @@ fn two_handles() -> (Cluster, Rc<Client>, Lease, Lease) {
     (cluster, client, first, second)
 }
 
-/// Has one handle released while the other is being extended.
+/// Releases one handle while the other is being extended.
 fn unlock_after(cluster: &Cluster, client: &Rc<Client>, mut lease: Lease, ns: i64) {
     let client = Rc::clone(client);
     cluster.at(cluster.now() + ns, move |_| {
@@ -370,7 +372,7 @@ fn what_is_released_meanwhile_is_not_extended_and_nothing_is_left() {
                 unlock_after(&cluster, &client, first, unlocked_ms * MS);
                 let way = client.way(2);
                 if is_cut {
-                    // The extension is there by then, and the release is not.
+                    // The extension has arrived by then, and the release has not.
                     let at = cluster.now() + (unlocked_ms.max(1) * MS) + MS / 2;
                     cluster.at(at, move |world| world.cut(way, true));
                 }
@@ -418,7 +420,7 @@ fn what_another_handle_extends_meanwhile_is_not_lost() {
         let said = client.extend(&mut second, LONG);
         let has_stalled = client.has_stalled();
         cluster.run_ms(10);
-        // Else it was held up, too.
+        // Otherwise it was held up, too.
         if extended.get() {
             assert!(said != Err(Status::Lost) && client.still_holds(&mut second), "at look {nth}");
             count += 1;

@@ -1,5 +1,4 @@
-//! A lock that is handed on while something goes wrong: nobody has it who should not, and nothing
-//! is left.
+//! A lock that is handed on while something goes wrong: only the right callers get it, and nothing is left.
 
 use super::SILENCE_MIN_MS;
 use super::client::Client;
@@ -10,7 +9,7 @@ use crate::error::Status;
 use crate::lease::Lease;
 use crate::world::dice::Dice;
 
-/// So short that what cannot be released is gone before long.
+/// So short that a key that cannot be released soon expires.
 const SHORT: i64 = 900;
 
 fn free(servers: usize) -> (Cluster, Crowd) {
@@ -20,15 +19,15 @@ fn free(servers: usize) -> (Cluster, Crowd) {
     (cluster, crowd)
 }
 
-/// Somebody who waits for so long, and holds what it has got for so long.
+/// A caller that waits for `wait_ms`, and holds the lock for `hold_ms`.
 fn caller(crowd: &Crowd, who: char, at_ms: i64, wait_ms: i64, hold_ms: i64) {
     let call =
         move |client: &Client, lease: &mut Lease| client.try_lock("r", SHORT, wait_ms, lease);
     crowd.caller(who, at_ms, call, hold_ms);
 }
 
-/// All have ended, nobody had it at one time with another, and nothing is left when all that was
-/// under way has come to an end. Returns who had it.
+/// Checks that all have ended, that no two held the lock at the same time, and that nothing is left when
+/// everything under way has ended. Returns the holders.
 fn play(cluster: &Cluster, crowd: &Crowd) -> String {
     let holders = crowd.holders();
     cluster.run_ms(SHORT + 2 * SILENCE_MIN_MS);
@@ -48,7 +47,7 @@ fn trips() -> [Trip; 6] {
     ]
 }
 
-/// Whatever becomes of the release and of the acquire behind it.
+/// With every possible fate of the release and of the acquire behind it.
 #[test]
 fn whatever_the_servers_do_with_it_nobody_holds_twice_and_nothing_is_left() {
     let trips = trips();
@@ -70,7 +69,7 @@ fn whatever_the_servers_do_with_it_nobody_holds_twice_and_nothing_is_left() {
             caller(&crowd, 'c', 20, 4_000, 5);
             let holders = play(&cluster, &crowd);
             assert!(holders.starts_with('a'), "{servers} servers, {code}: {holders}");
-            // Only silence, which goes on for seconds, keeps all of them from it.
+            // Only silence, which lasts for seconds, keeps all of them from it.
             let is_silent =
                 (0..2 * servers).any(|it| code / trips.len().pow(it) % trips.len() == 5);
             assert!(is_silent || holders == "abc", "{servers} servers, {code}: {holders}");
@@ -92,7 +91,7 @@ fn a_quorum_is_handed_it_whatever_the_others_do() {
     }
 }
 
-/// The time of the first is up at about the moment when it is handed the lock.
+/// The waiting time of the first caller ends at about the moment when it is handed the lock.
 #[test]
 fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
     for late_ms in [1, 20, 45] {
@@ -105,7 +104,7 @@ fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
             crowd.thread(0, move |crowd| {
                 let mut lease = Lease::new();
                 assert_eq!(crowd.call('a', &mut lease, waits(0)), Ok(()));
-                // In quarters of a millisecond: the time of the second is up at 60.
+                // In quarters of a millisecond: the waiting time of the second caller ends at 60.
                 let world = crowd.client.world();
                 crowd.run_until_ms(60);
                 world.run_until(world.now() + step * MS / 4);
@@ -119,13 +118,13 @@ fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
     }
 }
 
-/// As with a try of its own, soon after the end of its time it waits for slow servers no more.
+/// As with a try of its own, it stops waiting for slow servers soon after the end of its time.
 #[test]
 fn who_is_handed_it_late_is_told_soon_after_the_end_of_its_time() {
     let (cluster, crowd) = free(3);
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", LONG));
     cluster.after_ms(42, |world| world.lose(0..3, "r"));
-    // The first is refused twice, and has a pause until 58 when another comes in between.
+    // The first caller is refused twice, and has a pause until 58 when another caller comes in between.
     crowd.client.rig(Some(u64::MAX));
     crowd.caller('b', 30, waits(45), 0);
     crowd.caller('a', 43, waits(0), 25);
@@ -142,7 +141,7 @@ fn who_is_handed_it_late_is_told_soon_after_the_end_of_its_time() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// It is granted, but known only when nothing of the validity is left.
+/// The lock is granted, but the caller learns that only when no validity is left.
 #[test]
 fn one_that_comes_too_late_is_given_back() {
     let (cluster, crowd) = free(3);
@@ -152,7 +151,7 @@ fn one_that_comes_too_late_is_given_back() {
         cluster.script(crowd.client.way(server), script);
     });
     caller(&crowd, 'a', 0, 0, 50);
-    // In one go it has no time for another.
+    // If it waits in one call, it has no time for another try.
     caller(&crowd, 'b', 10, SHORT, 5);
     caller(&crowd, 'c', 20, 5_000, 5);
     let told = crowd.told();
@@ -162,7 +161,7 @@ fn one_that_comes_too_late_is_given_back() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// The threads of a client that is asleep find out when they wake what has become of it.
+/// The threads of a suspended client find out the result when they wake up.
 #[test]
 fn a_client_that_is_suspended_in_the_midst_of_it_claims_nothing_that_is_over() {
     for at_ms in 48..=58 {
@@ -183,8 +182,8 @@ fn a_client_that_is_suspended_in_the_midst_of_it_claims_nothing_that_is_over() {
     }
 }
 
-/// Whichever look at the clock it is at which a thread is held up: that of who releases, or of who
-/// is handed the lock.
+/// A thread is delayed at any of its looks at the clock: the thread that releases, or the thread that is
+/// handed the lock.
 #[test]
 fn a_thread_that_is_held_up_anywhere_claims_nothing_that_is_over() {
     for held_up_ms in [3, 30, SHORT - 10, SHORT + 10] {
@@ -197,7 +196,7 @@ fn a_thread_that_is_held_up_anywhere_claims_nothing_that_is_over() {
             let holders = play(&cluster, &crowd);
             let mut who: Vec<_> = holders.chars().collect();
             who.sort_unstable();
-            // Who is held up before it stands in line is later than others.
+            // A caller that is held up before it joins the wait queue is later than others.
             assert_eq!(who, ['a', 'b', 'c', 'd', 'e'], "{nth} {held_up_ms}: {holders}");
             if !crowd.client.has_stalled() {
                 break;
@@ -223,7 +222,7 @@ fn a_connection_that_is_lost_in_the_midst_of_it_swallows_nothing() {
     }
 }
 
-/// The servers are gone, and so is what they were told: nobody hands on what cannot be released.
+/// The servers are gone, and so is what they were told: nobody hands on a lock that cannot be released.
 #[test]
 fn without_a_quorum_nobody_is_handed_it() {
     let (cluster, crowd) = free(3);
@@ -239,13 +238,13 @@ fn without_a_quorum_nobody_is_handed_it() {
     crowd.caller('c', 20, waits(5_000), 5);
     let told = crowd.told();
     assert_eq!((told[1].0, told[1].1), ('b', Err(Status::Unreachable)));
-    // What was to be released was kept for the servers that are back.
+    // The pending release was kept for the servers that are back.
     assert_eq!((told[2].0, told[2].1), ('c', Ok(())));
     cluster.run_ms(1_000);
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// A lock that was lost without anybody knowing is handed on all the same, to nobody's harm.
+/// A lock that was lost without anybody knowing is handed on nevertheless, without harm.
 #[test]
 fn what_another_has_by_now_is_not_handed_on() {
     let (cluster, crowd) = free(3);

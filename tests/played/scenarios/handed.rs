@@ -1,4 +1,5 @@
-//! A lock that changes hands by a ticket: at no moment two have it, and nothing of it is left behind.
+//! A lock that is passed on by a ticket: no two clients hold it at any moment, and nothing of it is left
+//! behind.
 
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
@@ -6,10 +7,10 @@ use super::{RETRY_GAP_MS, TTL};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// So long that no key goes by itself.
+/// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;
 
-/// A lock that was given away, with its ticket, and somebody else.
+/// A lock that was given away, with its ticket, and another client.
 fn given(servers: usize, ttl_ms: i64) -> (Cluster, Client, Lease, String, Client) {
     let cluster = Cluster::new(servers);
     let giver = cluster.client().tries(1, 0).waits_ms(100).connected();
@@ -43,8 +44,8 @@ fn a_lock_goes_over_whole_and_is_released_once() {
     }
 }
 
-/// However long the question takes, and however servers' clocks go: nobody else can have a quorum while the taker
-/// thinks that he has it.
+/// However long the question takes, and however the servers' clocks run: nobody else can have a quorum
+/// while the adopter believes that it holds the lock.
 #[test]
 fn the_taker_has_it_for_no_longer_than_a_quorum_has() {
     for servers in [1, 3, 4, 5] {
@@ -90,7 +91,7 @@ fn a_quorum_has_to_have_it() {
         cluster.run_ms(10);
         assert_eq!(cluster.having_any("r"), servers - gone, "it was only asked for");
     }
-    // Another's lock is never taken over.
+    // A lock of another client is never adopted.
     let (cluster, _giver, _lease, ticket, taker) = given(3, LONG);
     cluster.put(0, "r", "another's", LONG);
     cluster.put(1, "r", "another's", LONG);
@@ -115,7 +116,8 @@ fn silence_is_no_answer_and_it_may_be_tried_again() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// Who has not answered when it was adopted votes for it later, and a server that lost it is given it again.
+/// A server that has not answered the adoption votes for it later, and a server that lost the lock is given
+/// it again.
 #[test]
 fn what_is_adopted_is_extended_as_what_was_taken() {
     let (cluster, _giver, _lease, ticket, taker) = given(3, LONG);
@@ -127,7 +129,7 @@ fn what_is_adopted_is_extended_as_what_was_taken() {
     assert_eq!(taker.extend(&mut taken, LONG), Ok(()), "by the one that was heard later");
     cluster.run_ms(10);
     assert_eq!(cluster.having("r", &token(&taken)), 3, "it was repaired");
-    // In the first it is heard, and the second began after that.
+    // The first extension receives its answer, and the second one begins after that.
     for _ in 0..2 {
         assert_eq!(taker.extend(&mut taken, LONG), Ok(()));
     }
@@ -137,22 +139,22 @@ fn what_is_adopted_is_extended_as_what_was_taken() {
     assert_eq!(taker.confirm(&mut taken, 0), Err(Status::Lost));
 }
 
-/// An answer that comes when nobody drives is read with the next call, and proves nothing by then. How long that
-/// server has the lock still does.
+/// An answer that comes when nobody drives is read with the next call, and then proves nothing. The
+/// remaining TTL on that server still does.
 #[test]
 fn who_answered_when_nobody_listened_votes_when_it_is_asked_again() {
     let (cluster, _giver, _lease, ticket, taker) = given(3, TTL);
     cluster.script(taker.way(2), [Trip::ms(0, 20)]);
     let mut taken = Lease::new();
     assert_eq!(taker.adopt(&ticket, &mut taken), Ok(()));
-    // Past the reply timeout.
+    // After the reply timeout.
     cluster.run_ms(500);
     cluster.lose(0..1, "r");
     assert_eq!(taker.extend(&mut taken, TTL), Ok(()), "by the one that was heard too late");
 }
 
-/// An extension that is under way while the lock is given away releases nothing, even if it finds it lost, and
-/// gives it to nobody again.
+/// An extension that is under way while the lock is given away releases nothing, even if it finds the lock
+/// lost, and does not set it again on any server.
 #[test]
 fn a_call_of_the_giver_that_is_under_way_does_no_harm() {
     for gone in 0..=2 {
@@ -183,7 +185,7 @@ fn a_call_of_the_giver_that_is_under_way_does_no_harm() {
     }
 }
 
-/// Callers of the giver's process that wait for it wait for the taker.
+/// Callers of the giver's process that wait for the lock wait until the adopter releases it.
 #[test]
 fn who_waits_has_it_after_the_taker() {
     let cluster = Cluster::new(3);

@@ -1,4 +1,4 @@
-//! Who held what, in truth, from when to when; and whether that was right.
+//! The holds of all clients, in true time, and whether they were right.
 
 use super::client::{Client, token};
 use super::cluster::Scene;
@@ -20,11 +20,11 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// A call has just granted this, or extended it.
+    /// A call has just granted or extended this lock.
     pub(crate) fn granted(&mut self, client: &Client, lease: &Lease, now: i64) {
         let (token, until) = (token(lease), client.end_of(lease));
         if let Some(hold) = self.of(&token) {
-            // A call that was held up may come with a lock that has ended meanwhile.
+            // A call that was delayed may return a lock that has ended meanwhile.
             if lease.validity_ms() > 0 {
                 hold.until = hold.until.max(until);
             }
@@ -35,7 +35,7 @@ impl History {
         self.holds.push(HeldLock { client, resource, token, from, until });
     }
 
-    /// From now on the client does not think any more that it holds this.
+    /// From now on the client does not believe any more that it holds this lock.
     pub(crate) fn ended(&mut self, token: &str, now: i64) {
         if let Some(hold) = self.of(token) {
             hold.until = hold.until.min(now);
@@ -50,7 +50,7 @@ impl History {
         self.holds.len()
     }
 
-    /// Two holds of one resource at a time: there must never be any.
+    /// Two holds of one resource at the same time: there must never be any.
     pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock)> {
         let pairs = self.holds.iter().enumerate();
         let mut pairs = pairs.flat_map(|(i, a)| self.holds[i + 1..].iter().map(move |b| (a, b)));
@@ -58,7 +58,8 @@ impl History {
     }
 }
 
-/// Whether a quorum of servers will keep what a call has just granted for as long as it says.
+/// Whether a quorum of servers will keep the lock that a call has just granted for as long as the call
+/// says.
 pub(crate) fn is_borne_out(world: Scene, client: &Client, lease: &Lease) -> bool {
     let resource = String::from_utf8_lossy(lease.resource());
     let kept_until = world.kept_until(&resource, &token(lease));

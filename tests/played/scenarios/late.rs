@@ -1,11 +1,11 @@
-//! Whom a call waits for, and answers that come late and are read all the same.
+//! Which servers a call waits for, and late answers that are read nevertheless.
 
 use super::TTL;
 use super::cluster::{Cluster, MS, Trip};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// The thread is kept from running when the time is up, and the answer comes meanwhile.
+/// The thread is kept from running when its time ends, and the answer comes meanwhile.
 #[test]
 fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
     let mut heard = 0;
@@ -25,7 +25,7 @@ fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
     assert!(heard > 0);
 }
 
-/// By then there is a second connection, and somebody waits for something else.
+/// By then there is a second connection, and a caller waits for something else.
 #[test]
 fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes() {
     let cluster = Cluster::new(3);
@@ -33,13 +33,13 @@ fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes(
     (0..3).for_each(|it| cluster.put(it, "other", "theirs", 60_000));
     cluster.script(client.way(0), [Trip::ms(1, 3_000)]);
     client.take("r", TTL);
-    // Else it would look for no time, again and again.
+    // Otherwise it would poll without waiting, again and again.
     let said = client.try_lock("other", TTL, 5_000, &mut Lease::new());
     assert_eq!(said, Err(Status::Taken));
     cluster.run_ms(100);
 }
 
-/// Else it would try to connect to it, and wait for that.
+/// Otherwise it would try to connect to the server, and wait for that.
 #[test]
 fn a_call_waits_for_no_server_that_is_gone_where_a_quorum_is_connected() {
     let cluster = Cluster::new(3);

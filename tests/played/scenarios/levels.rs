@@ -1,4 +1,4 @@
-//! A lock that is held at several levels: so many unlocks it takes, and only the last one asks servers.
+//! A lock that is held at several levels needs as many unlocks, and only the last one asks servers.
 
 use super::client::Client;
 use super::cluster::{Cluster, Verb};
@@ -6,7 +6,7 @@ use super::{TTL, VALID};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// Who holds a lock at so many levels, and a rival.
+/// A client that holds a lock at this number of levels, and a rival.
 fn retained(levels: u32) -> (Cluster, Client, Lease, Client) {
     let cluster = Cluster::new(3);
     let holder = cluster.client().tries(1, 0).waits_ms(100).connected();
@@ -41,7 +41,8 @@ fn only_the_last_unlock_asks_servers() {
     }
 }
 
-/// However it is lost: it has expired, an extension or a confirmation has found it gone, or another has it.
+/// The lock is lost in any way: it has expired, an extension or a confirmation has found it gone, or
+/// another client has it.
 #[test]
 fn a_lock_that_is_lost_is_told_at_every_level() {
     type Lose = fn(&Cluster, &Client, &mut Lease);
@@ -99,7 +100,7 @@ fn continuing_it_leaves_its_levels_and_another_handle_has_its_own() {
     assert_eq!(holder.unlock(&mut other), Ok(()));
     assert_eq!(holder.unlock(&mut lease), Err(Status::Lost));
     assert_eq!(holder.unlock(&mut lease), Err(Status::Lost));
-    // And where it was lost, it is another lock.
+    // If the lock was lost, the call takes another lock.
     assert_eq!(holder.continue_lock("r", TTL, &mut lease), Ok(()));
     assert_eq!(lease.levels(), 1);
 }
@@ -116,7 +117,7 @@ fn it_is_not_given_away_at_an_inner_level() {
     assert_eq!(taken.levels(), 1);
 }
 
-/// The last unlock reached too few servers: it may be called again, and asks them again.
+/// The last unlock reached too few servers. It may be called again, and asks them again.
 #[test]
 fn a_release_that_reached_nobody_is_the_last_level_still() {
     let (cluster, holder, mut lease, _) = retained(2);

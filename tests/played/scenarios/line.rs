@@ -1,4 +1,4 @@
-//! Callers of one client that want the same lock stand in line.
+//! Callers of one client that want the same lock wait in a queue.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::lease::Lease;
 const TAKEN: Said = Err(Status::Taken);
 const UNREACHABLE: Said = Err(Status::Unreachable);
 
-/// Nobody has the lock.
+/// Nobody holds the lock.
 fn free() -> (Cluster, Crowd) {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
@@ -21,7 +21,7 @@ fn free() -> (Cluster, Crowd) {
     (cluster, crowd)
 }
 
-/// Somebody else has it, for so long.
+/// Another client holds it, for this time.
 fn taken_for(theirs_ms: i64) -> (Cluster, Crowd) {
     let (cluster, crowd) = free();
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", theirs_ms));
@@ -50,7 +50,7 @@ fn lock_and_continue_lock_are_handed_it_too() {
         crowd.caller('a', 0, waits(0), 50);
         crowd.caller('b', 10, call, 50);
         assert_eq!(crowd.told(), [('a', Ok(()), 2), ('b', Ok(()), 54)]);
-        // They ask once as soon as they come, although this client has it, as they always did.
+        // Each asks once as soon as it comes, although this client holds the lock.
         let first = [(Acquire, 1), (Acquire, 11), (Release, 53), (Acquire, 53), (Release, 105)];
         assert_eq!(crowd.deeds(), first);
     }
@@ -97,7 +97,7 @@ fn nobody_but_the_first_asks() {
     assert_eq!(crowd.asked(), alone + 7);
 }
 
-/// Once a second, and that is the first of them: the servers may have lost it.
+/// Once a second, and only the first of them: the servers may have lost the lock.
 #[test]
 fn those_behind_ask_seldom_while_this_client_has_it() {
     let (_cluster, crowd) = free();
@@ -115,7 +115,7 @@ fn those_behind_ask_seldom_while_this_client_has_it() {
     assert_eq!(deeds.len() - released, 11);
 }
 
-/// Somebody has deleted the keys by hand, and the lease is not asked about.
+/// Somebody has deleted the keys by hand, and nobody asks about the lease.
 #[test]
 fn what_the_servers_have_lost_is_had_by_those_who_wait_although_this_client_has_it_still() {
     let (_cluster, crowd) = free();
@@ -140,7 +140,7 @@ fn when_the_first_gives_up_the_next_is_the_first() {
     crowd.caller('a', 0, waits(0), 150);
     crowd.caller('b', 10, waits(100), 0);
     crowd.caller('c', 20, waits(1_000), 0);
-    // The first has one try at its end, as ever.
+    // The first caller has one try at its end, as always.
     let told = [('a', Ok(()), 2), ('b', TAKEN, 112), ('c', Ok(()), 154)];
     assert_eq!(crowd.told(), told);
     let deeds: Vec<Verb> = crowd.deeds().into_iter().map(|it| it.0).collect();
@@ -185,12 +185,12 @@ fn a_lock_that_ends_by_itself_lets_the_first_ask() {
     let told = crowd.told();
     let had: Vec<_> = told.iter().map(|it| (it.0, it.1)).collect();
     assert_eq!(had, [('a', Ok(())), ('b', Ok(())), ('c', Ok(()))]);
-    // It is asked for when it may be free, and is when the keys are gone.
+    // The client asks for the lock when it may be free, and the lock is free when the keys are gone.
     assert!(crowd.deeds()[1].1 <= 297, "{:?}", crowd.deeds());
     assert!((299..=310).contains(&told[1].2), "{told:?}");
 }
 
-/// Who was behind when the lock was taken for a short time looks in time.
+/// A caller that was behind others looks in time, if the lock was taken for a short time.
 #[test]
 fn a_lock_that_was_handed_on_and_ends_by_itself_lets_the_next_ask() {
     let (_cluster, crowd) = free();
@@ -205,7 +205,7 @@ fn a_lock_that_was_handed_on_and_ends_by_itself_lets_the_next_ask() {
     assert!((340..=360).contains(&told[2].2), "{told:?}");
 }
 
-/// What was had before is not what is held now.
+/// The earlier lock is not the one that is held now.
 #[test]
 fn the_release_of_a_lock_that_has_ended_lets_nobody_ask() {
     let (_cluster, crowd) = free();
@@ -239,12 +239,12 @@ fn a_lock_that_is_renewed_keeps_the_first_waiting() {
     let told = crowd.told();
     let (_, said, at_ms) = told[10];
     assert_eq!(said, Ok(()));
-    // As long as the lock was had, for the first to stand back is good manners.
+    // The lock was held for so long that the first caller stands back, to give others a chance.
     assert!((1_522..=1_532).contains(&at_ms), "{told:?}");
     assert_eq!(crowd.asked(), 3, "it asked more than once a second while this client had it");
 }
 
-/// What is found out about a lock whose keys are gone, is known to those in line.
+/// If a call finds that the keys of a lock are gone, the callers in the queue know it, too.
 #[test]
 fn a_lock_that_is_lost_lets_the_first_ask_at_once() {
     let calls: [fn(&Client, &mut Lease) -> Said; 3] = [
@@ -286,7 +286,7 @@ fn a_release_through_another_client_is_noticed_before_long() {
     assert!((50..=165).contains(&told[1].2), "{told:?}");
 }
 
-/// What the first was told may be old.
+/// The answer that the first caller got may be old.
 #[test]
 fn who_has_one_try_asks_at_once_although_it_is_not_the_first() {
     let (_cluster, crowd) = taken_for(LONG);
@@ -356,7 +356,7 @@ fn those_in_line_are_told_that_all_servers_are_down() {
     assert!(told[1..].iter().all(|it| it.1 == UNREACHABLE), "{told:?}");
 }
 
-/// In line as well as alone.
+/// In the queue as well as alone.
 #[test]
 fn lock_has_the_tries_that_it_was_given() {
     let (_cluster, crowd) = taken_for(LONG);
@@ -365,7 +365,7 @@ fn lock_has_the_tries_that_it_was_given() {
     crowd.caller('a', 0, locks, 0);
     assert_eq!(crowd.told(), [('a', TAKEN, 4 * 102 + 2)]);
     assert_eq!(crowd.asked(), 5);
-    // Those behind count the tries of the first for theirs.
+    // For the callers behind, the tries of the first caller count as their own.
     let (_cluster, crowd) = free();
     crowd.client.manager.set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
@@ -375,7 +375,7 @@ fn lock_has_the_tries_that_it_was_given() {
     let told = crowd.told();
     assert_eq!(told[1], ('c', TAKEN, 420));
     assert_eq!(crowd.holders(), "ab");
-    // The first in line has asked once a second, besides.
+    // In addition, the first caller in the queue has asked once a second.
     assert_eq!(crowd.asked(), 2 + 10);
 }
 
@@ -405,7 +405,7 @@ fn a_turn_that_comes_early_is_no_try_of_lock() {
     assert_eq!(told[1], ('b', TAKEN, 458));
 }
 
-/// As a password callback's is. It is none of those in line, or it would wait for itself.
+/// For example a call of a password callback. It does not join the queue, because it would wait for itself.
 #[test]
 fn a_call_from_within_another_does_not_wait_for_it() {
     let calls: [fn(&Client, &mut Lease) -> Said; 3] = [
@@ -420,8 +420,8 @@ fn a_call_from_within_another_does_not_wait_for_it() {
             let (caller, began) = (Rc::clone(&inner), Rc::<Cell<i64>>::default());
             let (questions, beginning) = (Cell::new(0), Rc::clone(&began));
             let client = cluster.client().asks(move || {
-                // What the servers are told first is wrong: so they are asked about again in the midst
-                // of a call that is the first in line, and then there is this one within it.
+                // The first passwords are wrong. So they are asked for again during a call that is the
+                // first in the queue, and this call is made within that call.
                 questions.set(questions.get() + 1);
                 if questions.get() <= 3 {
                     return false;
@@ -447,7 +447,8 @@ fn a_call_from_within_another_does_not_wait_for_it() {
             let told = crowd.told();
             assert!(told.len() == 3 && told.iter().all(|it| it.2 <= 5_100), "{told:?}");
             let (_, said, at_ms) = *told.iter().find(|it| it.0 == 'i').expect("it has ended");
-            // It connects first. One try may find it free, and one that waits finds it free as soon as it is.
+            // It connects first. A single try may find the lock free, and a try that waits finds it free as
+            // soon as it is.
             let took_ms = at_ms - began.get();
             assert!(
                 took_ms <= 30 || said == Ok(()) && took_ms <= 80 || theirs_ms == LONG,

@@ -1,5 +1,5 @@
-//! A client with many callers, or a greedy one, leaves others their chance; and stands back for
-//! nobody if there is nobody.
+//! A client with many callers, or with a greedy one, leaves others their chance. It stands back for nobody
+//! if nobody else is there.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use super::cluster::{Cluster, MS};
 use super::crowd::{Crowd, LONG, locks, waits};
 use crate::lease::Lease;
 
-/// How long a run of hand-overs may be, with rivals about and without, and the longest that one
-/// stands back.
+/// How long a run of hand-overs may be, with rivals and without, and the longest time that a caller stands
+/// back.
 const RUN_WITH_RIVALS_MS: i64 = 40;
 const RUN_MS: i64 = 200;
 const STAND_BACK_MS: i64 = 8;
 
-/// A lock that is held for 1 ms is had again by the next, or released, within so long.
+/// A lock that is held for 1 ms is acquired by the next caller, or released, within this time.
 const CYCLE_MS: i64 = 3;
 
 fn free() -> (Cluster, Crowd) {
@@ -26,7 +26,7 @@ fn free() -> (Cluster, Crowd) {
     (cluster, crowd)
 }
 
-/// Somebody who takes the lock again and again for so long; counts how often.
+/// A caller that takes the lock again and again for this time; counts how often.
 fn greedy(crowd: &Crowd, who: char, span_ms: i64) -> Rc<Cell<usize>> {
     let count = Rc::<Cell<usize>>::default();
     let counted = Rc::clone(&count);
@@ -42,7 +42,7 @@ fn greedy(crowd: &Crowd, who: char, span_ms: i64) -> Rc<Cell<usize>> {
     count
 }
 
-/// From when to when the lock was not handed on although somebody was in line.
+/// The periods in which the lock was not handed on although a caller was in the queue.
 fn gaps(crowd: &Crowd) -> Vec<(i64, i64)> {
     let deeds = crowd.deeds();
     let pairs = deeds.windows(2).filter(|it| (it[0].0, it[1].0) == (Release, Acquire));
@@ -80,12 +80,12 @@ fn a_run_of_hand_overs_has_an_end_also_without_rivals() {
 #[test]
 fn with_a_rival_about_runs_are_short() {
     let (cluster, crowd) = free();
-    // So that it stands back for as long as it ever does.
+    // So that it always stands back for the longest time.
     crowd.client.rig(Some(u64::MAX));
     for who in 'a'..='d' {
         greedy(&crowd, who, 1_000);
     }
-    // A rival that is not greedy takes whatever chance it has, and is seen.
+    // A rival that is not greedy takes each chance that it gets, and is noticed.
     cluster.after_ms(20, |world| {
         let mut next = 0;
         for _ in 20..1_000 {
@@ -115,7 +115,7 @@ fn a_client_alone_has_its_chance_against_one_with_many_callers() {
     let many: usize = counts.iter().map(|it| it.get()).sum();
     assert!(alone.get() >= 15, "{holders}");
     assert!(many >= 800, "{holders}");
-    // Nor are those of the many served otherwise than in their order.
+    // The many callers are also served in their order.
     let order: String = holders.chars().filter(|&it| it != 'z').collect();
     assert_eq!(order, "abcdefgh".repeat(many / 8 + 1)[..many]);
 }
@@ -130,7 +130,7 @@ fn two_greedy_clients_share() {
     assert!(least >= 100, "{holders}");
 }
 
-/// A rival had it before, and this client has had it since.
+/// A rival held the lock before, and this client has held it since.
 fn after_a_rival() -> (Cluster, Crowd, Lease) {
     let (cluster, crowd) = free();
     crowd.client.rig(Some(u64::MAX));
@@ -140,7 +140,7 @@ fn after_a_rival() -> (Cluster, Crowd, Lease) {
     (cluster, crowd, lease)
 }
 
-/// How long it takes to have the lock again right after it was released so much later.
+/// How long it takes to get the lock again right after its release, which comes after `after_ms`.
 fn again_ms(after_ms: i64, call: impl FnOnce(&Client, &mut Lease) -> Said) -> i64 {
     let (cluster, crowd, mut lease) = after_a_rival();
     cluster.run_ms(after_ms);
@@ -158,7 +158,7 @@ fn who_takes_it_again_at_once_stands_back_if_a_rival_was_seen() {
     assert_eq!(again_ms(0, waits(1_000)), STAND_BACK_MS - 1);
     assert_eq!(again_ms(200, waits(1_000)), STAND_BACK_MS - 1);
     assert_eq!(again_ms(0, waits(-1)), STAND_BACK_MS - 1);
-    // Long ago is forgotten.
+    // A rival of long ago is forgotten.
     assert_eq!(again_ms(260, waits(1_000)), 2);
 }
 
@@ -199,7 +199,7 @@ fn servers_that_are_out_of_reach_are_no_rivals() {
     assert_eq!((cluster.now() - start) / MS, 2);
 }
 
-/// That this client has it, is no reason to think of rivals.
+/// If this client itself holds the lock, there is no reason to assume rivals.
 #[test]
 fn who_is_refused_because_of_this_client_has_seen_no_rival() {
     let (cluster, crowd) = free();
@@ -215,7 +215,7 @@ fn who_is_refused_because_of_this_client_has_seen_no_rival() {
     assert_eq!((cluster.now() - start) / MS, 2);
 }
 
-/// Nor if it has let go of it by the time that this is heard.
+/// There is also none if this client has released it by the time that the refusal is received.
 #[test]
 fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
     let (cluster, crowd) = free();
@@ -223,7 +223,7 @@ fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
     crowd.client.rig(Some(u64::MAX));
     crowd.caller('a', 0, waits(0), 9);
     crowd.caller('b', 10, locks, 0);
-    // It asked at 10 and was refused at 12, and the lock was released at 11: so it asks again at once.
+    // It asked at 10 and was refused at 12, and the lock was released at 11. So it asks again at once.
     assert_eq!(crowd.told(), [('a', Ok(()), 2), ('b', Ok(()), 14)]);
     assert_eq!(crowd.asked(), 3);
     let start = cluster.now();
@@ -231,14 +231,14 @@ fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
     assert_eq!((cluster.now() - start) / MS, 2);
 }
 
-/// Nor that another caller had it, out of turn, while this one was asking.
+/// There is also none if another caller held the lock, out of turn, while this one was asking.
 #[test]
 fn who_is_refused_because_of_another_caller_has_seen_no_rival() {
     let (cluster, crowd) = free();
     crowd.client.rig(Some(u64::MAX));
     crowd.caller('a', 0, waits(0), RUN_MS);
     crowd.caller('b', 10, waits(1_000), 0);
-    // The first in line stands back until 210.
+    // The first in the queue stands back until 210.
     crowd.caller('c', RUN_MS + 9, waits(0), 30);
     assert_eq!(crowd.holders(), "acb");
     let start = cluster.now();
@@ -261,7 +261,7 @@ fn who_has_one_try_does_not_spin_while_the_first_stands_back() {
     }
 }
 
-/// The same while the first is kept from going on.
+/// The same while the first caller is kept from running.
 #[test]
 fn who_has_one_try_does_not_spin_while_the_first_is_held_up() {
     for nth in 1.. {

@@ -1,9 +1,9 @@
-//! The rules of a lock, one scenario after the other: calls of clients and of their threads, on a
-//! network, on clocks and with dice that do what a scenario wants. So moments can be hit that no
-//! real clock can hit, and years can be had in a moment.
+//! The rules of a lock, one scenario after the other: calls of clients and of their threads, on a network,
+//! on clocks and with dice that a scenario controls. So scenarios can hit moments that no real clock can
+//! hit, and years pass in a moment.
 //!
-//! `cluster.rs` is what a scenario says, `client.rs` how it calls, `crowd.rs` has many threads that want
-//! one lock, `processes.rs` processes that are told when one is free.
+//! `cluster.rs` has the actions of a scenario, `client.rs` the calls, `crowd.rs` many threads that want one
+//! lock, and `processes.rs` processes that are told when a lock is free.
 
 mod client;
 mod cluster;
@@ -31,15 +31,15 @@ mod waking;
 mod waking_kinds;
 mod waking_servers;
 
-/// A TTL with its validity, by the book: 1 % and 2 ms less.
+/// A TTL with its validity: 1 % and 2 ms less.
 const TTL: i64 = 10_000;
 const VALID: i64 = 9_898;
 
-/// No two attempts to connect come closer than this.
+/// The minimum time between two attempts to connect.
 const RETRY_GAP_MS: i64 = 20;
 
-/// A connection that was quiet for so long is looked at before it is trusted with a request.
+/// A connection that was quiet for this time is checked before a request is sent over it.
 const QUIET_MS: i64 = 50;
 
-/// The silence after which a connection with something under way is given up, at least.
+/// The minimum silence after which a connection with something under way is given up.
 const SILENCE_MIN_MS: i64 = 5_000;

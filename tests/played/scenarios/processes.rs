@@ -1,4 +1,4 @@
-//! Processes that are woken: each waits for a lock that another has.
+//! Processes that are woken: each waits for a lock that another process holds.
 
 use super::client::Client;
 use super::cluster::{Cluster, Telling, Verb};
@@ -24,7 +24,8 @@ pub(super) fn processes_of<const COUNT: usize>(
     })
 }
 
-/// Nobody stands in line any more, and nobody has it, once all is done that was under way.
+/// Checks that nobody is in the wait queue any more, and nobody holds the lock, after everything under way
+/// has ended.
 #[track_caller]
 pub(super) fn nothing_is_left(cluster: &Cluster, line: &str) {
     cluster.run_ms(200);
@@ -32,19 +33,20 @@ pub(super) fn nothing_is_left(cluster: &Cluster, line: &str) {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// What a server did for this one of that kind, and when.
+/// When a server executed requests of this kind for this process.
 pub(super) fn done(crowd: &Crowd, server: usize, verb: Verb) -> Vec<i64> {
     let deeds = crowd.deeds_of(server).into_iter();
     deeds.filter(|it| it.0 == verb).map(|it| it.1).collect()
 }
 
-/// What becomes of the next thing that each of these servers tells it.
+/// What happens to the next message that each of these servers sends to it.
 pub(super) fn telling(crowd: &Crowd, servers: impl IntoIterator<Item = usize>, how: Telling) {
     let client = &crowd.client;
     servers.into_iter().for_each(|it| client.world().telling(client.way(it), [how]));
 }
 
-/// The first has it for 100 ms, the second waits for it. Returns when the second was told, or had looked again.
+/// The first process holds the lock for 100 ms, and the second one waits for it. Returns when the second
+/// one got the lock, because it was told or had looked again.
 pub(super) fn waited([a, b]: &[Crowd; 2]) -> i64 {
     a.caller('a', 0, waits(0), 100);
     b.caller('b', 10, waits(5_000), 20);
@@ -53,7 +55,7 @@ pub(super) fn waited([a, b]: &[Crowd; 2]) -> i64 {
     told[1].2
 }
 
-/// It has it from the beginning until then.
+/// It holds the lock from the beginning until `end`.
 pub(super) fn has_until(crowd: &Crowd, end: i64) {
     crowd.thread(0, move |crowd| {
         let mut lease = Lease::new();

@@ -1,4 +1,4 @@
-//! What Confirm and IsLocked say.
+//! The results of Confirm and IsLocked.
 
 use super::TTL;
 use super::client::{Client, token};
@@ -15,15 +15,15 @@ fn locked(servers: usize, per_million: i64) -> (Cluster, Client, Lease) {
     (cluster, client, lease)
 }
 
-/// Another handle of the lock is extended while the servers are asked: that they answer after the old end,
-/// or had it for less when they were asked, does not mean that it is lost.
+/// Another handle of the lock is extended while the servers are asked. Their answers may come after the old
+/// end, or report less time than the lock has now. That does not mean that the lock is lost.
 #[test]
 fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
     for (before_end_ms, back_ms, least_ms) in [(30, 60, 0), (30, 60, TTL / 2), (3_000, 10, TTL / 2)]
     {
         let cluster = Cluster::new(3);
         let client = cluster.client().waits_ms(1_000).connected();
-        // Over connections of its own, or its answers would come behind those to the question.
+        // It uses connections of its own. Otherwise its answers would come behind those to the question.
         let other = cluster.client().waits_ms(1_000).connected();
         let mut first = Lease::new();
         let mut second = Lease::new();
@@ -40,7 +40,7 @@ fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
     }
 }
 
-/// That the first has it again is no reason to believe that it was never gone.
+/// The fact that the first server has the key again does not prove that the key was never gone.
 #[test]
 fn a_lock_that_is_not_confirmed_since_a_majority_lost_it_is_held_no_more() {
     let (cluster, client, mut lease) = locked(3, 1_000_000);
@@ -61,7 +61,7 @@ fn a_lock_that_is_not_confirmed_since_a_majority_lost_it_is_held_no_more() {
 fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
     let paces = [990_000, 1_000_000, 1_010_000].into_iter().zip([300, 150, 0]);
     for (per_million, there_ms) in paces {
-        // What is taken off: the time of the request, the drift twice, and the rounding.
+        // What is subtracted: the time of the request, twice the drift, and the rounding.
         let spare_ms = there_ms + TTL / 50 + 5;
         let mut confirmed = 0;
         for least_ms in (0..TTL).step_by(37) {
@@ -88,7 +88,7 @@ fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
 #[test]
 fn a_confirmation_that_is_read_too_late_is_none() {
     let (cluster, client, mut lease) = locked(3, 1_000_000);
-    // The servers would keep it for long.
+    // The servers would keep it for a long time.
     (0..3).for_each(|it| cluster.step_clock(it, -60_000));
     cluster.run_ms(TTL - 300);
     let me = client.me;
@@ -101,14 +101,14 @@ fn a_confirmation_that_is_read_too_late_is_none() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
-/// Between the last answer and its own.
+/// Between the last answer and the client's own result.
 #[test]
 fn a_client_that_is_held_up_confirms_no_more_than_is_left() {
     let (mut confirmed, mut tried) = (0, 0);
     for stall_ms in [0, 3_500, TTL] {
         for nth in 1.. {
             let (cluster, client, mut lease) = locked(3, 1_000_000);
-            // One has it for longer, but one is no quorum.
+            // One server has it for longer, but one is no quorum.
             cluster.put(0, "r", &token(&lease), 6 * TTL);
             cluster.run_ms(2_000);
             client.stall_once(nth, stall_ms * MS);
@@ -136,7 +136,7 @@ fn what_another_has_is_not_confirmed() {
     assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
     cluster.run_ms(10);
     assert_eq!((cluster.having("r", "theirs"), cluster.having_any("r")), (2, 2));
-    // One of them is no vote, and in nobody's way: the last server is waited for.
+    // A single such server has no vote, and prevents nothing: the call waits for the last server.
     let (cluster, client, mut lease) = locked(3, 1_000_000);
     cluster.put(0, "r", "theirs", 6 * TTL);
     cluster.script(client.way(2), [Trip::ms(1, 50)]);
@@ -178,7 +178,7 @@ fn a_lock_of_a_quorum_is_seen_whoever_asks() {
     }
 }
 
-/// What is left is counted from when the servers said it, and not from when somebody looks at it.
+/// The remaining time is counted from when the servers reported it, and not from when somebody looks at it.
 #[test]
 fn what_is_left_of_a_lock_is_what_a_quorum_has_of_it_now() {
     for servers in 1..=5 {
@@ -192,7 +192,7 @@ fn what_is_left_of_a_lock_is_what_a_quorum_has_of_it_now() {
     }
 }
 
-/// One that is silent may be the one that makes a quorum.
+/// A silent server may be the one that makes a quorum.
 #[test]
 fn a_lock_that_is_held_is_never_said_to_be_free() {
     for servers in [3, 4, 5] {

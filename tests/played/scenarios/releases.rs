@@ -1,4 +1,4 @@
-//! An attempt that came to nothing leaves nothing, whatever was under way.
+//! A failed attempt leaves nothing behind, whatever was under way.
 
 use super::RETRY_GAP_MS;
 use super::client::token;
@@ -6,7 +6,7 @@ use super::cluster::{Cluster, Fault, MS, Trip, Verb};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// So long that no key goes by itself.
+/// So long that no key expires by itself.
 const LONG: i64 = 100_000;
 
 #[test]
@@ -54,7 +54,7 @@ fn a_late_release_of_one_attempt_deletes_nothing_of_the_next() {
     let client = cluster.client().tries(2, 400).connected();
     client.rig(Some(0));
     (1..3).for_each(|it| cluster.put(it, "r", "theirs", 50));
-    // The release of the first attempt is under way for long, on a connection that breaks.
+    // The release of the first attempt is under way for a long time, on a connection that breaks.
     cluster.script(client.way(0), [Trip::default(), Trip::ms(500, 1)]);
     let way = client.way(0);
     cluster.after_ms(50, move |world| world.cut(way, false));
@@ -93,7 +93,7 @@ fn a_refusal_does_not_prove_it_either() {
     assert_eq!(cluster.having_any("r"), 3);
 }
 
-/// Not to one that was not asked, nor to one that said that the key is another's.
+/// It does not go to a server that was not asked, nor to a server that reported another client's key.
 #[test]
 fn a_release_goes_where_an_acquire_may_have_set_the_key_and_nowhere_else() {
     let cluster = Cluster::new(5);
@@ -114,7 +114,7 @@ fn a_release_goes_where_an_acquire_may_have_set_the_key_and_nowhere_else() {
 #[test]
 fn a_lost_connection_swallows_no_release() {
     for is_swallowed in [true, false] {
-        // Lost after the acquire, and lost after the release.
+        // The connection is lost after the acquire, or after the release.
         for lost_ms in [10, 70] {
             let cluster = Cluster::new(3);
             let client = cluster.client().tries(1, 0).waits_ms(50).connected();
@@ -157,7 +157,7 @@ fn an_acquire_is_never_sent_twice() {
     }
 }
 
-/// A quorum is up in no time, and a lock would be had in less than it takes the third to follow.
+/// A quorum is connected at once, and the lock would be granted before the third server is connected.
 #[test]
 fn a_server_that_is_about_to_be_connected_is_asked_too() {
     let cluster = Cluster::new(3);

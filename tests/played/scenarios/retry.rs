@@ -1,4 +1,4 @@
-//! How often a lock is tried for, and how long the pauses are.
+//! How often a lock is tried, and how long the pauses are.
 
 use super::client::Client;
 use super::cluster::{Cluster, MS, Trip, Verb};
@@ -6,7 +6,7 @@ use super::{QUIET_MS, TTL};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// Somebody else has "r" for so long.
+/// Another client holds "r" for this time.
 fn taken_for(ms: i64) -> (Cluster, Client) {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
@@ -14,11 +14,11 @@ fn taken_for(ms: i64) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// When the first server was asked for the lock, in milliseconds since then.
+/// When the first server was asked for the lock, in milliseconds since `start`.
 fn attempts_ms(cluster: &Cluster, start: i64) -> Vec<i64> {
     let deeds = cluster.deeds();
     let asked = deeds.iter().filter(|it| it.verb == Verb::Acquire && it.server == 0);
-    // It is under way for 1 ms.
+    // The request is under way for 1 ms.
     asked.map(|it| (it.at - start) / MS - 1).collect()
 }
 
@@ -78,8 +78,8 @@ fn what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that() {
     }
 }
 
-/// The answers of a minority came when nobody waited for them any more, and the ends of their connections lie
-/// behind those.
+/// The answers of a minority came when nobody waited for them any more. The ends of their connections
+/// follow behind these answers.
 #[test]
 fn a_connection_that_ended_behind_an_answer_that_nobody_has_read_is_none() {
     let cluster = Cluster::new(5);
@@ -93,7 +93,7 @@ fn a_connection_that_ended_behind_an_answer_that_nobody_has_read_is_none() {
     client.take("r", TTL);
 }
 
-/// Those that are connected would be asked in vain.
+/// A request to the servers that are already connected would be in vain.
 #[test]
 fn connections_that_a_quorum_lacks_are_made_before_it_is_asked() {
     for servers in [1, 3, 5] {
@@ -120,7 +120,7 @@ fn what_is_too_slow_or_unreachable_is_tried_again() {
     assert_eq!(lease.validity_ms(), 95);
 }
 
-/// A round trip takes 2 ms, so the bound is 8 ms at first; the dice make each pause half of it.
+/// A round trip takes 2 ms, so the bound is 8 ms at first. The dice make each pause half of the bound.
 #[test]
 fn try_lock_pauses_longer_and_longer_and_tries_once_more_at_the_end() {
     let (cluster, client) = taken_for(3_600_000);
@@ -145,7 +145,7 @@ fn the_try_at_the_end_may_succeed() {
 fn the_first_try_is_not_cut_short() {
     let cluster = Cluster::new(3);
     for wait_ms in [0, 1, 10] {
-        // Nor is the connecting.
+        // Connecting is not cut short either.
         cluster.freeze(0);
         cluster.freeze(1);
         cluster.after_ms(300, |world| {
@@ -165,7 +165,7 @@ fn the_first_try_is_not_cut_short() {
 fn a_later_try_is_cut_short_soon_after_the_end() {
     let (cluster, client) = taken_for(200);
     let client = client.tries(1, 500);
-    // The first pause is as good as none, and the second as long as what is left.
+    // The first pause is almost 0, and the second as long as the remaining time.
     client.rig(Some(0));
     (0..3).for_each(|it| cluster.script(client.way(it), [Trip::default(), Trip::ms(500, 400)]));
     let start = cluster.now();
@@ -191,7 +191,7 @@ fn try_lock_without_wait_is_one_try_and_with_a_negative_one_it_never_ends() {
     assert!(cluster.now() - start >= 59_000 * MS);
 }
 
-/// The pauses of TryLock on a lock that is held for very long: a row of them for each random number.
+/// The pauses of TryLock on a lock that is held for a very long time, with this random number.
 fn pauses(delay_ms: i32, wait_ms: i64, number: Option<u64>) -> Vec<i64> {
     let (_cluster, client) = taken_for(3_600_000);
     let client = client.tries(1, delay_ms);
@@ -203,8 +203,8 @@ fn pauses(delay_ms: i32, wait_ms: i64, number: Option<u64>) -> Vec<i64> {
     pauses
 }
 
-/// Every number from nothing to the bound, which doubles from four round trips to one and a half of
-/// the delay.
+/// The pauses are between 0 and the bound, which doubles from four round trips to one and a half of the
+/// delay.
 #[test]
 fn the_pauses_of_try_lock_have_full_jitter() {
     const BOUNDS_MS: [i64; 8] = [8, 16, 32, 64, 128, 256, 300, 300];
@@ -221,7 +221,7 @@ fn the_pauses_of_try_lock_have_full_jitter() {
         seen.push(client.pauses());
     }
     for (nth, bound_ms) in BOUNDS_MS.into_iter().enumerate() {
-        // One that is the last may be cut off.
+        // The last one may be cut off.
         let nth: Vec<i64> = seen.iter().filter(|it| nth + 1 < it.len()).map(|it| it[nth]).collect();
         let bound = bound_ms * MS;
         assert!(nth.iter().all(|it| (0..=bound).contains(it)));
@@ -254,8 +254,8 @@ fn a_small_delay_bounds_the_pauses_and_one_of_nothing_leaves_none() {
     assert!(none.len() == 48 && none.iter().all(|&it| it == 0), "{none:?}");
 }
 
-/// The one who waits has it a round trip after the keys are gone, however long they lived, and has
-/// not asked more often than the pauses let it.
+/// A waiting client gets the lock a round trip after the keys are gone, however long they lived. It asks no
+/// more often than the pauses allow.
 #[test]
 fn no_pause_goes_past_the_end_of_the_keys() {
     for held_ms in [3, 10, 50, 333, 1_000, 5_000, 60_000] {
@@ -265,8 +265,8 @@ fn no_pause_goes_past_the_end_of_the_keys() {
             client.rig(Some(number));
             let (start, gone_at) = (cluster.now(), cluster.now() + held_ms * MS);
             assert_eq!(client.try_lock("r", TTL, 1_000_000, &mut Lease::new()), Ok(()));
-            // It asks as early as a clock that is fast by the drift would make it useful; what is left
-            // then is asked for in the same manner.
+            // It asks as early as a clock that is fast by the drift would make it useful. Then it asks for
+            // the remaining time in the same way.
             let late = cluster.now() - gone_at;
             assert!((0..=5 * MS).contains(&late), "{held_ms} ms: {late}");
             let asked = attempts_ms(&cluster, start);
@@ -275,7 +275,7 @@ fn no_pause_goes_past_the_end_of_the_keys() {
     }
 }
 
-/// One that lies changes nothing about that, nor about how often the others are asked.
+/// A single lying server does not change that, nor how often the others are asked.
 #[test]
 fn a_liar_neither_delays_nor_hurries_who_waits_for_the_end_of_the_keys() {
     for lies_ms in [0, -1, 1, 20, 250, 600_000] {
@@ -294,7 +294,7 @@ fn a_liar_neither_delays_nor_hurries_who_waits_for_the_end_of_the_keys() {
     }
 }
 
-/// With others that are free, or down, it is alone in saying how long the key lives.
+/// If the other servers are free, or down, only the liar reports how long the key lives.
 #[test]
 fn a_liar_does_not_set_the_pace() {
     for servers in [3, 5] {
@@ -316,12 +316,12 @@ fn a_liar_does_not_set_the_pace() {
     }
 }
 
-/// As the servers' clocks may be fast, the first useful moment is a percent before.
+/// The servers' clocks may be fast, so the first useful moment is one percent earlier.
 #[test]
 fn the_end_of_the_keys_is_reckoned_with_the_drift() {
     let (cluster, client) = taken_for(10_000);
     (0..3).for_each(|it| cluster.set_clock(it, 0, 1_009_000));
-    // The clock that counts faster has gone on: what is left is 10 s by the server from here.
+    // The faster clock has advanced: from here, 10 s are left by the server's clock.
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", 10_000));
     let client = client.tries(1, 1_000_000);
     client.rig(Some(u64::MAX));
@@ -332,13 +332,13 @@ fn the_end_of_the_keys_is_reckoned_with_the_drift() {
     assert!((gone_ms..=gone_ms + 8).contains(&took_ms), "{took_ms}");
 }
 
-/// Some of the keys go earlier; what counts is when so many are gone that a quorum is free.
+/// Some of the keys expire earlier. The lock can be free when a quorum of servers is free.
 #[test]
 fn the_end_is_that_of_as_many_keys_as_a_quorum_lacks() {
     let cluster = Cluster::new(5);
     let client = cluster.client().tries(1, 1_000_000).connected();
     client.rig(Some(u64::MAX));
-    // Somebody is about to have it on four; the last server is free.
+    // Another client is about to hold it on four servers; the last server is free.
     for (server, held_ms) in [(0, 4_000), (1, 1_000), (2, 3_000), (3, 2_000)] {
         cluster.put(server, "r", "theirs", held_ms);
     }
@@ -350,7 +350,7 @@ fn the_end_is_that_of_as_many_keys_as_a_quorum_lacks() {
     assert!(asked.len() <= 24, "{asked:?}");
 }
 
-/// While it changes hands, it is asked for often; when one holder keeps it, less and less.
+/// While it changes hands, the client asks often; when one holder keeps it, less and less often.
 #[test]
 fn a_lock_that_changes_hands_is_asked_for_often() {
     let longest = |every_ms: i64, held_ms: i64| {
@@ -367,15 +367,15 @@ fn a_lock_that_changes_hands_is_asked_for_often() {
         let pauses = client.pauses();
         *pauses.iter().skip(2).max().expect("many") / MS
     };
-    // A new holder each time that it looks.
+    // A new holder at each look.
     assert!((15..=16).contains(&longest(10, 5_000)));
     // One holder for seconds.
     assert_eq!(longest(100_000, 50_000), 299);
-    // One that keeps it for 500 ms is found to be a new one only now and then.
+    // If each holder keeps it for 500 ms, the client finds a new holder only now and then.
     assert!((64..300).contains(&longest(500, 5_000)));
 }
 
-/// Nor does the drift that is reckoned with make it look like another, however much that is and however
+/// The drift in the computation does not make one holder look like another, whatever its size and however
 /// long the pauses are.
 #[test]
 fn a_holder_is_not_taken_for_another_because_of_the_drift() {
@@ -391,7 +391,7 @@ fn a_holder_is_not_taken_for_another_because_of_the_drift() {
     }
 }
 
-/// The same keys seem to live a little longer or shorter, as requests are under way.
+/// The same keys seem to live a little longer or shorter, depending on how long requests are under way.
 #[test]
 fn a_holder_is_not_taken_for_another_because_of_a_slow_request() {
     let (cluster, client) = taken_for(3_600_000);
@@ -405,7 +405,7 @@ fn a_holder_is_not_taken_for_another_because_of_a_slow_request() {
     assert!(pauses.iter().any(|it| *it > 290 * MS), "{pauses:?}");
 }
 
-/// What a server said to a refused caller needs no release; that is one request less for each poll.
+/// A server that refused a caller needs no release. That saves one request for each poll.
 #[test]
 fn servers_that_refused_are_not_sent_a_release() {
     let (cluster, client) = taken_for(3_600_000);
@@ -413,11 +413,11 @@ fn servers_that_refused_are_not_sent_a_release() {
     cluster.run_ms(10);
     let deeds = cluster.deeds();
     let released = deeds.iter().filter(|it| it.verb == Verb::Release);
-    // The reply of the third server was not waited for.
+    // The client did not wait for the reply of the third server.
     assert!(released.filter(|it| it.server < 2).count() == 0);
 }
 
-/// Servers that refuse connections say so at once: without a pause this would burn a processor.
+/// Servers that refuse connections do so at once. Without a pause this would use a whole processor.
 #[test]
 fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
     let cluster = Cluster::new(3);
@@ -429,7 +429,8 @@ fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
     assert!((50..1_500).contains(&client.polls()), "{}", client.polls());
 }
 
-/// Two of five have granted it, two have it for somebody else, and one is frozen: what was granted keeps others out.
+/// Two of five servers have granted it, two belong to another client, and one is frozen. The partial grants
+/// keep others out.
 #[test]
 fn a_divided_attempt_of_a_caller_that_waits_does_not_wait_for_a_frozen_server() {
     const FROZEN: usize = 4;
@@ -448,7 +449,7 @@ fn a_divided_attempt_of_a_caller_that_waits_does_not_wait_for_a_frozen_server() 
     }
 }
 
-/// If it is not frozen but slow, it is waited for after a few tries.
+/// If the server is not frozen but slow, the client waits for it after a few tries.
 #[test]
 fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
     const SLOW: usize = 4;
@@ -459,14 +460,14 @@ fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
     assert_eq!(client.try_lock("r", TTL, 10_000, &mut Lease::new()), Ok(()));
 }
 
-/// Servers that are 50 ms away take 100 ms always, and have more than that.
+/// Servers that are 50 ms away always take 100 ms, and get more time than that.
 #[test]
 fn a_divided_attempt_gives_servers_that_are_far_away_their_time() {
     let cluster = Cluster::new(5);
     cluster.usual(Trip::ms(50, 50));
     let client = cluster.client().connected();
     cluster.put(4, "r", "theirs", 3_600_000);
-    // Later than 20 ms after the others.
+    // More than 20 ms later than the others.
     let far = Trip::ms(60, 65);
     (2..4).for_each(|it| cluster.script(client.way(it), [far]));
     let start = cluster.now();

@@ -1,4 +1,4 @@
-//! A wait that is made in slices, as interpreters make it that heed nothing within a call.
+//! A wait in slices, as interpreters make it that cannot react to anything within a call.
 
 use super::TTL;
 use super::client::{Client, Said};
@@ -11,7 +11,7 @@ use crate::lease::Lease;
 const TAKEN: Said = Err(Status::Taken);
 const SLICE: i64 = 250;
 
-/// Somebody else has "r" for so long. Pauses are as long as they can be, or half of it.
+/// Another client holds "r" for this time. The pauses are the longest possible ones, or half of that.
 fn taken_for(ms: i64, rigged: u64) -> (Cluster, Client) {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
@@ -20,7 +20,7 @@ fn taken_for(ms: i64, rigged: u64) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// When the first server was asked for the lock, in milliseconds since then, one way before.
+/// When the first server was asked for the lock, in milliseconds since `start`, less one way.
 fn asked_ms(cluster: &Cluster, start: i64) -> Vec<i64> {
     let deeds = cluster.deeds();
     let asked = deeds.iter().filter(|it| it.verb == Verb::Acquire && it.server == 0);
@@ -73,12 +73,12 @@ fn a_slice_ends_in_time_and_says_what_was_said_last() {
     for _ in 0..8 {
         said.push(client.try_lock_slice("r", TTL, (-1, 100), &mut lease));
     }
-    // Until the servers are asked again, it is as it was.
+    // Until the servers are asked again, the result does not change.
     said.dedup();
     assert_eq!(said, [TAKEN, Err(Status::Unreachable)]);
 }
 
-/// What asks at once, however long the pause is that was left off.
+/// These calls ask at once, however long the interrupted pause is.
 #[test]
 fn nothing_else_goes_on_with_a_wait() {
     let calls: [fn(&Client, &mut Lease) -> Said; 6] = [
@@ -119,11 +119,11 @@ fn who_waits_in_slices_is_handed_the_lock_and_has_it_as_soon_as_it_is_free() {
     crowd.caller('c', 20, waits_in_slices(5_000, 50), 20);
     let told = crowd.told();
     assert_eq!(told, [('a', Ok(()), 2), ('b', Ok(()), 154), ('c', Ok(()), 176)]);
-    // And once for each that came.
+    // And once for each caller that came.
     assert_eq!(crowd.asked(), 3);
 }
 
-/// They come and go all the time; still, one of them asks for all, and ever more seldom.
+/// The callers come and go all the time. Still, one of them asks for all, and less and less often.
 #[test]
 fn many_that_wait_in_slices_ask_no_more_than_one() {
     let asked = |callers: &[char], slice_ms| {
@@ -141,7 +141,8 @@ fn many_that_wait_in_slices_ask_no_more_than_one() {
     let alone = asked(&['a'], 10_000);
     assert_eq!(asked(&['a'], SLICE), alone);
     let many = asked(&['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'], SLICE);
-    // Each has a try at its end, as without slices; and who comes second is the first for a moment.
+    // Each has a try at its end, as without slices. The second caller that comes is the first in the queue
+    // for a moment.
     assert!(many <= alone + 2 * 7, "{many}, and {alone} of one");
 }
 
@@ -152,7 +153,7 @@ fn a_slice_of_less_than_nothing_is_refused() {
     assert_eq!(said, Err(Status::InvalidArgument));
 }
 
-/// It stands in line on the servers still, and another of its calls hears what they tell.
+/// The client is still in the servers' wait queues, and another one of its calls receives their messages.
 #[test]
 fn who_does_not_come_again_passes_on_what_it_is_told() {
     let cluster = Cluster::new(3);
@@ -165,7 +166,7 @@ fn who_does_not_come_again_passes_on_what_it_is_told() {
         assert_eq!(crowd.client.try_lock("other", LONG, 3_000, &mut Lease::new()), TAKEN);
     });
     c.caller('c', 20, waits(5_000), 10);
-    // A way to the servers and back, once more for the word, and a round trip.
+    // A way to the servers and back, one more way for the message, and a round trip.
     assert_eq!(c.told()[1], ('c', Ok(()), 1_506));
     nothing_is_left(&cluster, LINE);
 }

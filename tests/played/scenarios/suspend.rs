@@ -1,4 +1,4 @@
-//! A client that is suspended: time goes on without it, and its clock says so.
+//! A client that is suspended. Time goes on without it, and its clock shows that.
 
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS};
@@ -60,7 +60,7 @@ fn continue_lock_after_a_suspend_takes_it_anew_if_it_is_free() {
     }
 }
 
-/// The answers of a quorum lie there in time, but are not read in time.
+/// The answers of a quorum arrive in time, but are not read in time.
 #[test]
 fn grants_that_are_read_too_late_are_too_slow() {
     let cluster = Cluster::new(3);
@@ -80,7 +80,7 @@ fn extensions_that_are_read_too_late_are_lost() {
     for (suspended_ms, expected) in [(99, Err(Status::Lost)), (98, Ok(()))] {
         let (cluster, client, mut lease) = locked();
         let me = client.me;
-        // Three milliseconds have passed since the lock was asked for.
+        // Three milliseconds have passed since the lock was requested.
         cluster.run_ms(VALID - 100 - 3);
         cluster.after_ms(1, move |world| world.suspend(me, suspended_ms));
         assert_eq!(client.extend(&mut lease, TTL), expected);
@@ -102,7 +102,7 @@ fn a_pause_that_is_slept_through_does_no_harm() {
     assert_eq!(lease.validity_ms(), VALID - 2);
 }
 
-/// The answers have come in time, and are looked at too late, by a thread that was kept from running.
+/// The answers have arrived in time, and a thread that was kept from running looks at them too late.
 #[test]
 fn grants_that_are_looked_at_too_late_are_too_slow() {
     let mut too_slow = 0;
@@ -112,7 +112,7 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
         client.stall_once(nth, VALID * MS);
         let (mut lease, answered_at) = (Lease::new(), cluster.now() + 2 * MS);
         match client.lock("r", TTL, &mut lease) {
-            // It was held up before it asked, or when it knew the outcome.
+            // The thread was held up before it asked, or after it knew the outcome.
             Ok(()) => assert!(cluster.having("r", &token(&lease)) >= 2),
             Err(status) => {
                 assert_eq!((status, lease.token()), (Status::TooSlow, None));
@@ -125,11 +125,12 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
             break;
         }
     }
-    // When it receives the answers and takes them in, and once more when it knows what they come to.
+    // This happens when the client receives the answers and processes them, and again when it knows their
+    // result.
     assert!(too_slow > 5, "{too_slow}");
 }
 
-/// To the nanosecond. Two milliseconds have passed when the answers are there.
+/// Exact to the nanosecond. Two milliseconds have passed when the answers arrive.
 #[test]
 fn grants_that_are_looked_at_right_at_the_end_are_too_slow() {
     for (early_ns, is_late) in [(1, false), (0, true)] {
@@ -147,12 +148,14 @@ fn grants_that_are_looked_at_right_at_the_end_are_too_slow() {
                 break;
             }
         }
-        // When it receives the answers and takes them in, and once more when it knows what they come to.
+        // This happens when the client receives the answers and processes them, and again when it knows
+        // their result.
         assert!(!is_late || too_slow > 5, "{too_slow}");
     }
 }
 
-/// What a call says if its caller is kept from one of its looks at the clock: for each of them.
+/// The results of a call whose caller is delayed at one of its looks at the clock: one result for each
+/// look.
 fn held_up(call: Call, ns: i64) -> Vec<Result<(), Status>> {
     let mut said = Vec::new();
     loop {
@@ -166,8 +169,8 @@ fn held_up(call: Call, ns: i64) -> Vec<Result<(), Status>> {
     }
 }
 
-/// To the nanosecond: three milliseconds have passed since the lock was asked for, and two more when
-/// the answers are there.
+/// Exact to the nanosecond. Three milliseconds have passed since the lock was requested, and two more when
+/// the answers arrive.
 #[test]
 fn what_is_looked_at_right_at_the_end_is_too_late() {
     let calls: [(Call, i64); 2] = [
@@ -182,7 +185,7 @@ fn what_is_looked_at_right_at_the_end_is_too_late() {
     }
 }
 
-/// Past the end that the lock had, and past the one that it would be given.
+/// Too late for the old end of the lock, and for the new end that the lock would get.
 #[test]
 fn extensions_that_are_looked_at_too_late_are_lost() {
     let (mut lost, mut lost_late) = (Vec::new(), 0);
@@ -190,7 +193,7 @@ fn extensions_that_are_looked_at_too_late_are_lost() {
         let (cluster, client, mut lease) = locked();
         client.stall_once(nth, TTL * MS);
         let answered_at = cluster.now() + 2 * MS;
-        // Else it was held up when it knew the outcome.
+        // Otherwise the client was held up when it knew the outcome.
         if client.extend(&mut lease, TTL) == Err(Status::Lost) {
             assert_eq!(lease.token(), None);
             cluster.run_ms(10);
@@ -202,7 +205,8 @@ fn extensions_that_are_looked_at_too_late_are_lost() {
             break;
         }
     }
-    // Before it asks; when it takes the answers in, and once more when it knows what they come to.
+    // This happens before the client asks, when it processes the answers, and again when it knows their
+    // result.
     assert!(lost.iter().copied().eq(1..=lost.len() as u32), "{lost:?}");
     assert!(lost_late > 1 && lost.len() > lost_late, "{lost:?}");
 }

@@ -1,4 +1,4 @@
-//! Giving a lock back: once, to everybody who may have it, and to nobody else's harm.
+//! Releasing a lock: once, on every server that may have it, and without harm to other callers.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use super::{RETRY_GAP_MS, TTL};
 use crate::error::Status;
 use crate::lease::Lease;
 
-/// So long that no key goes by itself.
+/// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;
 
 fn locked(servers: usize) -> (Cluster, Client, Lease) {
@@ -168,8 +168,8 @@ fn a_lock_that_has_ended_is_lost_and_who_has_it_now_keeps_it() {
     assert_eq!(cluster.having("r", &token(&theirs)), 3);
 }
 
-/// Whichever look at the clock it is at which one of the two is held up: what somebody who wanted to
-/// renew it has released on finding it ended, is released for whoever ended it.
+/// One of the two callers is delayed at each of its looks at the clock in turn. A caller that wants to
+/// renew the lock, and finds that the lock has ended, releases it on behalf of the caller that ended it.
 #[test]
 fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_renewed() {
     let renew: [fn(&Client, &mut Lease) -> Said; 2] = [
@@ -190,7 +190,8 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_re
                 let (other, stalled) = (Rc::clone(&client), Rc::clone(&client));
                 cluster.thread(10 - early_ms, move || {
                     let said = call(&other, &mut renewed);
-                    // It may have come before the release, or want the lock anew after it.
+                    // The call may have come before the release, or may want to take the lock again after
+                    // it.
                     let all = [Ok(()), Err(Status::Lost), Err(Status::Taken)];
                     assert!(all.contains(&said), "{said:?}");
                     if said == Ok(()) {
@@ -199,7 +200,7 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_re
                 });
                 cluster.thread(10, move || {
                     let said = client.unlock(&mut released);
-                    // Of two that release it one may come too late.
+                    // If two callers release the lock, one of them may come too late.
                     assert!(said == Ok(()) || early_ms == 3, "{nth} {early_ms}: {said:?}");
                 });
                 cluster.end_threads(10_000);
@@ -213,8 +214,9 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_re
     }
 }
 
-/// An extension that finds the end of the lock passed, when somebody is about to release it, releases it
-/// itself and is the first: the other is held up by a third that has the connections for itself.
+/// An extension finds that the lock's end has passed while a caller is about to release it. The extension
+/// then releases the lock itself, and is the first to do so: a third caller occupies the connections and
+/// delays the second.
 #[test]
 fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_released_it() {
     const SHORT: i64 = 250;
@@ -231,7 +233,8 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_rel
                 assert_eq!(client.continue_lock("r", SHORT, lease), Ok(()));
             }
             let [mut renewed, mut released] = leases;
-            // The lock ends in 243.5 ms. It is extended just before, and the answers come just after.
+            // The lock ends in 243.5 ms. It is extended just before that, and the answers come just after
+            // it.
             let (scene, start) = (*cluster, cluster.now());
             (0..2).for_each(|it| cluster.freeze(it));
             cluster.after_ms(243, |world| (0..2).for_each(|it| world.thaw(it)));
@@ -258,7 +261,7 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_rel
             cluster.end_threads(10_000);
             let deeds = cluster.deeds();
             let of = |verb| deeds.iter().filter(move |it| (it.verb, it.server) == (verb, 0));
-            // Else it was lost before it was to be released, or the keys were gone when it could be.
+            // Otherwise the lock was lost before its release, or the keys were gone by then.
             if was_there.get() && of(Verb::Extend).any(|it| it.at <= start + 243 * MS) {
                 assert_eq!(said.get(), Some(Ok(())), "{nth} {third_nth}");
             }
@@ -271,8 +274,9 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_rel
     assert!(releases_twice > 0);
 }
 
-/// The lock is used through two managers, and nothing keeps their requests in order: what an extension
-/// through the one sends, on finding the lock released, overtakes the release through the other.
+/// The lock is used through two managers, and nothing orders their requests. An extension through one
+/// manager finds the lock released, and sends a request that overtakes the release through the other
+/// manager.
 #[test]
 fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_manager_has_released_it() {
     let cluster = Cluster::new(3);
@@ -294,6 +298,6 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_manager_has_
     assert_eq!(cluster.having_any("r"), 0);
     assert_eq!(slow.asked_at(0, Verb::Release), []);
     cluster.end_threads(1_000);
-    // One that had nothing to delete, and one that knows why.
+    // One release had nothing to delete, and another one finds the reason.
     assert_eq!(slow.asked_at(0, Verb::Release).len(), 2);
 }

@@ -15,7 +15,7 @@ fn a_quorum_after_the_validity_is_too_slow_and_leaves_nothing() {
     {
         let cluster = Cluster::new(3);
         let client = cluster.client().tries(1, 0).waits_ms(20_000).connected();
-        // The requests take their time, too: so the keys outlive the answer.
+        // The requests take time, too, so the keys outlive the answer.
         let slow =
             Trip { there: 900 * MS, back: (VALID_MS - 900) * MS + late_ns, ..Trip::default() };
         (0..3).for_each(|it| cluster.script(client.way(it), [slow]));
@@ -31,7 +31,7 @@ fn a_quorum_after_the_validity_is_too_slow_and_leaves_nothing() {
 fn the_deadline_is_counted_from_before_the_first_byte() {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
-    // The third server is heard first, and is no quorum.
+    // The third server is heard first, and is not a quorum.
     (0..2).for_each(|it| cluster.script(client.way(it), [Trip::ms(300, 150)]));
     let start = cluster.now();
     let mut lease = client.take("r", TTL);
@@ -47,10 +47,10 @@ fn the_deadline_is_counted_from_before_the_first_byte() {
 fn connecting_is_not_counted() {
     for servers in [3, 5] {
         let cluster = Cluster::new(servers);
-        // A quorum is there when one of these is.
+        // There is a quorum as soon as one of these servers responds.
         (0..cluster.quorum()).for_each(|it| cluster.freeze(it));
         cluster.after_ms(700, |world| world.thaw(0));
-        // With one try: another would begin when the connections are there.
+        // With one try only: another one would begin when the connections are ready.
         let lease = cluster.client().tries(1, 0).take("r", TTL);
         assert_eq!(lease.validity_ms(), VALID - 2);
     }
@@ -87,7 +87,7 @@ fn a_clock_that_is_faster_than_the_factor_is_noticed_here() {
     }
 }
 
-/// Of many locks, on servers with such a clock, those that were not borne out by a quorum.
+/// Of many locks, on servers with such a clock: how many were not backed by a quorum.
 fn unborne(factor: f64, per_million: i64) -> usize {
     let mut unborne = 0;
     for ttl_ms in [10, 100, 1_000, TTL, 1_000_000] {
@@ -123,7 +123,7 @@ fn a_server_whose_clock_is_too_fast_gives_a_lock_away_too_early() {
     assert!(overlaps_with(1_020_000));
 }
 
-/// Whether a holder and one that waits for its end hold the lock at one time, on such servers.
+/// Whether a holder and a caller that waits for its end hold the lock at the same time, on such servers.
 fn overlaps_with(per_million: i64) -> bool {
     let cluster = Cluster::new(3);
     (0..3).for_each(|it| cluster.set_clock(it, 0, per_million));
@@ -137,7 +137,7 @@ fn overlaps_with(per_million: i64) -> bool {
     history.overlap().is_some()
 }
 
-/// Wherever a client is held up that looks at its clock: what it says is right, or it says nothing.
+/// A client is delayed at any of its looks at the clock. Its results are right, or it returns none.
 #[test]
 fn a_client_that_is_held_up_anywhere_claims_nothing_that_is_over() {
     for stall_ms in [VALID / 2, VALID - 1, VALID, 2 * TTL] {
@@ -170,7 +170,7 @@ fn a_client_that_is_held_up_anywhere_claims_nothing_that_is_over() {
     fn check(cluster: &Cluster, client: &Client, lease: &Lease, said: Said) {
         match said {
             Ok(()) => assert!(is_borne_out(**cluster, client, lease)),
-            // What was valid is so still.
+            // A lock that was valid is still valid.
             Err(Status::Unreachable) if lease.token().is_some() => {
                 let is_there = cluster.having("r", &token(lease)) >= cluster.quorum();
                 assert!(is_there || !lease.is_held());

@@ -1,5 +1,5 @@
-//! Who waits for a lock that another process has is told of its release: when, how often it asks, and what becomes of it if
-//! it is not told.
+//! A client that waits for a lock of another process is told of its release: when this happens, how often
+//! the client asks, and what happens if it is not told.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,8 @@ use crate::redlock::Canceller;
 use crate::world::store::Refusal;
 
 const TAKEN: Said = Err(Status::Taken);
-/// Its release is at the servers after 103 ms, and had by who waits after 106: a way, a round trip, and nothing else.
+/// The release arrives at the servers after 103 ms, and the waiting client holds the lock after 106 ms: one
+/// way and one round trip later.
 #[test]
 fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
     for servers in [1, 3, 5] {
@@ -27,7 +28,7 @@ fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
         let [a, b] = all;
         for server in 0..servers {
             assert_eq!(a.deeds_of(server), [(Acquire, 1), (Release, 103)]);
-            // It was refused by a quorum: whether by the others, it did not wait to hear.
+            // A quorum refused it. The client did not wait for the answers of the other servers.
             let unheard = (server > servers / 2).then_some((Release, 13));
             let first = [(Acquire, 11)].into_iter().chain(unheard);
             let then = [Subscribe, Look].map(|it| (it, 13)).into_iter();
@@ -46,7 +47,7 @@ fn while_it_waits_it_looks_now_and_then_and_never_tries() {
     b.caller('b', 10, waits(5_000), 0);
     assert_eq!(b.told()[1], ('b', Ok(()), 1_006));
     for server in 0..3 {
-        // Each 200 ms after it has heard the last answer.
+        // Each look comes 200 ms after the last answer to the one before.
         assert_eq!(done(&b, server, Look), [13, 215, 417, 619, 821]);
         assert_eq!(done(&b, server, Acquire), [11, 1_005]);
     }
@@ -55,7 +56,7 @@ fn while_it_waits_it_looks_now_and_then_and_never_tries() {
 
 #[test]
 fn a_message_that_is_lost_is_made_up_for_by_others_or_by_its_next_look() {
-    // Told by how many of five, and with which pauses: the least and the longest.
+    // How many of five servers tell it, and the shortest and the longest pauses.
     for (told, least, longest) in [(5, 106, 106), (3, 106, 106), (2, 108, 112), (1, 108, 112)] {
         for (random, at) in [(0, least), (u64::MAX, longest)] {
             let cluster = Cluster::new(5);
@@ -89,7 +90,7 @@ fn a_message_that_comes_late_is_as_good_and_one_that_comes_too_late_is_no_news()
     assert_eq!(waited(&all), 155);
     nothing_is_left(&cluster, LINE);
     assert_eq!(done(&all[1], 0, Look), [13]);
-    // It comes when it has the lock, as it has found out by itself.
+    // The message arrives while it already holds the lock, because it has found out by itself.
     for holds_ms in [20, 500] {
         let cluster = Cluster::new(3);
         let [a, b] = processes(&cluster);
@@ -97,7 +98,7 @@ fn a_message_that_comes_late_is_as_good_and_one_that_comes_too_late_is_no_news()
         telling(&b, 2..3, Telling::Late(300 * MS));
         a.caller('a', 0, waits(0), 100);
         b.caller('b', 10, waits(5_000), holds_ms);
-        // Of the server whose message is under way it hears nothing before that.
+        // It hears nothing from the server whose message is under way until that message arrives.
         assert_eq!(b.told()[1], ('b', Ok(()), 218));
         cluster.run_ms(500);
         for server in 0..3 {
@@ -122,10 +123,10 @@ fn a_message_that_comes_twice_is_one() {
     assert_eq!(deeds(Telling::Twice), deeds(Telling::Usual));
 }
 
-/// Nobody is there to hear it on connections that are lost, and so it is told by nobody.
+/// Nobody receives the message on lost connections, so the client must find out by itself.
 #[test]
 fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
-    // The lock is released before its look, or after that.
+    // The lock is released before the client's look, or after it.
     for (hold_ms, had_at) in [(100, 225), (400, 406)] {
         let cluster = Cluster::new(3);
         let [a, b] = processes(&cluster);
@@ -145,7 +146,7 @@ fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
     }
 }
 
-/// Whoever stands at the head of the line is told, and nobody else is: one on each server, for each release.
+/// Each release tells the client at the head of the wait queue and nobody else: one client on each server.
 #[test]
 fn a_release_tells_one_of_all_that_wait() {
     let cluster = Cluster::new(3);
@@ -155,7 +156,7 @@ fn a_release_tells_one_of_all_that_wait() {
     }
     assert_eq!(all[0].holders(), "abcdefgh");
     let had: Vec<i64> = all[0].told().iter().map(|it| it.2).collect();
-    // Each 10 ms and four ways after the one before.
+    // Each one comes 10 ms and four ways after the one before.
     assert_eq!(had, [2, 106, 120, 134, 148, 162, 176, 190]);
     for crowd in &all[1..] {
         for server in 0..3 {
@@ -179,7 +180,7 @@ fn a_process_has_one_place_in_line_and_hands_the_lock_on_without_a_word() {
     cluster.after_ms(60, |world| assert_eq!(world.in_line(LINE), [2, 2, 2]));
     assert_eq!(a.holders(), "abdec");
     let had: Vec<i64> = a.told().iter().map(|it| it.2).collect();
-    // Within the process two ways from one to the next, and four to another.
+    // Within the process it is two ways from one caller to the next, and four ways to another process.
     assert_eq!(had, [2, 106, 118, 130, 144]);
     for server in 0..3 {
         assert_eq!((done(&b, server, Told), done(&c, server, Told)), (vec![103], vec![141]));
@@ -188,7 +189,8 @@ fn a_process_has_one_place_in_line_and_hands_the_lock_on_without_a_word() {
     nothing_is_left(&cluster, LINE);
 }
 
-/// Nobody hears it at the other end of a connection that was closed: the next is told at once.
+/// The other end of the connection was closed, so nobody receives the message. The next client is told at
+/// once.
 #[test]
 fn where_the_first_in_line_has_ended_the_next_is_told() {
     let cluster = Cluster::new(3);
@@ -204,7 +206,8 @@ fn where_the_first_in_line_has_ended_the_next_is_told() {
     nothing_is_left(&cluster, LINE);
 }
 
-/// It was told, and does nothing: the next in line is told nothing, and looks after 400 ms.
+/// The first client was told, and does nothing. The next client in the queue is not told, and looks after
+/// 400 ms.
 #[test]
 fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
     for (is_dead, until_ms) in [(true, 0), (false, 450), (false, 3_000)] {
@@ -227,7 +230,7 @@ fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
         assert_eq!(done(&c, 0, Told), []);
         let released = looked + 4 + 50;
         match until_ms {
-            // It finds it taken once, and is told again: its place is the oldest.
+            // It finds the lock taken once, and is told again, because its place is the oldest.
             450 => {
                 assert_eq!(done(&b, 0, Acquire), [11, 451, released + 3]);
                 assert_eq!(told[2], ('b', Ok(()), released + 4));
@@ -242,7 +245,7 @@ fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
     }
 }
 
-/// Somebody comes between the release and who was told of it.
+/// Another client takes the lock between the release and the attempt of the client that was told.
 #[test]
 fn who_has_tried_in_vain_keeps_its_place() {
     let cluster = Cluster::new(3);
@@ -312,7 +315,7 @@ fn a_wait_in_slices_is_told_as_one_in_a_piece() {
     assert_eq!(deeds(Some(1)), whole);
 }
 
-/// What a logger is told.
+/// The lines that a logger receives.
 fn log_of(crowd: &Crowd) -> Arc<Mutex<Vec<String>>> {
     let lines = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&lines);
@@ -321,7 +324,7 @@ fn log_of(crowd: &Crowd) -> Arc<Mutex<Vec<String>>> {
     lines
 }
 
-/// So it is where servers are older than RESP3, and by default where users are, as of Redis 7.
+/// This is the case with servers that do not know RESP3, and by default with users as of Redis 7.
 #[test]
 fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said_once() {
     let plain = {
@@ -331,8 +334,9 @@ fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said
         crowds[1].client.rig(Some(1 << 63));
         waited(&crowds)
     };
-    // Where those that tell it are no quorum, one of them is heard all the same, after the pause of one that has tried
-    // three times in vain; and where they are one, as fast as any.
+    // If the servers that tell of the release are not a quorum, one of them is heard nevertheless, after
+    // the pause of a caller that has tried three times in vain. If they are a quorum, the client is as fast
+    // as with all servers.
     for (is_old, had_at) in [(true, [106, 124, plain]), (false, [106, 124, 142])] {
         for (servers, had_at) in (1..=3).zip(had_at) {
             let cluster = Cluster::new(3);
@@ -359,11 +363,12 @@ fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said
     }
 }
 
-/// Its time is up at about the moment when it is told: whoever comes next has it all the same, and waits for no look.
+/// The waiting time of a client ends at about the moment when it is told. The next client gets the lock
+/// nevertheless, without waiting for its look.
 #[test]
 fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
     for (back_ms, is_cancelled) in [(1, false), (4, false), (1, true), (4, true)] {
-        // Before that it has the lock, and its release is not to be cancelled.
+        // Before that it holds the lock, and its release must not be cancelled.
         let first = if is_cancelled { 0 } else { -40 };
         for step in first..=40 {
             let cluster = Cluster::new(3);
@@ -387,14 +392,14 @@ fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
             let round = 2 + 2 * back_ms;
             assert!(said == Ok(()) && at_ms <= 110 + 40 / 4 + 4 * round, "{step}: {told:?}");
             assert!(done(&c, 0, Acquire).len() <= 3, "{:?}", c.deeds());
-            // It leaves the line once, and passes on nothing that was on the way then.
+            // It leaves the wait queue once, and does not pass on a message that was on its way then.
             assert!((0..3).all(|it| done(&b, it, Leave).len() <= 1), "{:?}", b.deeds());
             nothing_is_left(&cluster, LINE);
         }
     }
 }
 
-/// It gives up and waits again: what it was told before is not mistaken for news of now.
+/// A client gives up and waits again. It must not take an old message for a new one.
 #[test]
 fn what_was_told_of_an_old_wait_is_worth_one_try_at_most() {
     for back_ms in [1, 4, 30] {

@@ -1,5 +1,5 @@
-//! The same as for plain locks, for those that others may have as well, for permits, and for several resources at once: who is
-//! told when what stood in its way is free, and nobody else is.
+//! The tests of plain locks, repeated for shared locks, for permits, and for several resources at once. A
+//! waiting client is told when its obstacle is gone, and nobody else is.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ fn both() -> LockKind {
     LockKind::Several([&b"r"[..], b"s"].map(Arc::from).into())
 }
 
-/// A lock of this kind on "r", waited for so long.
+/// Takes a lock of this kind on "r", with this waiting time.
 fn wants(kind: LockKind, wait_ms: i64) -> impl FnOnce(&Client, &mut Lease) -> Said + 'static {
     move |client, lease| client.acquire(("r", &kind), LONG, wait_ms, lease)
 }
 
-/// A plain lock on this, for so long.
+/// Takes a plain lock on this resource, with this TTL.
 fn locks(
     resource: &'static str,
     ttl_ms: i64,
@@ -34,12 +34,12 @@ fn locks(
     move |client, lease| client.acquire((resource, &ALONE), ttl_ms, 5_000, lease)
 }
 
-/// How often each of these servers did that for it.
+/// How often each of these servers executed this command for the client.
 fn counts(crowd: &Crowd, verb: Verb) -> [usize; 3] {
     [0, 1, 2].map(|it| done(crowd, it, verb).len())
 }
 
-/// It was refused once, stood in line, was told then, and tried a round trip later.
+/// The client was refused once, joined the wait queue, was told at this time, and tried a round trip later.
 #[track_caller]
 fn is_told_once(crowd: &Crowd, server: usize, told_at: i64) {
     assert_eq!(done(crowd, server, Told), [told_at], "{:?}", crowd.deeds_of(server));
@@ -55,7 +55,7 @@ fn no_line_is_left(cluster: &Cluster) {
     }
 }
 
-/// When each had it, in that order.
+/// Who got the lock when, in that order.
 fn had(crowd: &Crowd) -> Vec<(char, i64)> {
     crowd.told().into_iter().filter(|it| it.1 == Ok(())).map(|it| (it.0, it.2)).collect()
 }
@@ -86,13 +86,13 @@ fn a_writer_is_told_by_the_last_of_the_readers() {
     a.sharer('a', 0, wants(SHARED, 0), 100);
     b.sharer('b', 0, wants(SHARED, 0), 150);
     c.sharer('c', 10, wants(ALONE, 5_000), 50);
-    // It waits for the writer, which has said that it waits.
+    // It waits for the writer, which has announced that it waits.
     d.sharer('d', 60, wants(SHARED, 5_000), 50);
     assert_eq!(had(&a), [('a', 2), ('b', 2), ('c', 156), ('d', 210)]);
     for server in 0..3 {
         is_told_once(&c, server, 153);
         is_told_once(&d, server, 207);
-        // That it waits it has said when it saw the readers, and not once more for each message.
+        // The writer has announced itself when it saw the readers, and not again for each message.
         assert_eq!(done(&c, server, Intend), [15]);
     }
     no_line_is_left(&cluster);
@@ -176,7 +176,8 @@ fn who_wants_several_is_told_by_what_is_in_the_way_alone() {
         z.sharer('z', 0, locks("s", s_ttl), 150);
         b.sharer('b', 10, wants(both(), 5_000), 20);
         assert_eq!(had(&a), [('a', 2), ('z', 2), ('b', 156)]);
-        // It stands in the line of what is there for longest: first of that which is free first, or only of the other.
+        // It is in the wait queue of the resource that exists longest: first of the one that is freed
+        // first, or only of the other.
         let (told, tried): (&[i64], &[i64]) = match s_ttl > LONG {
             true => (&[153], &[11, 155]),
             false => (&[103, 153], &[11, 105, 155]),
@@ -207,7 +208,7 @@ fn the_release_of_several_tells_one_in_each_of_their_lines() {
     no_line_is_left(&cluster);
 }
 
-/// Who has it at first, how many times, and who waits for it: of each kind.
+/// For each kind: the first lock, how many callers hold it, and the lock that waits for it.
 fn kinds() -> [(LockKind, usize, LockKind); 6] {
     [
         (ALONE, 1, SHARED),
@@ -219,7 +220,8 @@ fn kinds() -> [(LockKind, usize, LockKind); 6] {
     ]
 }
 
-/// Those that have it at first, until 102 ms after the beginning. A second permit is held for longer.
+/// The first holders, which hold the lock until 102 ms after the beginning. A second permit is held for
+/// longer.
 fn held(crowd: &Crowd, kind: &LockKind, count: usize) {
     for nth in 0..count {
         crowd.sharer('a', 0, wants(kind.clone(), 0), if nth == 0 { 100 } else { 2_000 });
@@ -254,7 +256,7 @@ fn whatever_it_waits_for_who_gives_up_when_it_is_told_leaves_it_to_the_next() {
                 held(&a, &kind, count);
                 let (wait_ms, own) = (if is_cancelled { 5_000 } else { 92 }, wanted.clone());
                 b.thread(10, move |crowd| {
-                    // About the moment when it is told.
+                    // At about the moment when it is told.
                     let world = crowd.client.world();
                     world.run_until(world.now() + (step + 20) * MS / 4);
                     let mut lease = Lease::new();
@@ -263,7 +265,7 @@ fn whatever_it_waits_for_who_gives_up_when_it_is_told_leaves_it_to_the_next() {
                         crowd.thread(92, move |crowd| crowd.client.cancel(&canceller));
                     }
                     if wants(own, wait_ms)(&crowd.client, &mut lease) == Ok(()) {
-                        // It may be the release that is cancelled, which goes on.
+                        // The release itself may be cancelled; it continues nevertheless.
                         let said = crowd.client.unlock(&mut lease);
                         assert!([Ok(()), Err(Status::Cancelled)].contains(&said), "{said:?}");
                     }
@@ -290,7 +292,7 @@ fn whatever_they_wait_for_a_release_tells_one_of_them_or_all_readers() {
         }
         let had: Vec<i64> =
             had(&all[0]).into_iter().filter(|it| it.0 == 'b').map(|it| it.1).collect();
-        // Each 10 ms and four ways after the one before; but readers are let in together.
+        // Each one comes 10 ms and four ways after the one before, but readers are let in together.
         let gap = if wanted == SHARED { 0 } else { 14 };
         assert_eq!(had, [0, 1, 2, 3, 4].map(|nth| 106 + nth * gap), "{kind:?} {wanted:?}");
         for (nth, crowd) in (0..).zip(&all[1..]) {

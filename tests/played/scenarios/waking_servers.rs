@@ -1,4 +1,4 @@
-//! Servers that tell nobody who waits that a lock is free, or later than others do.
+//! Servers that do not tell waiting clients that a lock is free, or tell them later than other servers do.
 
 use super::client::Client;
 use super::cluster::Cluster;
@@ -9,14 +9,14 @@ use crate::lease::Lease;
 
 #[test]
 fn who_tells_nobody_and_what_ends_by_itself_cost_a_look() {
-    // A program that knows of no lines.
+    // A program that knows of no wait queues.
     let cluster = Cluster::new(3);
     let clients = [cluster.client(), cluster.client().woken()].map(Client::connected);
     let [plain, b] = processes_of(&cluster, clients);
     assert_eq!(waited(&[plain, b.clone()]), 218);
     nothing_is_left(&cluster, LINE);
     assert_eq!((done(&b, 0, Told), done(&b, 0, Look)), (vec![], vec![13, 215]));
-    // Nobody releases it: it is looked for when a quorum of keys is gone.
+    // Nobody releases the lock. The client looks for it when a quorum of keys is gone.
     for ttl_ms in [150, 1_000] {
         let cluster = Cluster::new(3);
         let [a, b] = processes(&cluster);
@@ -48,14 +48,16 @@ fn a_minority_that_is_frozen_or_gone_keeps_nobody_waiting() {
             });
             let had_at = waited(&all);
             assert_eq!(had_at, 106, "{servers} {bad} {at_ms} {is_killed}");
-            // A server that was gone is told nothing before somebody calls; its keys and its lines end by themselves.
+            // A server that was gone is told nothing before somebody calls. Its keys and its wait queues
+            // end by themselves.
             cluster.run_ms(if is_killed { LONG } else { 0 });
             nothing_is_left(&cluster, LINE);
         }
     }
 }
 
-/// Servers that stand still do what they were sent when they go on: they tell it then.
+/// Frozen servers execute the requests that they were sent when they continue, and tell of the release
+/// then.
 #[test]
 fn a_majority_that_was_frozen_tells_it_when_it_goes_on() {
     let cluster = Cluster::new(3);

@@ -1,4 +1,4 @@
-//! A caller of the library: makes its calls, one after the other, and has each of them judged.
+//! A caller of the library. It makes its calls one after the other, and has each of them judged.
 
 mod closing;
 mod listening;
@@ -27,24 +27,24 @@ use crate::world::store::tag;
 use crate::world::turns;
 use crate::world::{self, Event, START, World};
 
-/// All that a caller has.
+/// The state of a caller.
 pub(crate) struct Actor {
     pub(crate) client: usize,
     tries: i32,
-    /// The first is the one that has the client's list.
+    /// The first manager has the client's list.
     pub(crate) managers: Vec<RedLock>,
-    /// How many calls were submitted, and the ends of some that one of its callers was told for another.
+    /// How many calls were submitted; and the ends of calls that one of its callers received for another.
     submitted: Cell<usize>,
     ends: RefCell<BTreeMap<usize, Ended>>,
-    /// Those whose event was told.
+    /// The calls whose event was received.
     told: RefCell<BTreeSet<usize>>,
-    /// How many locks were to be kept.
+    /// How many locks were requested to be kept.
     kept: Cell<usize>,
-    /// Wishes that outlive their leases, if that is what is broken.
+    /// Keeping requests that outlive their leases, if that is the planted fault.
     leaked: RefCell<Vec<Keeper>>,
 }
 
-/// A submitted call that has ended: its lease, what has come of it, and when somebody took its event.
+/// A submitted call that has ended: its lease, its result, and when somebody took its event.
 type Ended = (Lease, Result<(), Error>, i64);
 
 impl Actor {
@@ -53,7 +53,7 @@ impl Actor {
         Self { client, tries, managers, submitted, ends, told, kept, leaked }
     }
 
-    /// Makes the calls; less, if the client ends before.
+    /// Makes the calls; fewer, if the client ends before.
     pub(crate) fn run(&self, steps: &[Step]) {
         if world::with(|world| world.schedule.connects_first) {
             self.connect();
@@ -73,7 +73,7 @@ impl Actor {
         leases.iter_mut().for_each(|lease| self.let_go(lease));
     }
 
-    /// Connects to all servers, or as many as can be had soon.
+    /// Connects to all servers, or to as many as can be reached soon.
     fn connect(&self) {
         const TRIES: usize = 40;
         for (which, manager) in self.managers.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Actor {
         turns::sleep(START + CONNECTS_FOR - world::with(|world| world.now));
     }
 
-    /// The lease is freed.
+    /// Drops the lease.
     fn let_go(&self, lease: &mut Lease) {
         world::with(|world| world.note_dropped(lease));
         if world::with(|world| world.is_broken(Plant::KeepsOn)) {
@@ -107,7 +107,7 @@ impl Actor {
         end.filter(|it| *it > 0).unwrap_or(step.pause)
     }
 
-    /// Makes a call. Returns what it was told, unless the client ended meanwhile.
+    /// Makes a call. Returns its result, unless the client ended meanwhile.
     pub(crate) fn take(&self, step: Step, lease: &mut Lease) -> Option<Result<(), Error>> {
         let asked = self.begin(step, lease);
         let number = self.begin_keeping(&step, lease);
@@ -156,7 +156,7 @@ impl Actor {
                     found = Some(true);
                     let said = manager.adopt(offer.ticket.as_bytes(), lease);
                     if said.as_ref().is_err_and(|it| it.status() != Status::Lost) {
-                        // It is as good as before.
+                        // The ticket can still be used.
                         world::with(|world| world.records.offers.push(offer));
                     }
                     said
@@ -199,7 +199,7 @@ impl Actor {
         Some(said)
     }
 
-    /// Returns the number of the wish that a lock be kept, if this call has one.
+    /// Returns the number of the request to keep a lock, if this call has one.
     fn begin_keeping(&self, step: &Step, lease: &Lease) -> Option<usize> {
         if !step.keeps && !matches!(step.call, Call::KeepAlive) {
             return None;
@@ -293,7 +293,7 @@ fn options<'a>(
     AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
 }
 
-/// A permit, where the schedule is one of a semaphore.
+/// A permit, if the schedule uses semaphores.
 fn kind_of_one() -> LockKind {
     world::with(|world| match world.schedule.permits {
         0 => LockKind::Exclusive,
@@ -305,12 +305,12 @@ fn several(names: [&'static str; 2]) -> LockKind {
     LockKind::Several(names.iter().map(|name| Arc::from(name.as_bytes())).collect())
 }
 
-/// Where there are several, the first in the order in which they are given counts for nothing.
+/// If there are several resources, it does not matter which one is given first.
 fn first_of(resource: usize) -> &'static str {
     RESOURCES.get(resource).copied().unwrap_or(RESOURCES[0])
 }
 
-/// Whether there is a form of the call that blocks nobody.
+/// Whether the call has a form that does not block.
 fn is_submitted(call: Call) -> bool {
     !matches!(
         call,

@@ -1,5 +1,5 @@
-//! The servers that are played beside a real one: the same commands to both, and the same replies,
-//! byte for byte. Only what is left of a TTL may differ, by as long as the exchange took.
+//! Compares the simulated servers with a real one. Both get the same commands, and the replies must be the
+//! same, byte for byte. Only a remaining TTL may differ, by the duration of the exchange.
 
 mod pair;
 mod replies;
@@ -32,7 +32,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         for _ in 0..COMMANDS {
             pair.step(&mut dice);
         }
-        // For the next.
+        // Prepare for the next round.
         pair.refuse(None);
         pair.store.counters.clear();
         pair.store.lines.clear();
@@ -41,7 +41,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
     }
 }
 
-/// What the scripts do that mark a server, and that raise the longest TTL: from every note that there may be.
+/// Compares the scripts that mark a server, and that raise the longest TTL, for every possible note.
 #[test]
 fn the_notes_that_are_played_are_those_of_a_real_server() {
     const IDS: [&str; 2] =
@@ -74,7 +74,8 @@ fn the_notes_that_are_played_are_those_of_a_real_server() {
     }
 }
 
-/// Lines of a resource that is taken and released again and again, where random commands would seldom meet.
+/// Wait queues of a resource that is taken and released again and again. Random commands would seldom meet
+/// there.
 #[test]
 fn the_lines_that_are_played_are_those_of_a_real_server() {
     let server = Server::start();
@@ -92,7 +93,8 @@ fn the_lines_that_are_played_are_those_of_a_real_server() {
     assert!(told > 20, "{told} were told");
 }
 
-/// Readers of a resource, and a writer that waits for them or has it: joined, extended, left and looked at again and again.
+/// Readers of a resource, and a writer that waits for them or holds the resource. They join, extend, leave
+/// and look again and again.
 #[test]
 fn the_readers_that_are_played_are_those_of_a_real_server() {
     let server = Server::start();
@@ -131,7 +133,8 @@ fn so_are_the_lines_of_those_who_wait_for_permits_and_for_two_keys() {
     assert!(told > 20, "{told} were told");
 }
 
-/// A request to join the readers that is carried out late finds what has been set since, with a longer TTL.
+/// A request to join the readers that is carried out late finds an entry that has been set since, with a
+/// longer TTL.
 #[test]
 fn who_joins_readers_once_more_keeps_what_he_has() {
     let server = Server::start();
@@ -153,7 +156,7 @@ fn who_joins_readers_once_more_keeps_what_he_has() {
     }
 }
 
-/// What stands on a server that nobody of ours has left so: that is not played.
+/// States of a server that this library never leaves behind. They are not simulated.
 #[test]
 fn readers_that_are_over_or_left_alone_are_none() {
     const NEVER: &str = "315360000000";
@@ -164,12 +167,12 @@ fn readers_that_are_over_or_left_alone_are_none() {
     let extend = ["EVAL", extend::SCRIPT, "2", "a", "a:r", TOKENS[1], "50000", NEVER];
     let release = |token| ["EVAL", release::SCRIPT, "2", "a", "a:r", token, NEVER];
 
-    // Those of a resource that is gone are none of the next.
+    // Readers of a resource that is gone do not count for the next lock.
     pair.ask(&["ZADD", "a:r", "9000000000000", TOKENS[1]]);
     assert_eq!(number_of(&mut pair, &join("60000")), 1);
     assert_eq!(number_of(&mut pair, &["ZCARD", "a:r"]), 1);
 
-    // One that is over stands there until another joins.
+    // An expired reader remains in the set until another one joins.
     pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
     assert_eq!(replies::pair(&pair.ask(&extend)), Some((0, -2)));
     assert_eq!(number_of(&mut pair, &release(TOKENS[1])), 0);
@@ -177,7 +180,7 @@ fn readers_that_are_over_or_left_alone_are_none() {
     assert_eq!(number_of(&mut pair, &join("70000")), 1);
     assert_eq!(number_of(&mut pair, &["ZCARD", "a:r"]), 1);
 
-    // All readers were deleted: the next has an end all the same.
+    // All readers were deleted. The next reader has an end nevertheless.
     pair.ask(&["PEXPIRE", "a", "900000"]);
     pair.ask(&["DEL", "a:r"]);
     assert_eq!(number_of(&mut pair, &join("60000")), 1);
@@ -186,12 +189,12 @@ fn readers_that_are_over_or_left_alone_are_none() {
         assert!((1..=60_000).contains(&left_ms), "{key}: {left_ms}");
     }
 
-    // The last that leaves does not wait for one that is over.
+    // The last reader that leaves does not wait for an expired one.
     pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
     assert_eq!(number_of(&mut pair, &release(TOKENS[0])), 1);
     assert_eq!(number_of(&mut pair, &["EXISTS", "a", "a:r"]), 0);
 
-    // And tells who waits that it was the last.
+    // It also tells a waiting client that it was the last one.
     assert_eq!(number_of(&mut pair, &join("60000")), 1);
     pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
     pair.ask(&["ZADD", "a:w", "3", THERE]);
@@ -200,7 +203,7 @@ fn readers_that_are_over_or_left_alone_are_none() {
     pair.hear();
 }
 
-/// Where the first in line is a reader, those right behind it are told, too, and no writer.
+/// If the first in the queue is a reader, the readers right behind it are told, too, and no writer is.
 #[test]
 fn readers_in_line_are_told_together() {
     let server = Server::start();
@@ -221,7 +224,7 @@ fn readers_in_line_are_told_together() {
     assert_eq!(number(&pair.ask(&["ZCARD", "a:w"])), Some(2));
 }
 
-/// Two keys with fencing tokens: numbers that no clock bounds.
+/// Two keys with fencing tokens, with numbers that no clock limits.
 #[test]
 fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
     const SPREAD: &str = "4000000000000000";
@@ -248,7 +251,8 @@ fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
     }
 }
 
-/// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
+/// Whatever a client proposes, the number is near the clock of the server that draws it, and greater than
+/// the previous number.
 #[test]
 fn the_number_that_is_drawn_is_near_the_servers_clock() {
     let server = Server::start();
@@ -293,7 +297,7 @@ fn the_number_that_is_drawn_is_near_the_servers_clock() {
     }
 }
 
-/// What a server says of its own commands when their arguments lack.
+/// What a server says of its own commands when arguments are missing.
 #[test]
 fn the_dialects_that_are_played_are_those_that_the_library_knows() {
     for (dialect, knows) in [(Dialect::Delex, "DELEX"), (Dialect::Delifeq, "DELIFEQ")] {

@@ -1,5 +1,5 @@
-//! Makes a schedule of a seed. Each seed has some of all faults to choose from, so that not all
-//! schedules are alike, and some are almost without.
+//! Generates a schedule from a seed. Each seed chooses from a subset of all faults. So schedules differ,
+//! and some have almost no faults.
 
 mod faults;
 mod steps;
@@ -14,30 +14,30 @@ use crate::schedules::shared::share_some;
 use crate::world::clocks::MS;
 use crate::world::dice::Dice;
 
-/// So long clients have for connecting, where they are to connect first.
+/// How long clients may take to connect, in schedules in which they connect first.
 pub(crate) const CONNECTS_FOR: i64 = 2_000 * MS;
 
 /// Set in the environment: all schedules have fencing tokens.
 const FENCED: &str = "REDLOCK_FENCED";
 
-/// Set in the environment: all resources are semaphores, where locks have no fencing tokens.
+/// Set in the environment: all resources are semaphores, if locks have no fencing tokens.
 const PERMITS: &str = "REDLOCK_PERMITS";
 
-/// A server with a password has this one.
+/// The password of a server that has one.
 pub(crate) const PASSWORD: &str = "open-sesame";
 
-/// Which assumptions a schedule is to break.
+/// The assumptions that a schedule must break.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wish {
-    /// The seed says: none, mostly.
+    /// The seed decides: usually none.
     Any,
     /// The same, and all locks have fencing tokens.
     Fenced,
     Nothing,
     This(Sin),
-    /// Servers lose keys, one of them only, and what they grant is guarded against that.
+    /// One server loses keys, and its grants are guarded against that.
     Guarded,
-    /// The clock of one server is set forward, when all clients are connected, and what it grants is guarded
+    /// The clock of one server is set forward after all clients have connected, and its grants are guarded
     /// against that.
     Stepped,
 }
@@ -50,20 +50,21 @@ struct Maker {
     servers: usize,
     clients: usize,
     resources: usize,
-    /// Of ten things done for a while, so many are done for longer than they should.
+    /// Of ten actions that last for a while, this many last longer than they should.
     tardy: usize,
-    /// In one of so many calls something happens.
+    /// Something happens in one of this many calls.
     mishaps_in: u64,
-    /// Whether nothing goes wrong but that servers answer with an error to what they have done.
+    /// Whether nothing goes wrong except that servers answer with an error to commands that they have
+    /// executed.
     only_lies: bool,
-    /// One in so many calls is submitted; none, if 0.
+    /// One of this many calls is submitted; 0: none.
     submits_in: u64,
-    /// What locks are kept, and who drives meanwhile, is drawn by dice of its own: the rest of a schedule is the same
-    /// without.
+    /// Decides which locks are kept, and who drives meanwhile. It has its own dice, so that the rest of a
+    /// schedule does not depend on it.
     keeping: Dice,
-    /// One in so many locks is kept; none, if 0.
+    /// One of this many locks is kept; 0: none.
     keeps_in: u64,
-    /// Nothing goes wrong but that servers lose a lock while it is extended and confirmed.
+    /// Nothing goes wrong except that servers lose a lock while it is extended and confirmed.
     is_siege: bool,
 }
 
@@ -123,7 +124,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         clients,
         faults,
         is_guarded,
-        // Drawn by dice of its own: the rest of a schedule is the same without.
+        // Decided by its own dice, so that the rest of a schedule does not depend on it.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || has_tokens,
         is_waking: Dice::of(seed, 15, 0).once_in(2),
         loses_pushes_in: Dice::of(seed, 13, 0).pick(&[0, 0, 1, 4]),
@@ -150,7 +151,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     schedule
 }
 
-/// A fencing token orders those that have a lock, and there is none for a permit.
+/// A fencing token orders the holders of a lock. There is none for a permit.
 fn permits(schedule: &Schedule) -> u16 {
     let mut dice = Dice::of(schedule.seed, 12, 0);
     let is_semaphore = dice.once_in(if env::var_os(PERMITS).is_some() { 1 } else { 3 });

@@ -1,5 +1,5 @@
-//! Locks that go from one client to another by a ticket: whoever has given one away has it no more, and who adopts it has
-//! it by a quorum.
+//! Locks that are passed from one client to another by a ticket. The giver no longer holds the lock, and
+//! the adopter holds it on a quorum.
 
 use std::mem;
 
@@ -19,8 +19,9 @@ pub(crate) struct Offer {
     pub(crate) ticket: String,
 }
 
-/// In some schedules in which clients have the same servers, and one caller each, some locks are not released but given
-/// away, and some that are wanted are adopted if there is a ticket. All else is as it would be.
+/// Applies to some schedules in which clients have the same servers, and one caller each. Some locks are
+/// given away instead of released, and some that are wanted are adopted if there is a ticket. Everything
+/// else remains the same.
 pub(crate) fn hand_some_over(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 11, 0);
     let is_plain = |call: Call| !matches!(call, Call::KeepAlive);
@@ -39,7 +40,7 @@ pub(crate) fn hand_some_over(schedule: &mut Schedule) {
                     if dice.once_in(2) {
                         continue;
                     }
-                    // He tries to go on.
+                    // The giver tries to continue.
                     step.pause = dice.between(0, 20 * MS);
                     (step.mishap, step.before_end) = (None, None);
                     step.call = match dice.below(3) {
@@ -52,7 +53,7 @@ pub(crate) fn hand_some_over(schedule: &mut Schedule) {
                     if step.manager == 0 && dice.once_in(3) =>
                 {
                     (step.call, step.how) = (Call::Adopt, how);
-                    // Somebody has to have given one away by then.
+                    // Another client must have given a lock away by then.
                     step.pause += dice.between(0, 200 * MS);
                 }
                 _ => {}
@@ -63,8 +64,8 @@ pub(crate) fn hand_some_over(schedule: &mut Schedule) {
 }
 
 impl World {
-    /// Judges the calls that give a lock away or adopt one, and all that a giver tries after that. Returns whether
-    /// it was one of these.
+    /// Judges the calls that give a lock away or adopt one, and all later calls of a giver. Returns whether
+    /// the call was one of these.
     pub(crate) fn judge_handover(&mut self, asked: &Asked, told: &Told) -> bool {
         let status = told.said.as_ref().err().map(Error::status);
         let is_about_lease = matches!(

@@ -1,5 +1,5 @@
-//! Locks that are kept: whether they are renewed, and told of, as it is promised. They are looked at whenever
-//! somebody who drives is about to wait, and whenever a call has ended.
+//! Whether kept locks are renewed and reported as promised. They are checked whenever a driving thread is
+//! about to wait, and whenever a call has ended.
 
 mod attendance;
 mod news;
@@ -19,25 +19,27 @@ use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::store::tag;
 
-/// Who asks for events since so much was left is told in time.
+/// A client that has asked for events since this part of the TTL was left is told in time.
 const LISTENS_PARTS: i64 = 5;
 
-/// The wish of a caller that a lock be kept.
+/// A caller's request to keep a lock.
 pub(crate) struct Keeping {
     client: usize,
     manager: usize,
-    /// By its client's count: what comes with the news that it is lost.
+    /// The number in its client's count; it comes with the event that reports the loss.
     number: usize,
-    /// Which lease has it.
+    /// The lease that has the lock.
     lease: Arc<LeaseCall>,
-    /// Nothing while the call has not ended that begins it, or if it has failed.
+    /// `None` until the call that starts the keeping has ended, and if that call has failed.
     lock: Option<KeptLock>,
     begun_at: i64,
     has_failed: bool,
     is_told: bool,
-    /// A call is under way that continues it, or takes another lock if it is lost: that call tells.
+    /// A call is under way that continues the lock, or takes another lock if it is lost. That call reports
+    /// the result.
     is_continued: bool,
-    /// Its holder has begun to let go of it: nothing has to be told any more. And it has ended: nothing may be told.
+    /// Its holder has begun to give it up: nothing must be reported any more. Then the time when that ended:
+    /// from then on nothing may be reported.
     ends: bool,
     over_at: Option<i64>,
 }
@@ -45,16 +47,17 @@ pub(crate) struct Keeping {
 struct KeptLock {
     hold: Arc<LibraryLock>,
     tag: u64,
-    /// As of the last look: until when it was valid, and how often the client's callers had extended locks, and for
-    /// how long the client had been stopped.
+    /// The state at the last look: the end of validity, how often the client's callers had extended locks,
+    /// and for how long the client had been stopped.
     until: i64,
     extensions: u64,
     stopped: i64,
-    /// Whether little was left at a time when nobody had driven since it was to be renewed: then it may be given up.
+    /// Whether little time was left when nobody had driven since the renewal was due. Then the lock may be
+    /// given up.
     was_alone: bool,
     /// The shortest TTL that it had at any look.
     least_ttl: i64,
-    /// Since it was renewed last, a question has found out that it ends earlier.
+    /// Since the last renewal, a question has found out that the lock ends earlier.
     shortened: Option<Shortened>,
 }
 
@@ -62,12 +65,12 @@ struct KeptLock {
 #[derive(Clone, Copy)]
 struct Shortened {
     at: i64,
-    /// Until when it was valid before, on the client's clock.
+    /// The end of validity before that, on the client's clock.
     known: i64,
 }
 
 impl KeptLock {
-    /// Whether so little is left since a question has just said so: nobody could tell of it before.
+    /// Whether so little is left because a question has just found that out. Nobody could report it before.
     fn has_just_shrunk(&self, now: i64) -> bool {
         let is_known = self.hold.valid_until().as_nanos() >= self.until;
         !is_known || self.shortened.is_some_and(|it| now <= it.at + attendance::GAP)
@@ -90,7 +93,7 @@ impl Keeping {
 }
 
 impl World {
-    /// A caller is about to have a lock kept.
+    /// A caller is about to start keeping a lock.
     pub(crate) fn begin_keeping(
         &mut self,
         client: usize,
@@ -113,7 +116,7 @@ impl World {
         });
     }
 
-    /// It is kept, or not.
+    /// The lock is now kept, or the request has failed.
     pub(crate) fn note_keeping(
         &mut self,
         client: usize,
@@ -122,7 +125,7 @@ impl World {
     ) {
         let (now, stopped) = (self.now, self.clients[client].stopped);
         let extensions = self.clients[client].extensions;
-        // Whoever drove before that could not know that it was to be renewed.
+        // A thread that drove before that could not know that the lock was to be renewed.
         let shown = self.clients[client].read(now);
         let is_near = |it: &LibraryLock| {
             shown > it.valid_until().as_nanos() - it.ttl_ms() * MS / LISTENS_PARTS
@@ -130,7 +133,7 @@ impl World {
         let all = &mut self.records.keepings;
         if let Some(hold) = hold {
             let Some(own) = all.iter().find(|it| it.is_of(client, number)) else { return };
-            // Kept twice, it is kept with the later one.
+            // If a lock is kept twice, the later request applies.
             let lease = Arc::clone(&own.lease);
             let before = all.iter_mut().filter(|it| it.number != number);
             before.filter(|it| Arc::ptr_eq(&it.lease, &lease)).for_each(|it| it.end(now));
@@ -156,7 +159,7 @@ impl World {
         });
     }
 
-    /// A call begins that may be the end of it.
+    /// A call begins that may end the keeping.
     pub(crate) fn note_call_on_kept(&mut self, asked: &Asked, lease: &Arc<LeaseCall>) {
         let (now, me) = (self.now, asked.client);
         let is_foreign = self.schedule.clients[me].is_foreign(asked.manager);
@@ -179,7 +182,7 @@ impl World {
         }
     }
 
-    /// It has ended.
+    /// That call has ended.
     pub(crate) fn note_call_on_kept_ended(
         &mut self,
         asked: &Asked,
@@ -190,7 +193,7 @@ impl World {
         let all = self.records.keepings.iter_mut().filter(|it| it.client == me);
         let own = |it: &Keeping| Arc::ptr_eq(&it.lease, lease);
         match asked.call {
-            // One that was found to be lost before may be told still.
+            // A lock that was found lost before may still be reported.
             Call::Unlock if told.said.is_ok() && asked.is_held => {
                 all.filter(|it| it.has_tag(asked.tag)).for_each(|it| it.end(now));
             }
@@ -209,20 +212,20 @@ impl World {
         self.look_at_kept(me);
     }
 
-    /// A caller lets go of a lease.
+    /// A caller drops a lease.
     pub(crate) fn note_dropped(&mut self, lease: &Lease) {
         let now = self.now;
         let all = self.records.keepings.iter_mut();
         all.filter(|it| Arc::ptr_eq(&it.lease, &lease.call)).for_each(|it| it.end(now));
     }
 
-    /// Looks at all locks that this client keeps, or has kept: a renewal is judged like a call that extends.
+    /// Checks all locks that this client keeps, or has kept. A renewal is judged like a call that extends.
     pub(crate) fn look_at_kept(&mut self, client: usize) {
         if self.clients[client].is_gone || self.records.keepings.is_empty() {
             return;
         }
         let mut keepings = mem::take(&mut self.records.keepings);
-        // When nobody kept it any more: two leases may hold one lock, and each may be kept.
+        // When nobody kept it any more. Two leases may hold one lock, and each of them may keep it.
         let over_at = |lock: &KeptLock| {
             let same = keepings.iter().filter(|it| it.has_tag(Some(lock.tag)));
             let ends: Option<Vec<i64>> = same.map(|it| it.over_at).collect();
@@ -273,10 +276,11 @@ impl World {
             let plan = &self.schedule.clients[me];
             let drift = Drift::new(plan.drift).unwrap_or(Drift::DEFAULT);
             let clock = &self.clients[me].clock;
-            // Two wishes may have it extended by different TTLs.
+            // Two requests may extend the lock by different TTLs.
             let longest_ms = lock.hold.longest_ttl_ms();
             let since = clock.when(until - drift.validity_ms(longest_ms) * MS);
-            // What a question found out meanwhile is for how long the servers have it at the least.
+            // A question that found an earlier end reports the minimum time for which the servers have the
+            // lock.
             let known = shortened.filter(|it| since <= it.at).map_or(before, |it| it.known);
             let end = clock.when(known.max(before));
             let quorum = self.clients[me].quorum();
@@ -284,8 +288,9 @@ impl World {
                 let words = "a lock was renewed that nobody keeps any more";
                 self.records.violate(Promise::KeptNoMore, words);
             }
-            // Who is stopped between a look at its clock and one at its sockets may take a late answer for one in
-            // time. The keys were there, or the servers would not have extended them.
+            // A client that is stopped between a look at its clock and a look at its sockets may take a
+            // late answer for one in time. The keys were there, or the servers would not have extended
+            // them.
             if !was_stopped && self.records.extended(lock.tag, since, end) < quorum {
                 let words = "a lock was renewed that no quorum extended before its end";
                 self.records.violate(Promise::TrueExtend, words);

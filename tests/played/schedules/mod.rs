@@ -1,8 +1,8 @@
-//! Random schedules. Each is made of a seed, and fixes everything: the servers with their clocks, what
-//! the clients do, and all that goes wrong. Each knows which assumptions of the promise it breaks. If
-//! none, no two holds of a lock may ever overlap, in true time; the rest of what is promised
-//! (`promises.rs` has a name for each) is so whatever is broken. Who looks at which of it, and how each
-//! was seen to be broken, is in `promises.md`.
+//! Random schedules. Each is made from a seed, and fixes everything: the servers with their clocks, the
+//! actions of the clients, and all faults. Each knows which assumptions of the promise it breaks. If it
+//! breaks none, no two holds of a lock may ever overlap, in true time. The other promises hold whatever is
+//! broken; `promises.rs` has a name for each. `promises.md` lists where each promise is checked, and how
+//! each was seen to be broken.
 
 mod actor;
 mod differential;

@@ -1,6 +1,6 @@
-//! Ways to break what is played on purpose: a verdict that nobody has seen fail proves little. Some
-//! break the servers or the system, and so what really happens; some make the library say what is not
-//! so. Each names the promise that is broken by it, and each promise has one at least.
+//! Planted faults: a verdict that was never seen to fail proves little. Some faults are in the servers or
+//! the system, and change what really happens. Others make the library report something false. Each names
+//! the promise that it breaks, and each promise has at least one.
 
 use std::fmt;
 use std::mem;
@@ -16,85 +16,86 @@ use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::store::{Deed, Key};
 
-/// What is broken.
+/// The planted fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// Servers lose keys, or clocks stop, and nobody says so.
+    /// Servers lose keys, or clocks stop, and the schedule does not declare it.
     Undeclared,
-    /// Servers say that they have set a key that they have not.
+    /// Servers report that they have set a key that they have not set.
     GrantsAll,
-    /// Of several keys they set those that are free, and say that they have set all.
+    /// Of several keys, servers set the free ones, and report that they have set all.
     GrantsSome,
-    /// They say that they have extended a key that is another's, or not there.
+    /// Servers report that they have extended a key that belongs to another client, or does not exist.
     ExtendsAll,
-    /// They delete a key whosever it is, or none.
+    /// Servers delete a key that belongs to anybody, or do not delete at all.
     DeletesAll,
     DeletesNothing,
-    /// They give a key half of its TTL; or an extension makes it shorter; or it never expires.
+    /// Servers give a key half of its TTL; or an extension makes it shorter; or it never expires.
     HalvesTtls,
     Shortens,
     KeepsForEver,
-    /// A reader is let in beside a writer; or the first that leaves takes all others with it.
+    /// A reader is let in beside a writer; or the first reader that leaves removes all others.
     LetsReadersIn,
     LastOutTooEarly,
-    /// An extension sets a key that is not there.
+    /// An extension sets a key that does not exist.
     SetsAgain,
-    /// Keys that were lost are there again.
+    /// Lost keys are there again.
     BringsBack,
-    /// Clients think that there is one permit more than there is.
+    /// Clients assume one permit more than there is.
     MorePermits,
-    /// They do not keep count of the fencing tokens that they have drawn.
+    /// Servers do not count the fencing tokens that they have drawn.
     ForgetsNumbers,
-    /// The network delivers an acquire twice; or what was deleted is set again behind its release.
+    /// The network delivers an acquire twice; or a deleted key is set again behind its release.
     Duplicates,
     Overtakes,
-    /// What is wrong with the servers is not mended at the end.
+    /// The faults of the servers do not end at the end of the play.
     NeverMends,
-    /// The system wakes callers too late, draws the same bytes again, panics, or changes what is sent.
+    /// The system wakes callers too late, draws the same bytes again, panics, or changes requests.
     Oversleeps,
     RepeatsBytes,
     Panics,
     Garbles,
     /// A call returns long after its last look at the clock.
     ReturnsLate,
-    /// The words of a failure quote the token, or the password.
+    /// The message of a failure quotes the token, or the password.
     QuotesToken,
     QuotesPassword,
-    /// A call that was told the first is told the second.
+    /// A call that returned the first status returns the second one.
     Lies(Kind, Says, Says),
-    /// A lease that was lost says that it is held.
+    /// A lost lease says that it is held.
     HeldAfterLost,
-    /// Who gives a lock away goes on as if it had it; or is told that it has. What is lost is adopted.
+    /// A client that gives a lock away continues as if it held the lock; or is told that it does. A lost
+    /// lock is adopted.
     GivesAndKeeps,
     GiverGoesOn,
     AdoptsNothing,
-    /// IsLocked says the opposite.
+    /// IsLocked returns the opposite.
     Denies,
-    /// A lease of other servers is taken; one of the same in another order is not.
+    /// A lease of other servers is accepted; a lease of the same servers in another order is refused.
     TakesOthers,
     RefusesOrders,
-    /// It is not told that a kept lock is lost; or late; or twice; or of one that is not.
+    /// The loss of a kept lock is not reported; or late; or twice; or although the lock is not lost.
     HidesLost,
     TellsLostLate,
     LosesTwice,
     LosesForNothing,
-    /// The end of a submitted call is told twice.
+    /// The end of a submitted call is reported twice.
     TellsTwice,
     /// A lock is kept although its lease was freed.
     KeepsOn,
-    /// As above, where nobody but renewals extends a lock or vouches for it: keys that were lost are there again;
-    /// and an extension gives half of its TTL.
+    /// As above, but only renewals extend a lock or vouch for it: lost keys are there again; and an
+    /// extension gives half of its TTL.
     BringsBackKept,
     HalvesRenewals,
-    /// Who waits is told nothing, or sent to the end of the line, so that it looks seldom.
+    /// A waiting client is told nothing, or moved to the end of the wait queue, so that it looks seldom.
     TellsNobody,
     SendsToTheEnd,
-    /// Nobody is told who waits for a permit; or that several resources are released.
+    /// A client that waits for a permit is not told; or the release of several resources is not told.
     TellsOfNoPermit,
     TellsOfNoneOfAll,
 }
 
-/// The calls that are lied about.
+/// The calls with false results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Take,
@@ -103,12 +104,12 @@ pub(crate) enum Kind {
     Unlock,
 }
 
-/// What a call is told: OK, or why not.
+/// The result of a call: OK, or the reason of the failure.
 pub(crate) type Says = Option<Status>;
 
 const OK: Says = None;
 
-/// What is seen when something is broken, in some schedule.
+/// The promise that is seen to be broken by each planted fault, in some schedule.
 pub(crate) const PLANTS: [(Plant, Promise); 62] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
@@ -189,7 +190,7 @@ impl fmt::Display for Plant {
     }
 }
 
-/// A schedule in which this is broken, and it may matter.
+/// A schedule with this fault, in which it may matter.
 fn planted(seed: u64, plant: Plant) -> Schedule {
     let wish = match plant {
         Plant::BringsBack
@@ -222,7 +223,7 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
     schedule
 }
 
-/// Whether the call does not extend a lock itself, nor vouch for it.
+/// Whether the call neither extends a lock itself nor vouches for it.
 fn is_of_renewals(call: Call) -> bool {
     !matches!(call, Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. })
 }
@@ -232,7 +233,7 @@ impl World {
         self.schedule.plant == Some(plant)
     }
 
-    /// Keys that a server has lost a while ago are there again, if that is what is broken.
+    /// If that is the planted fault: restores keys that a server lost a while ago.
     pub(crate) fn bring_back_keys(&mut self, server: usize) {
         const AFTER: i64 = 5 * MS;
         if !self.is_broken(Plant::BringsBack) && !self.is_broken(Plant::BringsBackKept) {
@@ -254,7 +255,7 @@ impl World {
         self.note_possession(server, &deed);
     }
 
-    /// After a server has done something it does something else, if that is what is broken.
+    /// If that is the planted fault: after a server has done something, it does something else.
     pub(crate) fn play_a_trick(&mut self, connection: usize, words: &[&[u8]], deed: &Deed<'_>) {
         let again: &[&[u8]] = match *deed {
             Deed::Acquire { .. } if self.is_broken(Plant::Duplicates) => words,
@@ -264,14 +265,14 @@ impl World {
             _ => return,
         };
         if !mem::replace(&mut self.is_tricked, true) {
-            // What it answers to that goes to nobody.
+            // Nobody gets the answer to that.
             self.execute(connection, again, &mut Vec::new());
             self.is_tricked = false;
         }
     }
 }
 
-/// What a call is told, changed if that is what is broken.
+/// The result of a call, changed if that is the planted fault.
 pub(crate) fn distort(world: &mut World, asked: &Asked, told: &mut Told) {
     let Some(plant) = world.schedule.plant else { return };
     let status = told.said.as_ref().err().map(Error::status);
@@ -316,7 +317,7 @@ fn kind_of(call: Call) -> Option<Kind> {
     }
 }
 
-/// How many seeds are tried for one in which it is seen.
+/// How many seeds are tried to find one in which the fault is seen.
 const SEEN_WITHIN: u64 = 400;
 
 /// The first seed in which a broken promise is seen.

@@ -19,26 +19,27 @@ use crate::world::{self, START, World};
 /// The longest TTL of all schedules.
 const LONGEST_TTL_MS: i64 = 30_000;
 
-/// Nothing takes so long.
+/// Longer than anything takes.
 const LONGEST: i64 = 3_600_000 * MS;
 
-/// What became of it.
+/// The result of a play.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// What was wrong, if something was.
+    /// The first violation, if there was one.
     pub(crate) violation: Option<String>,
-    /// Whether two holds overlapped. If the schedule breaks nothing, that is a violation as well.
+    /// Whether two holds overlapped. If the schedule breaks no assumption, an overlap is a violation as
+    /// well.
     pub(crate) overlapped: bool,
-    /// Whether they all came of clocks that were set so that nobody could see it.
+    /// Whether all overlaps came from clocks that were set in a way that nobody could see.
     pub(crate) is_unseen: bool,
     pub(crate) granted: usize,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
-    /// How often a grant that was on its way counted as if it had been there from the start; and how
-    /// often another client had the lock meanwhile.
+    /// How often a grant that was on its way counted as if it had been there from the start; and how often
+    /// another client had the lock meanwhile.
     pub(crate) excused: u64,
     pub(crate) excused_with_rival: u64,
-    /// If it was asked for.
+    /// The story of the play, if it was requested.
     pub(crate) story: Option<String>,
 }
 
@@ -142,8 +143,8 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
         manager.set_retry(plan.tries, plan.delay_ms)?;
         manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
         if servers.len() == 1 {
-            // No other server has a note: whoever comes late cannot tell one that is new from one that has lost
-            // all, nor how long the locks were.
+            // No other server has a note. So a client that comes late cannot tell a new server from a
+            // server that has lost everything, nor how long the locks were.
             manager.set_restart_guard(Mode::Strict, LONGEST_TTL_MS, 0)?;
         }
         manager.set_clock_drift_factor(plan.drift)
@@ -160,7 +161,7 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
 }
 
 struct Play {
-    /// By the numbers of their callers. None: it has ended.
+    /// By the numbers of their callers. `None`: the coroutine has ended.
     coroutines: Vec<Option<Coroutine>>,
 }
 
@@ -171,7 +172,7 @@ impl Play {
         self.coroutines.push(Some(Coroutine::new(body)));
     }
 
-    /// Has each client do something that has a part, one by one.
+    /// Runs the body for each client that takes part, one client after another.
     fn each(&mut self, actors: &[Rc<Actor>], body: impl Fn(&Actor) + Clone + 'static) {
         for actor in actors {
             if world::with(|world| world.has_part(actor.client)) {
@@ -182,7 +183,7 @@ impl Play {
         }
     }
 
-    /// One waits for what another has.
+    /// One client waits for a lock that another one holds.
     fn hand_on(&mut self, actors: &[Rc<Actor>]) {
         let Some([holder, waiter]) = woken::pair(actors) else { return };
         self.pass_until(world::with(|world| world.now) + woken::LINES_END);
@@ -202,7 +203,7 @@ impl Play {
         }
     }
 
-    /// Lets the next caller go on, unless that is after then.
+    /// Resumes the next caller, unless that would be after `until`.
     fn go_on(&mut self, until: i64) -> bool {
         if world::with(|world| world.records.violation.is_some()) {
             return false;
@@ -220,7 +221,7 @@ impl Play {
         true
     }
 
-    /// Lets time pass until the last fault is mended, and what is under way has arrived.
+    /// Lets time pass until the last fault has ended, and everything under way has arrived.
     fn end_of_faults(&mut self, schedule: &Schedule) {
         let ends = schedule.faults.iter().map(|it| START + it.at + it.lasts);
         let now = world::with(|world| world.now);
@@ -234,7 +235,7 @@ impl Play {
         while self.go_on(until) {}
     }
 
-    /// When the longest TTL is over, nothing is left.
+    /// After the longest TTL, no key may be left.
     fn grow_quiet(&mut self, ttl_ms: i64) {
         let grace = world::with(|world| world.schedule.longest_grace());
         let until = world::with(|world| world.now) + (ttl_ms + ttl_ms / 20) * MS + grace;
@@ -248,7 +249,7 @@ impl Play {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn words_of(panic: &Box<dyn Any + Send>) -> String {
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied());

@@ -1,4 +1,4 @@
-//! The tests: many seeds, and that what they show can be believed.
+//! The tests: they play many seeds, and show that the results can be believed.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,16 +15,17 @@ use crate::schedules::schedule::{Schedule, Sin};
 use crate::schedules::shrink::{kind_of, overlaps, shrink};
 use crate::schedules::simulate::{self, simulate};
 
-/// How many are played by each run of the tests.
+/// How many seeds each run of the tests plays.
 const SEEDS: u64 = 1_500;
 
-/// The same of those in which one server forgets.
+/// The number of seeds in which one server forgets.
 const GUARDED_SEEDS: u64 = 200;
 
-/// Of many, so many times fewer are played once more without the guard: that shows enough, and takes half of the time.
+/// Of a large number of seeds, one in this many is played again without the guard. That shows enough, and
+/// takes half of the time.
 const COMPARED_IN: u64 = 8;
 
-/// How many are tried for one in which a broken assumption shows.
+/// How many seeds are tried to find one in which a broken assumption has an effect.
 const BITES_WITHIN: u64 = 300;
 
 #[test]
@@ -35,8 +36,8 @@ fn no_seed_breaks_the_promise() {
     assert!(figures.granted > 2 * SEEDS, "they must not fail to do anything");
 }
 
-/// `make simulate` runs it, with the first seed and the number of them in the environment. With
-/// REDLOCK_ENOUGH it goes on until so many violations have been seen, and tells which kinds there are.
+/// `make simulate` runs this test, with the first seed and the number of seeds in the environment. With
+/// REDLOCK_ENOUGH, it continues until it has seen that number of violations, and reports their kinds.
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn many_seeds() {
@@ -50,8 +51,8 @@ fn many_seeds() {
     tell_first(&figures);
 }
 
-/// Tells the story of the seed in the environment; of the smallest schedule that is left of it, if
-/// something is wrong with it.
+/// Prints the story of the seed in the environment. If the seed fails, prints the story of the smallest
+/// schedule that still fails.
 #[test]
 #[ignore = "it plays the seed that it is told to"]
 fn one_seed() {
@@ -68,21 +69,23 @@ fn one_seed() {
     }
 }
 
-/// Each of these has shown a fault once that is mended.
+/// Each of these has once shown a fault that is fixed.
 #[test]
 fn seeds_that_showed_a_fault_show_none() {
-    // A call for several resources that lost its place in line tried again and again without a pause.
+    // A call for several resources that lost its place in the wait queue tried again and again without a
+    // pause.
     let spun = [70_012_221, 70_023_539, 70_027_720, 70_029_588, 70_029_976, 90_017_623, 90_029_981];
-    // An answer was taken to be older than it was, and the lock to end earlier than it did.
+    // An answer was considered older than it was, and the lock was assumed to end earlier than it did.
     let was_shortened = [70_015_985];
-    // A lock was told to be free that was being made a shared one.
+    // A lock that was being made a shared one was reported as free.
     let was_told_free = [90_162_085];
-    // Who never was told to have a lock was told that it is lost.
+    // A caller that was never told that it holds a lock was told that the lock is lost.
     let was_lost_before_it_was_had = [98_082_701];
     let as_drawn = spun.into_iter().chain(was_shortened).chain(was_told_free);
     let as_drawn = as_drawn.chain(was_lost_before_it_was_had);
-    // The same of locks with tokens; and a server that wanted another form of a request was given more time for it.
-    // What readers may have had with a silent server was told to be free, where somebody's attempt was in their way.
+    // The same fault with fencing tokens. A server that wanted another form of a request was given more
+    // time for it. A lock that readers may have had on a silent server was reported as free, because
+    // somebody's attempt was in the way.
     let with_tokens = [91_022_810, 91_037_718, 97_007_235].map(|seed| (seed, Wish::Fenced));
     for (seed, wish) in as_drawn.map(|seed| (seed, Wish::Any)).chain(with_tokens) {
         let violation = play(&Rc::new(schedule(seed, wish)), false).violation;
@@ -126,7 +129,7 @@ fn clients_whose_clocks_stop_are_found_out() {
     assert_bites(Sin::StoppedClocks);
 }
 
-/// A server is restarted without its data, or flushed, as often as you like.
+/// A server is restarted without its data, or flushed, any number of times.
 #[test]
 fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     let figures = compare(Wish::Guarded, 0..GUARDED_SEEDS, (1, 1));
@@ -138,7 +141,7 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 
-/// The clock of a server is set forward, as often as you like.
+/// The clock of a server is set forward, any number of times.
 #[test]
 fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
     let figures = compare(Wish::Stepped, 0..GUARDED_SEEDS, (1, 1));
@@ -150,8 +153,8 @@ fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 
-/// In some of these the client that came second knew of the clock only from after the step; in others its one reading from
-/// before had been on its way for longer than that.
+/// In some of these seeds, the second client had read the clock only after the step. In others, its only
+/// reading from before the step had been on its way for longer than the step.
 #[test]
 fn a_step_that_could_not_be_seen_is_outside_of_what_is_promised() {
     for seed in [95_407_807, 95_789_777, 95_647_928, 95_900_592, 95_964_934] {
@@ -160,7 +163,7 @@ fn a_step_that_could_not_be_seen_is_outside_of_what_is_promised() {
     }
 }
 
-/// The same with the first seed and the number of them in the environment.
+/// Like `many_seeds`, with the first seed and the number of seeds in the environment.
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn many_seeds_that_are_guarded() {
@@ -189,19 +192,19 @@ fn play_many(wish: Wish) {
     }
 }
 
-/// What became of schedules in which one server forgets, or has its clock set: in which two held one lock, and in how many of the same
-/// without the guard.
+/// The results of schedules in which one server forgets, or has its clock set: in which of them two clients
+/// held one lock, and in how many of the same schedules that happened without the guard.
 #[derive(Debug, Default)]
 struct Comparison {
     seeds: u64,
     granted: u64,
     overlapped: Vec<u64>,
-    /// The same where no client could see that a clock was set: that is outside of what is promised.
+    /// Like `overlapped`, for steps of a clock that no client could see. These are outside the promise.
     unseen: Vec<u64>,
-    /// How many were played without the guard, too, and in how many of these two held one lock.
+    /// How many were also played without the guard, and in how many of these two clients held one lock.
     unguarded: u64,
     overlapped_unguarded: u64,
-    /// How many had fencing tokens, and in which of those a token was not greater than one before.
+    /// How many had fencing tokens, and in which of those a token was not greater than an earlier one.
     fenced: u64,
     regressed: Vec<u64>,
 }
@@ -211,7 +214,8 @@ fn has_regressed(outcome: &Outcome) -> bool {
     outcome.violation.as_ref().is_some_and(|it| it.starts_with(name))
 }
 
-/// Plays these seeds on so many threads, one in so many without the guard as well.
+/// Plays these seeds on this number of threads, and one of every `compared_in` seeds also without the
+/// guard.
 fn compare(wish: Wish, seeds: Range<u64>, (threads, compared_in): (usize, u64)) -> Comparison {
     let next = AtomicU64::new(seeds.start);
     let work = || {
@@ -258,7 +262,8 @@ fn compare(wish: Wish, seeds: Range<u64>, (threads, compared_in): (usize, u64)) 
     all
 }
 
-/// Two holds overlap in one of the schedules that break it, and in the smallest that is left of that.
+/// Checks that two holds overlap in one of the schedules that break this assumption, and in the smallest
+/// schedule that still shows it.
 fn assert_bites(sin: Sin) {
     let mut seeds = 0..BITES_WITHIN;
     let found = seeds.find(|&it| overlaps(&Rc::new(schedule(it, Wish::This(sin)))));
@@ -270,7 +275,7 @@ fn assert_bites(sin: Sin) {
     println!("{}", simulate::story_of(&smallest));
 }
 
-/// How often each kind of violation was seen, and in which seeds first.
+/// Prints how often each kind of violation was seen, and in which seeds first.
 fn tell_kinds(figures: &simulate::Figures) {
     let mut kinds = BTreeMap::<String, Vec<u64>>::new();
     for (seed, words) in &figures.violations {

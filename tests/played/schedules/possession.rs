@@ -1,4 +1,5 @@
-//! Which server had which token, and when, in true time: and so whether a majority ever lost a lock.
+//! Records which server had which token, and when, in true time. This shows whether a majority ever lost a
+//! lock.
 
 use crate::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
@@ -9,19 +10,20 @@ use crate::world::clocks::MS;
 use crate::world::store::{Deed, tag};
 use crate::world::{START, World};
 
-/// A server has a token from then until then.
+/// A server has a token in this time span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     server: usize,
     from: i64,
-    /// If nothing more happens to it.
+    /// The end of the span, if nothing more happens to the token.
     until: i64,
-    /// The same, whatever its clock is set to.
+    /// The same end, regardless of changes of the server's clock.
     due: i64,
-    /// It was set by the attempt that took the lock, not set again after the server had lost it.
+    /// Whether the attempt that took the lock set the token, and the token was not set again after the
+    /// server had lost it.
     is_grant: bool,
-    /// From when on it seems to have it, by how long it has it still: a clock that was set forward makes it look
-    /// earlier.
+    /// The time from which the server seems to have the token, computed from the remaining TTL. If the
+    /// clock was set forward, this time looks earlier.
     seems_from: i64,
 }
 
@@ -32,21 +34,23 @@ impl Span {
 }
 
 impl Token {
-    /// A server was asked to set it, for the first time or because it had lost it; or gave it more time.
+    /// A server was asked to set the token, for the first time or because it had lost the token; or it gave
+    /// the token more time.
     fn begin(&mut self, server: usize, now: i64, until: i64) {
         let is_again = self.spans.iter().any(|it| it.server == server);
         let is_grant = !is_again && self.lost & (1 << server) == 0;
         self.spans.push(Span { server, from: now, until, due: until, is_grant, seems_from: now });
     }
 
-    /// It has another slot of a semaphore from now on: what was before was no part of the lock.
+    /// The server has given the token another slot of a semaphore. Its earlier slot was not part of the
+    /// lock.
     fn move_there(&mut self, server: usize, now: i64, until: i64) {
         self.give_until(server, now);
         let (due, is_grant) = (until, true);
         self.spans.push(Span { server, from: now, until, due, is_grant, seems_from: now });
     }
 
-    /// It was given more time, or was released.
+    /// The token was given more time, or was released.
     fn give_until(&mut self, server: usize, until: i64) {
         self.set_end(server, until);
         if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
@@ -60,15 +64,16 @@ impl Token {
         }
     }
 
-    /// Its clock was set by so much: what it had it has for less time, or for more.
+    /// The server's clock was set forward or back by this amount, so the server has the token for less time
+    /// or for more.
     fn note_clock(&mut self, server: usize, forward: i64) {
         if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
             span.seems_from -= forward.max(0);
         }
     }
 
-    /// When fewer than a quorum had it first, since it was had and before `end`. To be forgiving is to
-    /// count a grant that was still on its way as if it had been there from the start.
+    /// The first time at which fewer than a quorum had the token, between `had_at` and `end`. If
+    /// `is_forgiving`, a grant that was still on its way counts as if it had been there from the start.
     pub(crate) fn lost_at(&self, quorum: usize, end: i64, is_forgiving: bool) -> Option<i64> {
         let from = |span: &Span| {
             let counts_before = is_forgiving
@@ -84,7 +89,7 @@ impl Token {
         begin.into_iter().chain(ends).filter(has_too_few).min()
     }
 
-    /// Whether so many of these servers had it all the time from then until then.
+    /// Whether a quorum of these servers had the token throughout this time span.
     pub(crate) fn was_there(
         &self,
         (list, quorum): (&[usize], usize),
@@ -96,33 +101,34 @@ impl Token {
         self.spans.iter().filter(all_the_time).count() >= quorum
     }
 
-    /// When this server granted it, if that was by then.
+    /// When this server granted the token, if that was not later than `by`.
     pub(crate) fn granted_on(&self, server: usize, by: i64) -> Option<i64> {
         let is_it = |it: &&Span| it.server == server && it.is_grant && it.from <= by;
         self.spans.iter().rfind(is_it).map(|it| it.from)
     }
 
-    /// Since when this server had it that had it no more then, and would have had it still but for its clock.
+    /// If this server did not have the token at this time, but would have had it without a change of its
+    /// clock: since when it had the token.
     pub(crate) fn let_go_early(&self, server: usize, at: i64) -> Option<i64> {
         let is_it = |it: &&Span| it.server == server && it.from < at;
         let last = self.spans.iter().rfind(is_it)?;
         (last.until <= at && at < last.due).then_some(last.from)
     }
 
-    /// Until when this server has it, or had it.
+    /// The end of the token on this server, in the past or in the future.
     fn end_on(&self, server: usize) -> i64 {
         let own = self.spans.iter().filter(|it| it.server == server);
         own.map(|it| it.until).max().unwrap_or(i64::MIN)
     }
 
-    /// One bit for each of them that has had it since it was taken: one that was given it again may not vouch for it
-    /// at once.
+    /// One bit for each server that has had the token since the lock was taken. A server that was given the
+    /// token again may not vouch for it at once.
     pub(crate) fn servers_that_had_it(&self, at: i64) -> u64 {
         let there = self.spans.iter().filter(|it| it.is_grant && it.has(it.from, at));
         there.fold(0, |servers, it| servers | 1 << it.server)
     }
 
-    /// Until when those servers have it, or had it, that had it at some time from then until then.
+    /// The ends of the token on the servers that had it at some time in this span.
     pub(crate) fn ends_within(&self, from: i64, until: i64) -> impl Iterator<Item = i64> {
         let spans = self.spans.iter().filter(move |it| it.from <= until && from < it.until);
         spans.map(|it| it.until)
@@ -130,7 +136,7 @@ impl Token {
 }
 
 impl Records {
-    /// A lock is had: since then it is to be on a quorum.
+    /// The caller was told that it holds the lock. From now on the token must be on a quorum.
     pub(crate) fn note_had(&mut self, tag: u64, now: i64, window_end: i64) {
         if let Some(token) = self.find(tag).filter(|it| it.had_at == i64::MAX) {
             (token.had_at, token.window_end) = (now, window_end);
@@ -139,7 +145,7 @@ impl Records {
 }
 
 impl World {
-    /// What a server did changes who has the token.
+    /// Records changes of possession that a server's action causes.
     pub(crate) fn note_possession(&mut self, server: usize, deed: &Deed<'_>) {
         let (now, it) = (self.now, &self.servers[server]);
         let kept_until = |value| (tag(value), it.kept_until(tag(value)));
@@ -173,7 +179,7 @@ impl World {
         }
     }
 
-    /// Until when a quorum of a client's servers has a token, or had it.
+    /// The time until which a quorum of a client's servers has, or had, a token.
     pub(crate) fn had_until(&mut self, client: usize, tag: u64) -> i64 {
         let (list, quorum) = (&self.clients[client].list, self.clients[client].quorum());
         let Some(token) = self.records.find(tag) else { return i64::MIN };
@@ -182,13 +188,13 @@ impl World {
         ends[quorum - 1]
     }
 
-    /// A server's clock was set forward by so much, or back.
+    /// A server's clock was set forward, or back, by this amount.
     pub(crate) fn note_clock(&mut self, server: usize, forward: i64) {
         self.records.tokens.iter_mut().for_each(|token| token.note_clock(server, forward));
     }
 
-    /// Something has happened to a server's keys, or to its clock: of those that it had, some are gone
-    /// now, and some go at another time.
+    /// Something has happened to a server's keys, or to its clock. Some of these tokens are gone now, and
+    /// some end at another time.
     pub(crate) fn note_ends(&mut self, server: usize, tags: &[u64]) {
         for &tag in tags {
             let until = self.servers[server].kept_until(tag).max(self.now);
@@ -198,8 +204,8 @@ impl World {
         }
     }
 
-    /// A lock was taken: until when grants of it count as if they had been there from the start. That
-    /// is for as long as the library waits for them; and no less than it does if nobody says how long.
+    /// A lock was taken: until when grants of it count as if they had been there from the start. That is as
+    /// long as the library waits for grants, and at least as long as it waits by default.
     pub(crate) fn window_end(&self, asked: &Asked, ttl_ms: i64, valid_until: i64) -> i64 {
         let plan = &self.schedule.clients[asked.client];
         let drift = Drift::new(plan.drift).unwrap_or(Drift::DEFAULT);
@@ -209,10 +215,10 @@ impl World {
         clock.when(began + window_ms * MS)
     }
 
-    /// A lock is vouched for, by a call that began then. A majority must not have lost it before.
+    /// A call that began at `since` vouches for a lock. A majority must not have lost the lock before.
     pub(crate) fn judge_vouched(&mut self, client: usize, since: i64, tag: u64) {
         let quorum = self.clients[client].quorum();
-        // Who adopts a lock does not know which servers had it all the time.
+        // An adopter does not know which servers had the lock all the time.
         let Some(token) = self.records.find(tag).filter(|it| !it.is_handed) else { return };
         let Some(strictly) = token.lost_at(quorum, since, false) else { return };
         let (had_at, window_end) = (token.had_at, token.window_end);

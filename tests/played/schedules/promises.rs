@@ -1,9 +1,10 @@
-//! The promises of RELIABILITY.md and of docs/promise.md, each by a name. Every verdict says which of them
-//! is broken; `plants.rs` has a way to break each on purpose, and RELIABILITY.md a table of them all.
+//! The promises of RELIABILITY.md and of docs/promise.md, each with a name. Every verdict says which
+//! promise is broken. `plants.rs` has a way to break each promise on purpose, and promises.md has a table
+//! of all promises.
 
 use std::fmt;
 
-/// A promise, or a part of one that is looked at by itself.
+/// A promise, or a part of one that is checked separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
@@ -50,7 +51,7 @@ pub(crate) enum Promise {
     NotForgotten,
 }
 
-/// All of them, with their names and what is promised.
+/// All promises, with their names and what is promised.
 pub(crate) const PROMISES: [(Promise, &str, &str); 42] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::WriterAlone, "writer-alone", "nobody shares a resource while somebody has it alone"),
@@ -204,8 +205,8 @@ impl fmt::Display for Promise {
     }
 }
 
-/// The table in `promises.md` is made of what stands here, in the files that say which promise is broken,
-/// and in `plants.rs`.
+/// The table in `promises.md` is generated from this list, from the files that report a broken promise, and
+/// from `plants.rs`.
 #[test]
 fn the_table_of_promises_is_that_of_the_code() {
     use std::{env, fs};

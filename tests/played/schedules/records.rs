@@ -1,4 +1,4 @@
-//! What was done and what was held, in true time; and the first thing that was wrong with it.
+//! Records what was done and what was held, in true time, and the first violation.
 
 mod holds;
 mod tokens;
@@ -14,7 +14,7 @@ use crate::world::readers::shared_tag;
 use crate::world::several;
 use crate::world::store::{Deed, tag};
 
-/// Servers beyond these are in no schedule.
+/// No schedule has more servers.
 pub(crate) const SERVERS_MAX: usize = 8;
 
 #[derive(Default)]
@@ -22,22 +22,22 @@ pub(crate) struct Records {
     /// Tickets of locks that were given away.
     pub(crate) offers: Vec<Offer>,
     pub(crate) tokens: Vec<Token>,
-    /// How many tokens were drawn; and those that no server has seen yet, with their numbers.
+    /// How many tokens were drawn; and the tokens that no server has seen yet, with their numbers.
     pub(crate) drawn: u64,
     unseen: Vec<(u64, u64)>,
     pub(crate) holds: Vec<HeldLock>,
     pub(crate) keepings: Vec<Keeping>,
-    /// Which servers have lost their keys in the midst of a call.
+    /// The servers that have lost their keys during a call.
     pub(crate) forgetful: u64,
-    /// What was found wrong first.
+    /// The first violation.
     pub(crate) violation: Option<String>,
-    /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
-    /// and in how many of these another client had it in between.
+    /// How often a call vouched for a lock that a quorum had only if a grant counts that was on its way;
+    /// and in how many of these cases another client had the lock in between.
     pub(crate) excused: u64,
     pub(crate) excused_with_rival: u64,
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender {
     pub(crate) client: usize,
@@ -45,7 +45,8 @@ pub(crate) struct Sender {
     pub(crate) connection: usize,
 }
 
-/// Several resources have a key that stands for all of them. A slot of a semaphore is one of its resource.
+/// Several resources have one key that represents all of them. A slot of a semaphore belongs to the
+/// semaphore's resource.
 pub(crate) fn resource_of(key: &[u8]) -> usize {
     if key == several::ALL {
         return ALL;
@@ -54,14 +55,14 @@ pub(crate) fn resource_of(key: &[u8]) -> usize {
     RESOURCES.iter().position(|it| it.as_bytes() == name).unwrap_or(usize::MAX)
 }
 
-/// Which slot of its resource a key is.
+/// The slot of its resource that a key represents.
 pub(crate) fn slot_of(key: &[u8]) -> u16 {
     let number = key.split(|it| *it == b'#').nth(1).unwrap_or(b"0");
     std::str::from_utf8(number).ok().and_then(|it| it.parse().ok()).unwrap_or(u16::MAX)
 }
 
 impl Records {
-    /// Only what is wrong first is kept: the rest may come of it.
+    /// Keeps only the first violation, because it may cause the others.
     pub(crate) fn violate(&mut self, promise: Promise, what: impl AsRef<str>) {
         self.violation.get_or_insert_with(|| format!("{promise}: {}", what.as_ref()));
     }
@@ -70,7 +71,7 @@ impl Records {
     pub(crate) fn note(&mut self, now: i64, sender: Sender, server: usize, deed: &Deed<'_>) {
         match *deed {
             Deed::Nothing => {}
-            // It may have ended between the two commands of one question.
+            // The key may have ended between the two commands of one question.
             Deed::Inspect { key, tag: None } | Deed::Notice { key, tag: None } => {
                 let resource = resource_of(key);
                 let is_it = |it: &&mut Token| {
@@ -92,12 +93,13 @@ impl Records {
             }
             Deed::GiveUp { kept, value, .. } => {
                 let token = self.token(value, sender, kept);
-                // What it had there it has no more, and may be given it again.
+                // The server no longer has the token in its old slot, and may be given it again.
                 if token.granted & (1 << server) == 0 || token.slots[server] != slot_of(kept) {
                     token.miss(server);
                 }
             }
-            // Who asks whether a lock is being made a shared one asks for another's token, and does nothing with it.
+            // A client that asks whether a lock is being made a shared one asks for another client's token,
+            // and changes nothing.
             Deed::Extend { key, value, done: false, absent: true, .. }
                 if self.is_of_another(value, sender) =>
             {
@@ -108,7 +110,7 @@ impl Records {
                 if done {
                     token.extended.push((server, now));
                 }
-                // Another's key is there in its place, or none.
+                // The server has another client's key instead, or none.
                 if absent || !done {
                     token.miss(server);
                 }
@@ -142,15 +144,16 @@ impl Records {
         }
     }
 
-    /// A lock is released, which nobody does who has not said that it is lost: of one that is kept, the program may
-    /// not have asked for the event yet, but the lease has said so.
+    /// A server was sent a release of the lock. A client releases a lost lock only after it has said that
+    /// the lock is lost. For a kept lock, the program may not have asked for the event yet, but the lease
+    /// has already said so.
     pub(crate) fn note_given_up(&mut self, now: i64, tag: u64) {
         for hold in self.holds.iter_mut().filter(|it| it.tag == tag) {
             hold.told_lost.get_or_insert(now);
         }
     }
 
-    /// It has answered with an error: to whom it was to be given again, it has not set it.
+    /// The server has answered with an error. If this was a repair, the server has not set the token.
     pub(crate) fn note_denied(&mut self, server: usize, deed: &Deed<'_>) {
         let Deed::Acquire { value, .. } = *deed else { return };
         if let Some(token) = self.find(tag(value)).filter(|it| it.lost & (1 << server) != 0) {
@@ -169,11 +172,12 @@ impl Records {
         let bit = 1 << server;
         let token = self.token(value, sender, key);
         let (was_asked, was_missed) = (token.asked & bit != 0, token.missed & bit != 0);
-        // What was sent again is the same slot: one that has another there may be given what the others have.
+        // A repeated request is for the same slot. A server that has the token in another slot may be given
+        // the slot that the other servers have.
         let had_another = token.granted & bit != 0 && token.slots[server] != slot_of(key);
         token.asked |= bit;
-        // Another manager may hear only now that it was missed before; and one that comes for the first time may have been on
-        // its way since before the server was found to lack it.
+        // Another manager may hear only now that the server lacked the token. A request that comes for the
+        // first time may have been on its way since before the server was found to lack the token.
         if !token.is_shared() && was_asked {
             token.missed &= !bit;
         }
@@ -186,7 +190,7 @@ impl Records {
         }
         let is_late = done && token.released & bit != 0;
         if is_late {
-            // Through another manager it may come before what it releases.
+            // Through another manager, a release may arrive before the request that it releases.
             match token.is_shared() {
                 true => token.is_stray = true,
                 false => token.overtaken = Some(sender.connection),
@@ -197,7 +201,7 @@ impl Records {
         }
     }
 
-    /// Somebody has drawn a token.
+    /// A client has drawn a token.
     pub(crate) fn note_drawn(&mut self, tag: u64) {
         self.drawn += 1;
         self.unseen.push((tag, self.drawn));
@@ -219,7 +223,7 @@ impl Records {
         &mut self.tokens[place]
     }
 
-    /// All readers have one value, which is nobody's.
+    /// All readers have one value, which belongs to nobody.
     fn note_readers(&mut self, key: &[u8]) {
         let tag = shared_tag();
         if self.find(tag).is_none() {
@@ -229,7 +233,7 @@ impl Records {
         }
     }
 
-    /// Whether another client drew it, and has not handed it over.
+    /// Whether another client drew the token, and has not handed it over.
     fn is_of_another(&mut self, value: &[u8], sender: Sender) -> bool {
         self.find(tag(value)).is_some_and(|it| it.client != sender.client && !it.is_handed)
     }
@@ -242,36 +246,36 @@ impl Records {
         self.tokens.iter_mut().rfind(|it| it.tag == tag)
     }
 
-    /// How many servers have set it.
+    /// How many servers have set the token.
     pub(crate) fn granted(&mut self, tag: u64) -> usize {
         self.find(tag).map_or(0, |it| it.granted.count_ones() as usize)
     }
 
-    /// How many servers were told to delete it.
+    /// How many servers were told to delete the token.
     pub(crate) fn released(&mut self, tag: u64) -> usize {
         self.find(tag).map_or(0, |it| it.released.count_ones() as usize)
     }
 
-    /// How many servers have extended it since then, and before its end.
+    /// How many servers have extended the token since then, and before its end.
     pub(crate) fn extended(&mut self, tag: u64, since: i64, end: i64) -> usize {
         let Some(token) = self.find(tag) else { return 0 };
         let counted = token.extended.iter().filter(|it| (since..end).contains(&it.1));
         counted.fold(0_u64, |servers, it| servers | 1 << it.0).count_ones() as usize
     }
 
-    /// How many servers have told of it since then.
+    /// How many servers have reported the token since then.
     pub(crate) fn seen(&mut self, tag: u64, since: i64) -> usize {
         self.find(tag).map_or(0, |it| it.seen_at.iter().filter(|at| **at >= since).count())
     }
 
-    /// Whether so many servers have told since then that they have one value. Who asks for the value
-    /// and then for its time may see a key come in between, and not know whose it is.
+    /// Whether this number of servers have reported one value since then. A client that asks first for the
+    /// value and then for its TTL may see a key appear in between, and not know whose it is.
     pub(crate) fn has_noticed(&self, count: usize, since: i64) -> bool {
         let seen = |it: &Token| it.noticed_at.iter().filter(|at| **at >= since).count();
         self.tokens.iter().any(|it| seen(it) >= count)
     }
 
-    /// Whether a quorum granted one of this client's attempts that began since then.
+    /// Whether a quorum granted an attempt of this client that began since then.
     pub(crate) fn has_granted(&self, client: usize, quorum: usize, since: i64) -> bool {
         let is_it = |it: &Token| {
             it.client == client
@@ -281,7 +285,7 @@ impl Records {
         self.tokens.iter().any(is_it)
     }
 
-    /// On how many servers this slot of a semaphore was given to it last.
+    /// On how many servers the token was last given this slot of a semaphore.
     pub(crate) fn granted_slot(&mut self, tag: u64, slot: u16) -> usize {
         self.find(tag).map_or(0, |it| {
             let has = |server: &usize| it.granted & (1 << server) != 0 && it.slots[*server] == slot;
@@ -289,15 +293,15 @@ impl Records {
         })
     }
 
-    /// Whether another client has ever been given anything of this resource: of a semaphore, no server need have refused
-    /// anybody where two are in each other's way.
+    /// Whether another client was ever given a key of this resource. For a semaphore, two clients may be in
+    /// each other's way without a refusal by any server.
     pub(crate) fn has_rival(&self, client: usize, resource: usize) -> bool {
         self.tokens
             .iter()
             .any(|it| it.client != client && share(it.resource, resource) && it.granted != 0)
     }
 
-    /// Whether a server refused one of this client's attempts since then.
+    /// Whether a server refused an attempt of this client since then.
     pub(crate) fn was_refused(&self, client: usize, resource: usize, since: i64) -> bool {
         let is_it = |it: &Token| {
             (it.client, it.resource) == (client, resource)
@@ -307,10 +311,11 @@ impl Records {
         self.tokens.iter().any(is_it)
     }
 
-    /// Whether it is a token of this client that no lock has any more: of an attempt that came to
-    /// nothing, or of a lock that it has released. A release is worth sending for one TTL: if so much
-    /// was held up for longer, in all, it may have come too late. So may that of another manager than the one that
-    /// took the lock, if that is used so late only: it does not know what is on its way over the other's connection.
+    /// Whether this is a token of this client that no lock uses any more: of a failed attempt, or of a lock
+    /// that the client has released. A release is worth sending for one TTL. If messages were held up for
+    /// longer than that in total, the release may have come too late. The same applies to a release of a
+    /// manager other than the one that took the lock, if that manager is used only so late: it does not
+    /// know what is on its way over the other manager's connection.
     pub(crate) fn is_spent(&self, tag: u64, client: usize, (held_up, now): (i64, i64)) -> bool {
         let token = self.tokens.iter().rfind(|it| it.tag == tag);
         let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS && !it.is_stray;
@@ -320,12 +325,12 @@ impl Records {
         hold.releases > 0 && !(token.is_shared() && is_late)
     }
 
-    /// All of these.
+    /// All tokens of the client for which [`Self::is_spent`] holds.
     pub(crate) fn spent(&self, client: usize, times: (i64, i64)) -> impl Iterator<Item = u64> {
         self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client, times))
     }
 
-    /// Whether a server that has set it was never told to delete it.
+    /// Whether a server that has set the token was never told to delete it.
     pub(crate) fn is_forgotten(&self, tag: u64) -> bool {
         self.tokens
             .iter()
@@ -341,7 +346,7 @@ impl Records {
         self.holds.iter().any(|it| it.tag == tag && it.is_kept)
     }
 
-    /// The client is no more, so it has nothing.
+    /// The client is gone, so it holds nothing.
     pub(crate) fn end_all(&mut self, client: usize, now: i64) {
         for hold in self.holds.iter_mut().filter(|it| it.client == client) {
             hold.ended.get_or_insert(now);
@@ -349,7 +354,7 @@ impl Records {
     }
 }
 
-/// Who wants several resources takes the permit of one of them away.
+/// A client that takes all resources also takes the permit of one resource away.
 #[test]
 fn who_has_all_resources_is_a_rival_for_each() {
     let mut records = Records::default();

@@ -1,4 +1,4 @@
-//! What happens in one play, as data: so it can be printed, played again, and made smaller.
+//! The events of one play, as data. So they can be printed, played again, and reduced.
 
 mod parts;
 mod words;
@@ -13,11 +13,11 @@ use crate::world::store::{Dialect, Refusal};
 pub(crate) enum Sin {
     /// Clients name different servers.
     SplitLists,
-    /// Servers lose keys early: they are flushed, or start again without them.
+    /// Servers lose keys early: they are flushed, or restart without them.
     LostKeys,
     /// A server's clock leaps ahead.
     LeapingClocks,
-    /// A server's clock is faster than the drift factor allows for.
+    /// A server's clock is faster than the drift factor allows.
     FastClocks,
     /// A client's clock stands still while it is suspended.
     StoppedClocks,
@@ -29,41 +29,41 @@ pub(crate) const SINS: [Sin; 5] =
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
-    /// The assumptions that it breaks. If none, no two holds may overlap.
+    /// The assumptions that it breaks. If there are none, no two holds may overlap.
     pub(crate) sins: Vec<Sin>,
     pub(crate) weather: Weather,
     pub(crate) servers: Vec<ServerPlan>,
     pub(crate) clients: Vec<ClientPlan>,
     pub(crate) faults: Vec<Fault>,
-    /// Whether servers tell of their memory, so that what they grant is guarded.
+    /// Whether servers report on their memory, so that their grants are guarded.
     pub(crate) is_guarded: bool,
     /// Whether clients connect to all servers before anything goes wrong.
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
     pub(crate) is_fenced: bool,
-    /// Whether who waits is woken; and one of so many pushes is lost, none if 0.
+    /// Whether waiting clients are woken; and one of how many pushes is lost (0: none).
     pub(crate) is_waking: bool,
     pub(crate) loses_pushes_in: u64,
-    /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
-    /// without knowing of it.
+    /// How many permits each resource has as a semaphore; 0: all are locks. A caller that continues a lock
+    /// then has a permit, too, without knowing it.
     pub(crate) permits: u16,
-    /// What is broken on purpose, to see a verdict see it.
+    /// A planted fault, to check that a verdict detects it.
     pub(crate) plant: Option<Plant>,
 }
 
-/// How long bytes are on their way, and in what pieces they come.
+/// How long bytes are on their way, and in what pieces they arrive.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     pub(crate) least: i64,
     pub(crate) most: i64,
-    /// One piece in so many takes up to so much longer; none, if 0.
+    /// One piece in this many takes up to `slow` longer; 0: none.
     pub(crate) slow_in: u64,
     pub(crate) slow: i64,
-    /// One piece in so many is broken in two; none, if 0.
+    /// One piece in this many is split in two; 0: none.
     pub(crate) split_in: u64,
-    /// How many bytes a socket takes before it has to wait.
+    /// How many bytes a socket accepts before it must wait.
     pub(crate) room: usize,
-    /// By how much who could go on does so later.
+    /// The delay with which a thread that can continue does so.
     pub(crate) wake: i64,
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct ServerPlan {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ClientPlan {
-    /// Which servers it knows.
+    /// The servers that it knows.
     pub(crate) list: Vec<usize>,
-    /// What its other managers know: the same servers in another order; or others, and then no lock
-    /// may be taken through it.
+    /// The lists of its other managers: the same servers in another order, or other servers. In the latter
+    /// case no lock may be taken through that manager.
     pub(crate) others: Vec<Vec<usize>>,
     pub(crate) ahead: i64,
     pub(crate) per_million: i64,
@@ -90,37 +90,38 @@ pub(crate) struct ClientPlan {
     pub(crate) delay_ms: i32,
     pub(crate) connect_ms: i64,
     pub(crate) reply_ms: i64,
-    /// What each of its threads does.
+    /// The steps of each of its threads.
     pub(crate) callers: Vec<Vec<Step>>,
     pub(crate) hitches: Vec<Hitch>,
 }
 
-/// So long after the last one, a call.
+/// A call, and the pause between the previous call and this one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) pause: i64,
-    /// Rather than after that pause, so long before the lease's lock ends, if it has one.
+    /// If set, and if the lease has a lock: the call starts this long before the lock ends, instead of
+    /// after the pause.
     pub(crate) before_end: Option<i64>,
     pub(crate) call: Call,
-    /// Through which of the client's managers: the one with its list, or another.
+    /// The manager of the client: 0 is the one with `list`, the others have other lists.
     pub(crate) manager: usize,
-    /// Which of the caller's leases it is about.
+    /// Which of the caller's leases it uses.
     pub(crate) slot: usize,
-    /// Which resource, if the lease does not say.
+    /// The resource, if the lease does not determine it.
     pub(crate) resource: usize,
-    /// What happens in the midst of it, so long after its beginning.
+    /// What happens during the call, and how long after its beginning.
     pub(crate) mishap: Option<(i64, Mishap)>,
     pub(crate) how: How,
     /// Whether the lock that it takes is kept.
     pub(crate) keeps: bool,
-    /// Whether the caller asks for events during the pause before it, and so drives.
+    /// Whether the caller asks for events during the pause before the call, and so drives.
     pub(crate) drives: bool,
     /// Whether the lock that it takes is shared.
     pub(crate) shares: bool,
 }
 
 impl Step {
-    /// This call at once, and nothing more: the caller blocks in it, and is about its first lease and resource.
+    /// This call at once, and nothing else: the caller blocks in it, and uses its first lease and resource.
     pub(crate) const fn of(call: Call) -> Self {
         Self {
             pause: 0,
@@ -138,12 +139,12 @@ impl Step {
     }
 }
 
-/// Who waits for the end of a call.
+/// How the caller waits for the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The caller does, in the call.
+    /// The caller blocks in the call.
     Blocks,
-    /// Nobody: the caller submits it, and asks for events. After so long it cancels it, if at all.
+    /// The caller submits the call, and asks for events. It cancels the call after this time, if at all.
     Submits { cancelled_after: Option<i64> },
 }
 
@@ -151,22 +152,22 @@ pub(crate) enum How {
 pub(crate) enum Mishap {
     /// The client is stopped.
     Stop { lasts: i64 },
-    /// Its connection to a server is cut.
+    /// The client's connection to a server is cut.
     Cut { server: usize },
-    /// Nothing arrives there, or back; it does afterwards.
+    /// Data in one direction does not arrive until this time has passed.
     Stall { server: usize, back: bool, lasts: i64 },
-    /// The server loses its keys, and nothing more arrives there for so long.
+    /// The server loses its keys, and nothing more arrives there for this time.
     Lose { server: usize, lasts: i64 },
 }
 
-/// How many leases a caller has.
+/// The number of leases of a caller.
 pub(crate) const SLOTS: usize = 2;
 pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
 
-/// In the place of one of them: all at once.
+/// Stands for all resources at once, instead of one of them.
 pub(crate) const ALL: usize = RESOURCES.len();
 
-/// Whether two locks of these exclude each other.
+/// Whether locks of these two exclude each other.
 pub(crate) fn share(one: usize, other: usize) -> bool {
     one == other || [one, other].contains(&ALL)
 }
@@ -195,20 +196,20 @@ pub(crate) enum Call {
     },
     Unlock,
     IsLocked,
-    /// The lock is shared from now on.
+    /// The lock becomes a shared one.
     Downgrade,
     /// The lock is kept from now on.
     KeepAlive,
-    /// The lock is given away: its ticket is for whoever comes first.
+    /// The lock is given away. The first caller that adopts gets its ticket.
     Detach,
     /// A lock is adopted, if there is a ticket for the resource.
     Adopt,
-    /// The lease is let go of, and the lock is not released.
+    /// The lease is dropped, and the lock is not released.
     Forget,
 }
 
 impl Call {
-    /// The TTL that it asks for, if it does.
+    /// The TTL that the call asks for, if any.
     pub(crate) fn ttl_ms(self) -> Option<i64> {
         match self {
             Self::Lock { ttl_ms }
@@ -220,11 +221,11 @@ impl Call {
     }
 }
 
-/// At its step of this number, where a client might as well be stopped by the system, it is.
+/// The client is stopped at its step of this number. At each step the system might stop it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hitch {
     pub(crate) step: u64,
-    /// None: it ends there.
+    /// `None`: the client ends there.
     pub(crate) lasts: Option<i64>,
 }
 
@@ -240,7 +241,7 @@ pub(crate) enum What {
     Freeze {
         server: usize,
     },
-    /// It ends, and starts again: with its keys, without some, or without all.
+    /// The server ends, and starts again: with its keys, without some of them, or without all.
     Kill {
         server: usize,
         keeps: Keeps,
@@ -251,7 +252,7 @@ pub(crate) enum What {
         server: usize,
         how: Cut,
     },
-    /// Nothing arrives, in the one direction or in the other; it does afterwards.
+    /// Nothing arrives in the given directions until the fault ends.
     Stall {
         client: usize,
         server: usize,
@@ -293,7 +294,7 @@ pub(crate) enum Keeps {
 pub(crate) enum Cut {
     /// Both ends are told at once.
     Reset,
-    /// The server says nothing more, and takes what it is sent.
+    /// The server sends nothing more, but accepts what is sent to it.
     HalfClose,
 }
 
@@ -303,7 +304,7 @@ impl ClientPlan {
         manager.checked_sub(1).and_then(|it| self.others.get(it)).unwrap_or(&self.list)
     }
 
-    /// Whether that has other servers than the first.
+    /// Whether this manager has other servers than the first one.
     pub(crate) fn is_foreign(&self, manager: usize) -> bool {
         let list = self.list_of(manager);
         list.len() != self.list.len() || list.iter().any(|it| !self.list.contains(it))
@@ -322,7 +323,7 @@ impl Weather {
 }
 
 impl Schedule {
-    /// One in which nobody does anything.
+    /// A schedule in which nobody does anything.
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
         let weather = Weather::CALM;
@@ -344,12 +345,12 @@ impl Schedule {
         }
     }
 
-    /// What each caller of each client does.
+    /// The steps of each caller of each client.
     pub(crate) fn callers_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
         self.clients.iter_mut().flat_map(|it| &mut it.callers)
     }
 
-    /// The steps of all of them.
+    /// All steps of all callers.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.clients.iter().flat_map(|it| &it.callers).flatten()
     }
@@ -358,7 +359,7 @@ impl Schedule {
         self.callers_mut().flatten()
     }
 
-    /// How many resources it is about.
+    /// The number of resources in the schedule.
     pub(crate) fn resources(&self) -> usize {
         self.steps().map(|it| it.resource + 1).max().unwrap_or(1)
     }
@@ -367,7 +368,7 @@ impl Schedule {
         self.sins.contains(&sin)
     }
 
-    /// The longest TTL that it asks for.
+    /// The longest TTL that a step asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
         self.steps().filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
     }

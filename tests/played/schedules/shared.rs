@@ -1,5 +1,5 @@
-//! Locks that several clients have at the same time: nobody has such a lock alone meanwhile, and a writer that becomes a
-//! reader keeps its lock.
+//! Locks that several clients hold at the same time. Nobody holds such a lock exclusively meanwhile, and a
+//! writer that becomes a reader keeps its lock.
 
 use std::mem;
 
@@ -11,15 +11,16 @@ use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::dice::Dice;
 
-/// In some schedules some of the locks are shared, and some become so. All else is as it would be.
+/// In some schedules, some of the locks are shared, and some become shared. Everything else remains the
+/// same.
 pub(crate) fn share_some(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 12, 0);
-    // Permits are shared in a way of their own.
+    // Permits are shared in a different way.
     if !dice.once_in(2) || schedule.permits > 0 {
         return;
     }
-    // What was continued is continued by other leases, too, of which nobody knows here that it is shared.
-    // Nor does a lock of several resources become a shared one.
+    // Other leases may continue the same lock, and these checks do not know that it is shared. A lock of
+    // several resources does not become a shared one.
     let may_become = !schedule
         .steps()
         .any(|it| matches!(it.call, Call::Continue { .. }) || it.resource >= RESOURCES.len());
@@ -41,14 +42,15 @@ pub(crate) fn share_some(schedule: &mut Schedule) {
 }
 
 impl HeldLock {
-    /// A server may let others in from now on.
+    /// From now on a server may let others in.
     pub(crate) fn begin_to_share(&mut self, now: i64) {
         self.shared_from = self.shared_from.min(now);
     }
 }
 
 impl World {
-    /// A call that was to make it a shared lock has ended: if nobody was asked, it is none.
+    /// A call that should have made the lock a shared one has ended. If no server was asked, the lock is
+    /// not shared.
     pub(crate) fn note_shared(&mut self, asked: &Asked, told: &Told) {
         let is_same = asked.tag.is_some() && asked.tag == told.tag;
         if matches!(asked.call, Call::Downgrade)
@@ -60,7 +62,7 @@ impl World {
         }
     }
 
-    /// A quorum has it, and it has the end that it had.
+    /// A quorum has the lock, and its end is unchanged.
     pub(crate) fn judge_downgraded(&mut self, asked: &Asked, told: &Told) {
         let Some(tag) = told.tag.filter(|tag| asked.tag == Some(*tag)) else {
             return self.records.violate(Promise::TrueExtend, "a lock without a token");

@@ -1,14 +1,14 @@
-//! Makes a schedule smaller that fails, and keeps it failing: what is left is what matters.
+//! Makes a failing schedule smaller, and keeps it failing. The parts that remain are the ones that matter.
 
 use std::rc::Rc;
 
 use crate::schedules::play::play;
 use crate::schedules::schedule::{How, Schedule, Sin, Weather};
 
-/// Plays no more than so many.
+/// The maximum number of plays.
 const PLAYS_MAX: usize = 1_500;
 
-/// The smallest that was found in which the same goes wrong.
+/// The smallest schedule that was found in which the same goes wrong.
 pub(crate) fn shrink(schedule: Schedule, is_it: &dyn Fn(&Rc<Schedule>) -> bool) -> Schedule {
     let mut search = Search { best: Rc::new(schedule), is_it, plays: 0 };
     loop {
@@ -21,7 +21,7 @@ pub(crate) fn shrink(schedule: Schedule, is_it: &dyn Fn(&Rc<Schedule>) -> bool) 
     }
 }
 
-/// Whether the same kind of thing is wrong with it: the same words, whoever it was and when.
+/// Whether the schedule fails in the same way: with the same words, regardless of the client and the time.
 pub(crate) fn fails_like(violation: &str) -> impl Fn(&Rc<Schedule>) -> bool + use<> {
     let kind = kind_of(violation);
     move |schedule| play(schedule, false).violation.is_some_and(|it| kind_of(&it) == kind)
@@ -31,7 +31,7 @@ pub(crate) fn overlaps(schedule: &Rc<Schedule>) -> bool {
     play(schedule, false).overlapped
 }
 
-/// A violation without what tells one from another of its kind.
+/// A violation without the details that differ between violations of the same kind.
 pub(crate) fn kind_of(violation: &str) -> String {
     let plain = |word: &&str| !word.contains(|it: char| it.is_ascii_digit() || it == '<');
     violation.split([' ', ':']).filter(plain).take(6).collect::<Vec<_>>().join(" ")
@@ -44,7 +44,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Keeps the candidate if it will do.
+    /// Keeps the candidate if it still fails.
     fn try_out(&mut self, candidate: Schedule) -> bool {
         self.plays += 1;
         let candidate = Rc::new(candidate);
@@ -55,8 +55,8 @@ impl Search<'_> {
         does
     }
 
-    /// Leaves out halves, then quarters, and at last single parts, as long as that can be done:
-    /// Zeller's delta debugging without its complements.
+    /// Leaves out halves, then quarters, and at last single parts, as long as that is possible: Zeller's
+    /// delta debugging without its complements.
     fn leave_out_parts(&mut self) {
         let mut size = self.best.parts().len().div_ceil(2);
         while size > 0 {

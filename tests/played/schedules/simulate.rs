@@ -1,4 +1,4 @@
-//! Plays many seeds, and says how it was; of one that fails, it tells the story.
+//! Plays many seeds, and reports the results. If a seed fails, prints its story.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use crate::schedules::schedule::Schedule;
 use crate::schedules::shrink::{fails_like, shrink};
 use crate::world::clocks::MS;
 
-/// Seeds are given out by so many.
+/// Seeds are handed out in portions of this size.
 const SHARE: u64 = 64;
 
-/// So many violations are enough.
+/// The number of violations after which a simulation stops.
 pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, Default)]
@@ -30,17 +30,17 @@ pub(crate) struct Figures {
     pub(crate) overlapped: u64,
     pub(crate) granted: u64,
     pub(crate) faults: u64,
-    /// As of a play.
+    /// As in `Outcome`.
     excused: u64,
     excused_with_rival: u64,
     simulated_ms: i64,
     events: u64,
-    /// Of processors.
+    /// Processor time.
     took: Duration,
 }
 
 impl Figures {
-    /// Plays one more.
+    /// Plays one more seed.
     fn add(&mut self, seed: u64) {
         let schedule = Rc::new(schedule(seed, Wish::Any));
         let outcome = play(&schedule, false);
@@ -89,7 +89,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// What this thread has used of a processor: others may use it as well.
+/// The processor time of this thread. Other threads may use the processor as well.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a timespec that may be written to.
@@ -97,7 +97,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Plays them on so many threads, until each has seen so many violations.
+/// Plays these seeds on this number of threads, until each thread has seen enough violations.
 pub(crate) fn simulate(seeds: Range<u64>, threads: usize, enough: usize) -> Figures {
     let next = AtomicU64::new(seeds.start);
     let work = || {
@@ -131,7 +131,7 @@ pub(crate) fn story_of(schedule: &Rc<Schedule>) -> String {
     format!("{schedule}\n{}\n{verdict}\n", outcome.story.unwrap_or_default())
 }
 
-/// What is wrong with a seed, by the smallest schedule that shows it.
+/// Describes the failure of a seed by the smallest schedule that shows it.
 pub(crate) fn tell(seed: u64, violation: &str) -> String {
     let smallest = shrink(schedule(seed, Wish::Any), &fails_like(violation));
     let story = story_of(&Rc::new(smallest));

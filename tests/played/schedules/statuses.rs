@@ -1,4 +1,4 @@
-//! Whether the reason is true for which a call failed.
+//! Whether the reason for a failed call is true.
 
 use crate::error::Status;
 use crate::quorum::validity::Drift;
@@ -10,15 +10,15 @@ use crate::schedules::verdicts::{Asked, Told, reply_ms};
 use crate::world::clocks::MS;
 use crate::world::{START, World};
 
-/// What is left of a TTL is told in whole milliseconds, and by clocks that differ a little.
+/// Remaining TTLs are reported in whole milliseconds, and by clocks that differ a little.
 const GRAIN_MS: i64 = 5;
 
-/// So many times a message may have to go one way in a call, at the most: for a connection, its
-/// greeting and the question itself.
+/// How many times at most a message must travel one way in a call: for a connection, its handshake and the
+/// question itself.
 pub(crate) const WAYS: i64 = 8;
 
 impl World {
-    /// What a person may read holds no token and no password.
+    /// Text that a person may read contains no token and no password.
     pub(crate) fn judge_words(&mut self, told: &Told) {
         let tells = |words: &str| {
             let is_token = |it: &str| it.len() >= 40 && it.bytes().all(|it| it.is_ascii_hexdigit());
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// Whether the lease of a call is of other servers than the manager has.
+    /// Whether the lease of a call belongs to servers other than the manager's.
     pub(crate) fn is_of_others(&self, asked: &Asked) -> bool {
         let asks = matches!(
             asked.call,
@@ -80,7 +80,7 @@ impl World {
         self.judge_emptiness(asked, told, status);
     }
 
-    /// Whoever continues what another lease has taken is told of the same lock.
+    /// A caller that continues a lock which another lease has taken is told of the same lock.
     fn end_lost(&mut self, asked: &Asked, told: &Told) {
         let (now, tag) = (self.now, told.tag.or(asked.tag));
         let continues = tag.is_none() && matches!(asked.call, Call::Continue { .. });
@@ -93,8 +93,8 @@ impl World {
         }
     }
 
-    /// A lease that had no lock has none after a call that took none; but for one that a lease before it has
-    /// continued, and that is held still.
+    /// A lease that had no lock still has none after a call that took none. There is one exception: a lock
+    /// that an earlier lease has continued, and that is still held.
     fn judge_emptiness(&mut self, asked: &Asked, told: &Told, status: Status) {
         let takes = match asked.call {
             Call::Lock { .. } | Call::TryLock { .. } => true,
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Nobody asks for what makes no sense; but leases may hold a lock already.
+    /// No step has invalid arguments, but leases may already hold a lock.
     fn judge_invalid(&mut self, asked: &Asked, is_of_others: bool) {
         let takes =
             matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. } | Call::Continue { .. });
@@ -119,12 +119,14 @@ impl World {
         self.records.violate(promise, "an argument was refused that makes sense");
     }
 
-    /// A server had another's key, or this process has the lock, or others of it come first.
+    /// A server had another client's key; or this process holds the lock; or other callers of this process
+    /// come first.
     fn judge_refused(&mut self, asked: &Asked) {
         let (client, resource) = (asked.client, asked.resource);
         let clock = &self.clients[client].clock;
         let drift = self.schedule.clients[client].drift;
-        // A permit that was not released is found taken for as long as servers have it: longer than it was valid.
+        // A permit that was not released is taken for as long as servers have it, which is longer than it
+        // was valid.
         let outlives = |it: &HeldLock| {
             if it.releases > 0 || self.schedule.permits == 0 {
                 return 0;
@@ -138,7 +140,7 @@ impl World {
             is_its && it.kept_until(clock).saturating_add(outlives(it)) >= asked.at
         });
         let is_refused = self.records.was_refused(client, resource, asked.at);
-        // Of a server whose clock was set nobody knows which permits are free.
+        // If a server's clock was set, nobody knows which of its permits are free.
         let is_unsure = self.schedule.sins.contains(&Sin::LeapingClocks);
         let has_rival =
             self.schedule.permits > 0 && (is_unsure || self.records.has_rival(client, resource));
@@ -147,7 +149,7 @@ impl World {
         }
     }
 
-    /// Where nothing goes wrong, a lock is confirmed for as long as all servers have it, and a little less.
+    /// If nothing goes wrong, a lock is confirmed for almost as long as all servers have it.
     fn judge_too_short(&mut self, asked: &Asked, told: &Told) {
         let Call::Confirm { least_ms } = asked.call else {
             let words = "a call that asks for no time was told that it is too short";
@@ -158,13 +160,13 @@ impl World {
         let for_clocks_ms = (least_ms as f64 * drift.max(0.025) * 2.0) as i64;
         let until = self.now + took + (least_ms + for_clocks_ms + GRAIN_MS) * MS;
         let is_plain = self.schedule.faults.is_empty() && self.schedule.sins.is_empty();
-        // Of one that is kept, the renewal may have told more since the servers answered.
+        // The renewal of a kept lock may have reported more since the servers answered.
         let is_kept_besides = asked.tag.is_some_and(|tag| self.records.is_kept(tag));
         if is_kept_besides {
             return;
         }
-        // Through another lease it may have been released or extended, after that was said and before somebody
-        // heard it.
+        // Another lease may have released or extended the lock after the servers answered and before the
+        // answer was read.
         let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
         let was_released = hold.is_some_and(|it| it.releases > asked.releases);
         let now = self.now;
@@ -191,8 +193,8 @@ impl World {
         }
     }
 
-    /// No quorum answered in time: then nothing came of the last attempt in time; and more than a
-    /// minority of the servers had something that kept them from answering.
+    /// No quorum answered in time. Then the last attempt had no result in time, and more than a minority of
+    /// the servers had a reason not to answer.
     fn judge_unreachable(&mut self, asked: &Asked) {
         let client = &self.clients[asked.client];
         if client.stopped > asked.stopped || client.callers > 1 {
@@ -202,7 +204,8 @@ impl World {
         let ttl_ms = asked.call.ttl_ms().unwrap_or(asked.longest_ttl_ms);
         let reply_ms = reply_ms(plan.reply_ms, ttl_ms);
         let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
-        // What was heard so soon after the call began was heard in time by the only attempt.
+        // An answer that was received so soon after the beginning of the call was received in time by the
+        // only attempt.
         let tries_once = match asked.call {
             Call::Lock { .. } => plan.tries == 1,
             Call::TryLock { wait_ms, .. } => wait_ms == 0,
@@ -213,20 +216,20 @@ impl World {
             (it.client, it.resource) == (asked.client, asked.resource)
                 && it.was_asked_since(asked.at)
         };
-        // If there are two, one is of an earlier call.
+        // If there are two, one belongs to an earlier call.
         let mut tokens = self.records.tokens.iter().filter(is_of_it);
         let only = tokens.next().filter(|it| it.number > asked.drawn);
         let only = only.filter(|_| tokens.next().is_none());
         let heard =
             only.map_or(0, |it| it.heard_at.iter().filter(|at| in_time.contains(at)).count());
-        // With a fencing token they may have been asked once more.
+        // With a fencing token the servers may have been asked a second time.
         let asks_more = self.schedule.is_fenced || self.schedule.permits > 0;
         if tries_once && heard >= quorum && !asks_more {
             let words = "a quorum had answered, and was said not to";
             return self.records.violate(Promise::TrueUnreachable, words);
         }
-        // Not if its lock is about to end, or has little more left than is to be confirmed: then there is no time
-        // to wait.
+        // There are exceptions: the lock is about to end, or little more of it is left than must be
+        // confirmed. Then there is no time to wait.
         let way = self.weather.most + self.weather.wake;
         let ways = match self.schedule.permits {
             0 if self.schedule.is_fenced => WAYS + 2,
@@ -242,21 +245,25 @@ impl World {
             && self.weather.room >= Weather::CALM.room
             && way * ways < plan.connect_ms.min(reply_ms) * MS
             && way * ways < left;
-        // A token is raised where the lock is ours: one server that another has, and one that fails, are too many.
+        // A token is raised only on servers where the lock is this client's. One server that another client
+        // has, and one server that fails, are too many.
         let (client_number, resource) = (asked.client, asked.resource);
         let was_refused = || self.records.was_refused(client_number, resource, asked.at);
         if takes && self.schedule.is_fenced && was_refused() {
             return;
         }
-        // What another has on a part of the servers may be a lock, or not, with one that fails.
+        // If another client has keys on a part of the servers and one server fails, these keys may or may
+        // not be a lock.
         if matches!(asked.call, Call::IsLocked) && self.records.has_rival(client_number, resource) {
             return;
         }
         let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
-        // How long ago it was had tells no more whether a server granted it in time that is heard only now.
+        // If the lock was taken long ago, its age no longer proves that a server granted it in time, when
+        // that server is heard only now.
         let since = hold.map_or(asked.at, |it| it.from);
         let unsure_ms = plan.drift.max(0.01) * ((self.now - since) / MS) as f64;
-        // Nor does it after an extension, which nobody may have heard of either.
+        // After an extension the age proves nothing either, because nobody may have heard of that
+        // extension.
         let may_hide = |it: &HeldLock| it.was_cancelled || it.is_kept || it.extensions > 1;
         let is_proven = !hold.is_some_and(may_hide) && unsure_ms < reply_ms as f64 / 2.0;
         let is_quick = is_quick && (takes || is_proven);
@@ -266,13 +273,13 @@ impl World {
         }
     }
 
-    /// How many of the client's servers had something by now that it might have to do with, or had not
-    /// the lock that the call was about; all, if the client had something itself.
+    /// How many of the client's servers had something by now that may have affected the call, or did not
+    /// have the lock that the call was about. All servers, if something happened to the client itself.
     fn ailing(&self, asked: &Asked) -> usize {
         let mut ailing = self.struck(asked.client);
         let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
         if takes {
-            // An attempt asks those that are connected when it begins.
+            // An attempt asks the servers that are connected when it begins.
             ailing |= asked.greeted;
         }
         if let Some(tag) = asked.tag.filter(|_| !takes) {
@@ -282,7 +289,8 @@ impl World {
             ailing |= !(had(asked.at) & had(self.now));
         }
         let list = &self.clients[asked.client].list;
-        // Where a quorum is connected, those that are still being greeted are not waited for as long as for answers.
+        // If a quorum is connected, the attempt waits for servers in their handshake for less time than for
+        // answers.
         let whose = (asked.client, asked.manager);
         let greeted = || list.iter().filter(|server| self.is_greeted(whose, **server));
         if takes && greeted().count() <= list.len() - self.clients[asked.client].quorum() {
@@ -291,10 +299,10 @@ impl World {
         list.iter().filter(|server| ailing & (1 << **server) != 0).count()
     }
 
-    /// One bit for each server to which something has happened by now that this client may notice; all, if
-    /// something has happened to the client.
+    /// One bit for each server to which something has happened by now that this client may notice. All
+    /// bits, if something has happened to the client.
     pub(crate) fn struck(&self, me: usize) -> u64 {
-        // What was granted has to be there still when its token is raised.
+        // The grant must still be there when its token is raised.
         let mut ailing = if self.schedule.is_fenced { self.records.forgetful } else { 0 };
         for fault in self.schedule.faults.iter().filter(|it| START + it.at <= self.now) {
             ailing |= match fault.what {
@@ -321,7 +329,7 @@ impl World {
         ailing
     }
 
-    /// A lease that was found lost does not say that it is held; unless the lock may be there, for too
+    /// A lease whose lock was found lost does not say that it is held, unless the lock may be there for too
     /// short a time.
     fn judge_ended(&mut self, asked: &Asked, told: &Told) {
         let is_same = asked.tag.is_some() && asked.tag == told.tag;
@@ -336,7 +344,7 @@ impl World {
             let elapsed_ms = (self.now - asked.at) / MS + GRAIN_MS;
             let now = self.now;
             let is_short = |until: i64| {
-                // It is taken off what is left when the answer comes, to be sure.
+                // To be safe, the elapsed time is subtracted from what is left when the answer arrives.
                 let left_ms = (until - now) / MS;
                 drift.validity_ms(left_ms) - elapsed_ms < least_ms
             };

@@ -1,5 +1,5 @@
-//! Plays that are written down: each is how a lock came back that a majority had lost, in a library
-//! that set keys again while it extended. The schedule is the whole trace, and so is the story.
+//! Fixed plays. Each shows how a lock that a majority had lost came back, in a version of the library that
+//! set keys again during an extension. The schedule is the whole trace, and so is the story.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::world::store::Dialect;
 
 const TTL_MS: i64 = 10_000;
 
-/// Three servers, and nothing goes wrong but what is told.
+/// Three servers. Nothing goes wrong except the given faults.
 fn schedule(clients: Vec<ClientPlan>, faults: Vec<Fault>) -> Schedule {
     let server = ServerPlan {
         ahead: 0,
@@ -48,7 +48,7 @@ fn client(others: Vec<Vec<usize>>, steps: Vec<Step>) -> ClientPlan {
     }
 }
 
-/// A call so many milliseconds after the one before.
+/// A call that starts this many milliseconds after the previous one.
 fn step(pause_ms: i64, call: Call) -> Step {
     Step { pause: pause_ms * MS, ..Step::of(call) }
 }
@@ -57,14 +57,14 @@ fn flush(at_ms: i64, server: usize) -> Fault {
     Fault { at: at_ms * MS, lasts: 0, what: What::Flush { server } }
 }
 
-/// What client 0 was told, call by call; nothing is wrong with the play.
+/// The results of client 0, call by call. Checks that the play shows no violation.
 fn told(schedule: Schedule) -> Vec<String> {
     let schedule = Rc::new(schedule);
     let story = story_of(&schedule);
     assert_eq!(play(&schedule, false).violation, None, "{story}");
     let told = story.lines().filter(|it| it.contains("client 0.0 was told"));
     let words = told.filter_map(|it| it.split(": ").nth(1)?.split([' ', ':']).next());
-    // What comes after is the end that each play has.
+    // After these come the calls that end each play.
     words.map(str::to_owned).collect()
 }
 
@@ -73,8 +73,8 @@ const EXTEND: Call = Call::Extend { ttl_ms: TTL_MS };
 const CONFIRM: Call = Call::Confirm { least_ms: 100 };
 
 /// Server 0 loses the key and is slow; the first extension succeeds by 1 and 2. Then 1 loses the key, too,
-/// and somebody else has the lock for a moment. Now 0 carries out the extension, and whatever it says
-/// nobody hears. By 0 and 2 the lock must not be vouched for.
+/// and somebody else holds the lock for a moment. Now 0 carries out the extension, and nobody receives its
+/// answer. By 0 and 2 the lock must not be vouched for.
 #[test]
 fn a_late_answer_does_not_bring_a_lost_lock_back() {
     for second in [CONFIRM, EXTEND, Call::Continue { ttl_ms: TTL_MS }] {
@@ -93,8 +93,8 @@ fn a_late_answer_does_not_bring_a_lost_lock_back() {
     }
 }
 
-/// Two servers have lost the key, and only one of them is heard to say so. That is known of the server
-/// however the next manager counts: by its order, the other is the one that lost it.
+/// Two servers have lost the key, and only one of them is heard to report it. That knowledge belongs to the
+/// server, however the next manager counts: in its order, the other server is the one that lost it.
 #[test]
 fn another_order_of_servers_does_not_bring_a_lost_lock_back() {
     for second in [CONFIRM, EXTEND] {
@@ -112,8 +112,8 @@ fn another_order_of_servers_does_not_bring_a_lost_lock_back() {
     }
 }
 
-/// Wherever a process is kept from running for longer than a server may take to reply: the servers have
-/// answered as soon as they were asked, and that is what it says of them.
+/// A process is kept from running for longer than a server may take to reply, at any of its steps. The
+/// servers answered as soon as they were asked, and the process must report that.
 #[test]
 fn who_is_kept_from_running_does_not_say_that_servers_were_silent() {
     let calls = [Call::IsLocked, LOCK, EXTEND, CONFIRM, Call::Unlock];
@@ -124,7 +124,7 @@ fn who_is_kept_from_running_does_not_say_that_servers_were_silent() {
         let client = ClientPlan { hitches, ..client(vec![], steps) };
         let schedule = schedule(vec![client], vec![]);
         stopped += usize::from(story_of(&Rc::new(schedule.clone())).contains("is stopped"));
-        // The first call makes the connections, and for these there is a limit of its own.
+        // The first call makes the connections, and these have a limit of their own.
         assert_eq!(told(schedule)[1..5], ["OK"; 4], "stopped at step {at_step}");
     }
     assert!(stopped > 50, "{stopped} of the steps were taken");

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is mended.
+//! The faults of a schedule, and how each of them ends.
 
 use crate::schedules::schedule::{At, Cut, Fault, Keeps, Mishap, What};
 use crate::world::dice::Dice;
@@ -56,7 +56,7 @@ impl World {
                     refusals.remove(place);
                 }
             }
-            // These heal by themselves, or not at all.
+            // These end by themselves, or never.
             What::Cut { .. }
             | What::Stall { .. }
             | What::Flush { .. }
@@ -74,7 +74,7 @@ impl World {
         *stalled = until.max(*stalled);
     }
 
-    /// Something happens in the midst of a call; or would have, if nothing was to go wrong any more.
+    /// Something happens during a call, unless the calm end of the play has begun.
     pub(crate) fn befall(&mut self, client: usize, mishap: Mishap) {
         if self.is_calm {
             return;
@@ -105,7 +105,7 @@ impl World {
         self.note_ends(server, &tags);
     }
 
-    /// Of all keys that a server has now.
+    /// The tags of all keys that a server has now.
     fn tags_on(&mut self, server: usize) -> Vec<u64> {
         let (now, server) = (self.now, &mut self.servers[server]);
         server.count_keys(now);
@@ -114,7 +114,7 @@ impl World {
 
     fn suspend(&mut self, client: usize, lasts: i64, is_counted: bool) {
         let now = self.now;
-        // One that is asleep already goes on sleeping.
+        // A client that already sleeps continues to sleep.
         if self.clients[client].stopped_until > now {
             return;
         }

@@ -1,4 +1,4 @@
-//! Whether what a caller was told is true, and came in time.
+//! Whether the result of a call is true, and came in time.
 
 mod sent;
 mod times;
@@ -11,7 +11,7 @@ use crate::schedules::schedule::{ALL, Call, Fault, Keeps, Sin, What, share};
 use crate::world::World;
 use crate::world::clocks::MS;
 
-/// What is true when a call begins.
+/// The state when a call begins.
 pub(crate) struct Asked {
     pub(crate) call: Call,
     pub(crate) client: usize,
@@ -19,45 +19,47 @@ pub(crate) struct Asked {
     pub(crate) resource: usize,
     /// Whether its lease held a lock, as far as that is known without asking.
     pub(crate) is_held: bool,
-    /// Whether it has given its lock away.
+    /// Whether the lease has given its lock away.
     pub(crate) is_detached: bool,
-    /// Of the lock that its lease had, and until when that was valid on the client's clock.
+    /// The tag of the lock that its lease had, and until when it was valid on the client's clock.
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
     pub(crate) longest_ttl_ms: i64,
-    /// When that was, in truth and on the client's clock, and for how long it had been stopped.
+    /// When the call began, in true time and on the client's clock, and for how long the client had been
+    /// stopped.
     pub(crate) at: i64,
     pub(crate) shown: i64,
     pub(crate) stopped: i64,
     /// Whether the caller cancels it.
     pub(crate) may_be_cancelled: bool,
-    /// Which servers were being greeted.
+    /// The servers whose handshake was under way.
     pub(crate) greeted: u64,
     /// How many tokens had been drawn.
     pub(crate) drawn: u64,
-    /// How often the lock had been extended and released, this time included.
+    /// How often the lock had been extended and released, including this call.
     pub(crate) extensions: usize,
     pub(crate) releases: usize,
 }
 
-/// What it has come to.
+/// The result of a call.
 pub(crate) struct Told {
     pub(crate) said: Result<(), Error>,
-    /// When: of a submitted call, when one of the client's callers took its event.
+    /// The time of the result. For a submitted call, the time when one of the client's callers took its
+    /// event.
     pub(crate) at: i64,
     pub(crate) found: Option<bool>,
-    /// Of the lock that the lease has now.
+    /// The lock that the lease has now.
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
-    /// Until when that was valid when it was granted.
+    /// Until when that lock was valid when it was granted.
     pub(crate) granted_until: i64,
-    /// Which slot of a semaphore that is.
+    /// The slot of a semaphore.
     pub(crate) slot: u16,
-    /// Its fencing token; 0: none.
+    /// The fencing token; 0: none.
     pub(crate) fence: i64,
     pub(crate) has_ended: bool,
     pub(crate) is_shared: bool,
-    /// Words about servers that could not take part.
+    /// A message about servers that could not take part.
     pub(crate) absent: String,
 }
 
@@ -76,7 +78,7 @@ impl World {
             hold.told_lost.get_or_insert(now);
         }
         match asked.call {
-            // With other servers it is to be refused.
+            // A call with other servers must be refused.
             _ if is_foreign => {}
             Call::Unlock => {
                 hold.releases += 1;
@@ -130,8 +132,8 @@ impl World {
             let words = "a lease was taken that is of other servers";
             return self.records.violate(Promise::OtherServers, words);
         }
-        // Where clocks go wrong, or servers that lost a lock are given it for less, it is valid no longer than the
-        // servers can have it.
+        // If clocks go wrong, or servers that lost a lock are given it for less time, the validity ends
+        // when the servers may no longer have it.
         let wrong = [Sin::LeapingClocks, Sin::FastClocks, Sin::StoppedClocks, Sin::LostKeys];
         let is_exact = !self.schedule.sins.iter().any(|it| wrong.contains(it));
         if is_same && is_exact && told.valid_until < asked.valid_until {
@@ -140,7 +142,7 @@ impl World {
         match asked.call {
             Call::Lock { .. } | Call::TryLock { .. } => self.judge_taken(asked, told),
             Call::Continue { .. } => match told.tag.and_then(|it| self.records.hold(it)) {
-                // It may have been another lease's.
+                // It may have been the lock of another lease.
                 Some(hold) => {
                     let is_alone = is_same && hold.extensions == asked.extensions;
                     self.judge_extended(asked, told, is_alone);
@@ -159,8 +161,8 @@ impl World {
         }
     }
 
-    /// One value on a quorum says that a resource is locked; and if it was there all the time, nobody
-    /// can have been told that it is free.
+    /// One value on a quorum means that a resource is locked. If the value was there all the time, nobody
+    /// can have been told that the resource is free.
     fn judge_found(&mut self, asked: &Asked, found: Option<bool>) {
         let (client, now) = (&self.clients[asked.client], self.now);
         let (list, quorum) = (&client.list, client.quorum());
@@ -198,7 +200,7 @@ impl World {
         if self.records.hold(tag).is_some() {
             self.records.violate(Promise::TokensDiffer, "a lock with the token of another");
         }
-        // Between its last look at the clock and the end of the call it may have been stopped.
+        // The client may have been stopped between its last look at the clock and the end of the call.
         let client = &self.clients[asked.client];
         let is_over = told.valid_until <= client.read(self.now);
         if is_over && client.callers == 1 && client.stopped == asked.stopped {
@@ -212,7 +214,7 @@ impl World {
         self.judge_deadline(asked, told);
     }
 
-    /// From now on the caller has a lock with this tag of this resource.
+    /// From now on the caller holds a lock of this resource with this tag.
     pub(crate) fn note_held(&mut self, asked: &Asked, told: &Told, tag: u64, resource: usize) {
         self.records.holds.push(HeldLock {
             tag,
@@ -233,13 +235,13 @@ impl World {
         });
     }
 
-    /// A fencing token is greater than that of any lock of which somebody was told before this one was asked for, and
-    /// the same as none, whatever became of those locks.
+    /// A fencing token is greater than that of any lock that somebody was told of before this call began,
+    /// and no two are the same, whatever happened to those locks.
     fn judge_fence(&mut self, asked: &Asked, told: &Told) {
-        // Who shares a lock draws none.
+        // A shared lock has no fencing token.
         let (fence, is_due) = (told.fence, self.schedule.is_fenced && !told.is_shared);
         let sins = &self.schedule.sins;
-        // One that is kept down until all locks have ended loses its counters all the same.
+        // A server that is kept down until all locks have ended still loses its counters.
         let loses = |it: &Fault| matches!(it.what, What::Kill { keeps, .. } if keeps != Keeps::All);
         let is_lossy = !self.schedule.is_guarded
             && (sins.contains(&Sin::LostKeys) || self.schedule.faults.iter().any(loses));
@@ -259,7 +261,7 @@ impl World {
         }
     }
 
-    /// What has ended does not come back.
+    /// A lock that has ended does not come back.
     fn judge_extended(&mut self, asked: &Asked, told: &Told, is_alone: bool) {
         let Some(tag) = told.tag else {
             return self.records.violate(Promise::TrueExtend, "a lock without a token");
@@ -277,7 +279,7 @@ impl World {
         let (was_released, old_until) = (hold.releases > 0, hold.until);
         hold.until = hold.until.max(told.valid_until);
         if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
-            // Somebody forgot it, and a later call of the manager took it up again.
+            // Its lease was dropped, and a later call of the manager took it up again.
             let again = HeldLock {
                 from: now,
                 ended: None,
@@ -290,8 +292,8 @@ impl World {
         if was_released {
             self.records.violate(Promise::TrueExtend, "what was released was extended");
         }
-        // Who is stopped between a look at its clock and one at its sockets may take a late answer for one in time.
-        // The keys were there, or the servers would not have extended them.
+        // A client that is stopped between a look at its clock and a look at its sockets may take a late
+        // answer for one in time. The keys were there, or the servers would not have extended them.
         let is_alone = is_alone && self.clients[asked.client].stopped == asked.stopped;
         let end = match is_alone {
             true => self.clients[asked.client].clock.when(asked.valid_until.max(old_until)),
@@ -305,14 +307,14 @@ impl World {
         self.judge_deadline(asked, told);
     }
 
-    /// So long a quorum is to keep it; unless something happens that must not.
+    /// A quorum must keep the lock until its deadline, unless an assumption is broken.
     fn judge_deadline(&mut self, asked: &Asked, told: &Told) {
         if let Some(tag) = told.tag {
             self.judge_kept_until(asked.client, tag, told.valid_until);
         }
     }
 
-    /// The same for a client that goes by this time on its clock.
+    /// The same for a client that uses this time on its clock.
     pub(crate) fn judge_kept_until(&mut self, client: usize, tag: u64, shown: i64) {
         let until = self.clients[client].clock.when(shown);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
@@ -334,10 +336,10 @@ impl World {
         self.judge_vouched(asked.client, asked.at, tag);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
         let until = told.at + least_ms * MS;
-        // Who was told a while ago may look for it when it is over.
+        // A caller that was told a while ago may check only when the lock is over.
         let is_kept = self.kept_until(asked.client, tag) >= until
             || self.had_until(asked.client, tag) >= until;
-        // One that is stopped after its last look hears of it later.
+        // A client that is stopped after its last look receives the result later.
         let was_stopped = self.clients[asked.client].stopped > asked.stopped;
         if self.schedule.sins.is_empty() && releases == 0 && !is_kept && !was_stopped {
             let words = "a lock was confirmed for longer than it is there";
@@ -355,7 +357,7 @@ impl World {
         }
     }
 
-    /// Nobody is told that a lock is lost which nobody else can have.
+    /// Nobody is told that a lock is lost that nobody else can have.
     pub(crate) fn judge_lost(&mut self, asked: &Asked) {
         let now = self.now;
         let clock = &self.clients[asked.client].clock;

@@ -1,9 +1,11 @@
-//! What a client can tell of a server's clock, in true time; and so whether it could have seen that the clock was set.
+//! What a client can know of a server's clock, in true time, and whether it could have seen that the clock
+//! was set.
 //!
-//! Of two readings the client knows this much of each: it was made between its request and its reply. So it can tell a
-//! step that is longer than the way of the first request and the way back of the second reply, and by what clocks may
-//! differ: 2 ms for what a clock shows, 2 ms that are no step, and a thousandth of the time in between. Who has no reading
-//! from before the step can tell nothing. Steps that nobody could see are outside of what is promised (A4), and no others.
+//! The client knows only that a reading was made between its request and its reply. With two readings it
+//! can detect a step that is longer than the sum of: the time that the first request was on its way to the
+//! server, the time that the second reply was on its way back, 2 ms for the resolution of a clock, 2 ms
+//! that are no step, and a thousandth of the time in between. A client without a reading from before the
+//! step cannot detect it. Steps that nobody could see are outside the promise (A4); no other steps are.
 
 use std::collections::VecDeque;
 
@@ -13,22 +15,22 @@ use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::store::Deed;
 
-/// Clocks show milliseconds, and what is less than two of them is no step.
+/// Clocks show milliseconds, and a difference of less than two of them is no step.
 const GRAIN: i64 = 4 * MS;
 
-/// Of the time between two readings.
+/// A part of the time between two readings.
 const PART: i64 = 1_000;
 
-/// Before it a server is asked for its note, or after it.
+/// A server is asked for its note before its clock is read, or after that.
 const NOTE: &[u8] = b"redlock:guard";
 
-/// A clock was read.
+/// A reading of a clock.
 #[derive(Clone, Copy)]
 struct Reading {
     at: i64,
-    /// The server's clock less the client's, in truth.
+    /// The server's clock minus the client's, in truth.
     offset: i64,
-    /// How long the request was on its way, and the reply.
+    /// How long the request was on its way, and how long the reply was.
     there: i64,
     back: i64,
 }
@@ -36,23 +38,24 @@ struct Reading {
 /// What one manager of a client knows of one server.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// Since it last saw a step.
+    /// The readings since it last saw a step.
     readings: Vec<Reading>,
-    /// When it could see one.
+    /// The times when it could see a step.
     seen: Vec<i64>,
 }
 
-/// The same of one connection: what is on its way.
+/// What one connection has under way.
 #[derive(Default)]
 pub(crate) struct Sight {
-    /// So many bytes the client has offered to the socket, since when.
+    /// How many bytes the client has offered to the socket, and since when.
     offered: Vec<(usize, i64)>,
     sent: usize,
-    /// How many of them the server has taken for requests, and where the last of those begins.
+    /// How many of them the server has read as requests, and where the last request begins.
     served: usize,
     begin: usize,
     read: usize,
-    /// With the byte behind the reply that the client waits for before it looks at the clock, once that is known.
+    /// Readings, each with the end of the reply that the client waits for before it looks at the clock,
+    /// once that end is known.
     under_way: VecDeque<(Option<usize>, Reading)>,
     has_note: bool,
     has_grant: bool,
@@ -72,7 +75,7 @@ impl Sight {
         self.served += bytes;
     }
 
-    /// When the client had this request to send. A greeting is one request.
+    /// When the client had this request to send. A handshake is one request.
     fn sent_at(&self) -> Option<i64> {
         let begin = if self.has_note { self.begin } else { 0 };
         self.offered.iter().find(|it| it.0 > begin).map(|it| it.1)
@@ -101,7 +104,7 @@ impl World {
         self.schedule.is_guarded && self.schedule.has(Sin::LeapingClocks)
     }
 
-    /// A server has answered; behind so many bytes of what it sends now.
+    /// A server has answered. The answer ends after `end` bytes of what it sends now.
     pub(crate) fn note_reading(
         &mut self,
         connection: usize,
@@ -132,14 +135,14 @@ impl World {
             }
             sight.has_note = true;
         } else if let (true, Some(sent_at)) = (reads, sight.sent_at()) {
-            // The note comes behind it, but for what reads the time of an acquire.
+            // The note follows, except after a command that reads the time of an acquire.
             let is_last = words[0] == b"TIME" && sight.has_note;
             let reading = Reading { at: now, offset, there: now - sent_at, back: 0 };
             sight.under_way.push_back((is_last.then_some(end), reading));
         }
     }
 
-    /// The client has read so many bytes more.
+    /// The client has read more bytes.
     pub(crate) fn note_read(&mut self, connection: usize, bytes: usize) {
         let now = self.now;
         let it = &mut self.connections[connection];
@@ -154,9 +157,10 @@ impl World {
         }
     }
 
-    /// Whether two hold one lock for a step that the client which came second could not see: without the servers that had
-    /// let go of the first one's key for a step, it would have had no quorum; and it could see none there since that key
-    /// was set, up to when it was told that it has the lock.
+    /// Whether two clients hold one lock because of a step that the second client could not see. Both
+    /// conditions must hold. Without the servers that had dropped the first client's key because of a step,
+    /// the second client would have had no quorum. And the second client could see no step on these servers
+    /// from the time when that key was set until it was told that it holds the lock.
     pub(crate) fn is_unseen(&self, one: &HeldLock, two: &HeldLock) -> bool {
         let (first, second) = if one.from <= two.from { (one, two) } else { (two, one) };
         let (Some(had), Some(came)) = (self.records.look(first.tag), self.records.look(second.tag))
@@ -180,12 +184,13 @@ impl World {
 mod tests {
     use super::*;
 
-    /// Made then, on its way for so long there and back, when the clock had been set by so much.
+    /// A reading at this time, with the travel times of request and reply, after the clock had been set by
+    /// `set_ms`.
     fn reading(at_ms: i64, there_ms: i64, back_ms: i64, set_ms: i64) -> Reading {
         Reading { at: at_ms * MS, offset: set_ms * MS, there: there_ms * MS, back: back_ms * MS }
     }
 
-    /// When a step could be seen, in milliseconds.
+    /// The times when a step could be seen, in milliseconds.
     fn seen(readings: &[Reading]) -> Vec<i64> {
         let mut watch = Watch::default();
         readings.iter().for_each(|it| watch.note(*it));
@@ -196,9 +201,9 @@ mod tests {
     fn a_step_is_seen_that_is_longer_than_the_way_there_before_it_and_back_after_it() {
         assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 28)]), [103]);
         assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 27)]), []);
-        // The way back before it does not matter, nor does the way there after it.
+        // The way back before the step does not matter, and neither does the way there after it.
         assert_eq!(seen(&[reading(10, 1, 20, 0), reading(100, 40, 3, 9)]), [103]);
-        // The best of all readings tells.
+        // The best of all readings counts.
         let slow = reading(10, 20, 1, 0);
         assert_eq!(seen(&[slow, reading(50, 1, 1, 0), slow, reading(100, 1, 3, 9)]), [103]);
         // Clocks may differ by a thousandth of the time in between.
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(seen(&[first]), []);
         assert_eq!(seen(&[first, set, reading(30, 1, 1, 103)]), [21]);
         assert_eq!(seen(&[first, set, reading(30, 1, 1, 120)]), [21, 31]);
-        // Set back, and forward again.
+        // The clock is set back, and forward again.
         assert_eq!(seen(&[set, first, reading(30, 1, 1, 100)]), [31]);
     }
 }

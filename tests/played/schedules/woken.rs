@@ -1,5 +1,6 @@
-//! Who waits is not forgotten. When all goes well again, a client waits for a lock that another one has and releases: it is
-//! to have it in a few round trips, or at the next look if what it was told is lost.
+//! Waiting clients are not forgotten. When nothing goes wrong any more, a client waits for a lock that
+//! another client holds and releases. It must get the lock in a few round trips, or at its next look if the
+//! message to it is lost.
 
 use std::rc::Rc;
 
@@ -12,23 +13,24 @@ use crate::world::dice::Dice;
 use crate::world::turns;
 use crate::world::{self, World};
 
-/// For so long it is held, and waited for.
+/// How long the lock is held, and when the other client begins to wait.
 const HELD: i64 = 1_000 * MS;
 const WAITED_AFTER: i64 = 300 * MS;
 
-/// By then nobody stands in line who has gone.
+/// By then no client that is gone is in a wait queue any more.
 pub(crate) const LINES_END: i64 = 16_000 * MS;
 
-/// So long who is first in line waits at most before it looks by itself.
+/// How long the first client in the wait queue waits at most before it looks by itself.
 const LOOK: i64 = 250 * MS;
 
-/// So many times a message goes one way, at most, and what the clocks and the waits of a few round trips add.
+/// How many times at most a message travels one way, and the extra time for the clocks and the waits of a
+/// few round trips.
 const WAYS: i64 = 12;
 const GRACE: i64 = 40 * MS;
 
 const TAKE: Step = Step::of(Call::TryLock { ttl_ms: 30_000, wait_ms: 20_000 });
 
-/// Who holds the lock and who waits for it, if there are two that can.
+/// The client that holds the lock and the client that waits for it, if two clients are able to.
 pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     world::with(|world| {
         if !world.schedule.is_waking || world.schedule.sins.contains(&Sin::SplitLists) {
@@ -39,8 +41,8 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     })
 }
 
-/// Who shares the lock, in half of the schedules in which it is of one resource: the one that holds it; the one that waits;
-/// or both, where its holder has it alone first.
+/// Who shares the lock, in half of the schedules in which the lock is of one resource: the holder, the
+/// waiting client, or both. If both share it, the holder first holds it exclusively.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shares {
     Nobody,
@@ -58,12 +60,12 @@ fn shares() -> Shares {
     })
 }
 
-/// 0: both take the same resource; 1 or 2: one of them takes all; 3: both do.
+/// 0: both take the same resource; 1 or 2: one of them takes all resources; 3: both take all.
 fn all_of(world: &World) -> usize {
     Dice::of(world.schedule.seed, 16, 0).below(4)
 }
 
-/// What one of the two takes, of so many resources, while a semaphore has so many permits.
+/// The lock that one of the two takes. A semaphore is used if the schedule has permits.
 fn take(actor: &Actor, sharers: [Shares; 2]) -> Step {
     let has_it_shared = sharers.contains(&shares());
     let take = Step { shares: has_it_shared, ..TAKE };
@@ -74,7 +76,8 @@ fn take(actor: &Actor, sharers: [Shares; 2]) -> Step {
         }
         let all = all_of(world);
         let is_all = all == 3 || all > 0 && all - 1 == actor.client % 2;
-        // Of two, the one that is in the way is now the first, now the second, in the order of the other.
+        // Of two resources, the obstacle is sometimes the first and sometimes the second, in the order of
+        // the other client.
         let slot = actor.client % 2;
         if is_all { Step { resource: ALL, slot, ..TAKE } } else { take }
     })
@@ -94,12 +97,12 @@ pub(crate) fn hold(actor: &Actor) {
             }
         });
         if is_to_share {
-            // The other one is to have it beside this one.
+            // The other client must get the lock beside this one.
             let _ = actor.take(Step::of(Call::Downgrade), lease);
             turns::sleep(HELD);
         }
         let _ = actor.take(Step::of(Call::Unlock), lease);
-        // The one is what it waits for.
+        // The other client waits for one of the two.
         turns::sleep(HELD);
     }
 }
@@ -115,7 +118,7 @@ pub(crate) fn wait(actor: &Actor) {
 }
 
 impl World {
-    /// Somebody has the lock that it waited for.
+    /// A client got the lock that it waited for.
     fn judge_wait(&mut self) {
         let Some(let_go_at) = self.let_go_at else { return };
         let tell_all = self.servers.iter().all(|it| it.store.knows_resp3);

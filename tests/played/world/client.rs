@@ -10,7 +10,8 @@ use crate::world::turns::Stall;
 pub(crate) struct Client {
     pub(crate) clock: Clock,
     pub(crate) dice: Dice,
-    /// By how much the time of day that it shows is wrong at most; and is another time each time it is looked at.
+    /// The maximum error of the time of day that it shows; the dice for a different time at each look; and
+    /// a fixed error, if one is set.
     wall_error: i64,
     wall_dice: Dice,
     wall_ahead: Option<i64>,
@@ -18,30 +19,30 @@ pub(crate) struct Client {
     pub(crate) callers: usize,
     pub(crate) list: Vec<usize>,
     steps: u64,
-    /// The next one last.
+    /// The next one is last.
     hitches: Vec<Hitch>,
     pub(crate) stopped_until: i64,
-    /// For how long it was stopped, in all.
+    /// For how long it was stopped, in total.
     pub(crate) stopped: i64,
-    /// It has ended, and nothing that its code still does reaches the world. So that the code ends
-    /// soon, all its time passes at once.
+    /// It has ended, and its code no longer affects the world. All its time passes at once, so that the
+    /// code ends soon.
     pub(crate) is_gone: bool,
     skipped_to: i64,
-    /// It has given a connection up with something on its way, which may arrive after what is sent
-    /// over the next one.
+    /// It has given up a connection while something was under way. That may arrive after data that is sent
+    /// over the next connection.
     pub(crate) may_be_late: bool,
     /// The random number of the next pauses, if a scenario does not leave it to chance.
     pub(crate) rigged: Option<u64>,
-    /// At which look at the clock, by whichever of its callers, that caller is held up.
+    /// The look at the clock, counted over all its callers, at which the caller is delayed.
     pub(crate) stall: Option<Stall>,
-    /// When one was last.
+    /// The time of the last such delay.
     pub(crate) stalled_at: i64,
     /// How often it has waited for something, or only looked for it.
     pub(crate) polls: u64,
     /// How often calls that extend a lock have begun or ended, and how many are under way.
     pub(crate) extensions: u64,
     pub(crate) extending: usize,
-    /// By its managers: who drives, and who takes events.
+    /// By manager: who drives, and who takes events.
     attendance: Vec<(Attendance, Attendance)>,
 }
 
@@ -87,18 +88,18 @@ impl Client {
         self.list.len() / 2 + 1
     }
 
-    /// What its clock shows.
+    /// The time that its clock shows.
     pub(crate) fn read(&self, now: i64) -> i64 {
         self.clock.read(now).max(self.skipped_to)
     }
 
-    /// By how much the time of day that it shows is ahead of the truth.
+    /// By how much its time of day is ahead of the truth.
     pub(super) fn wall_ahead(&mut self) -> i64 {
         let error = self.wall_error;
         self.wall_ahead.unwrap_or_else(|| self.wall_dice.between(-error, error))
     }
 
-    /// By so much, all the time.
+    /// Sets a fixed error of its time of day.
     pub(crate) fn set_wall_ahead(&mut self, ns: i64) {
         self.wall_ahead = Some(ns);
     }
@@ -120,7 +121,7 @@ impl Client {
 }
 
 impl World {
-    /// The client does nothing for so long, and time goes on for everybody else.
+    /// The client does nothing for this time, and time passes for all others.
     pub(crate) fn stop(&mut self, client: usize, lasts: i64) {
         let (now, client) = (self.now, &mut self.clients[client]);
         let until = client.stopped_until.max(now);

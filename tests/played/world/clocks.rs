@@ -2,14 +2,14 @@
 
 pub(crate) const MS: i64 = 1_000_000;
 
-/// What a clock shows, as a function of true time; both in nanoseconds.
+/// The time that a clock shows, as a function of true time; both in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    /// In the order of their beginnings. The first begins before all.
+    /// In the order of their beginnings. The first begins before everything else.
     stretches: Vec<Stretch>,
 }
 
-/// From then on it shows this, and goes on by so much in a million.
+/// From `from` on, the clock shows `shown`, and advances by `per_million` for each million.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: i64,
@@ -55,12 +55,12 @@ impl Clock {
         self.stretches.last().and_then(|it| it.when(shown)).unwrap_or(i64::MAX)
     }
 
-    /// It steps by so much.
+    /// It steps by this amount.
     pub(crate) fn step(&mut self, now: i64, by: i64) {
         self.begin(now, by, self.rate());
     }
 
-    /// It stands still for so long.
+    /// It stands still for this time.
     pub(crate) fn stand_still(&mut self, now: i64, ns: i64) {
         let rate = self.rate();
         self.begin(now, 0, 0);
@@ -72,7 +72,7 @@ impl Clock {
         self.stretches.push(Stretch { from, shown, per_million });
     }
 
-    /// The rate at which it goes when it goes.
+    /// Its rate when it moves.
     fn rate(&self) -> i64 {
         self.stretches.iter().map(|it| it.per_million).find(|&it| it > 0).unwrap_or(MS)
     }

@@ -1,5 +1,5 @@
-//! What servers do when they are sent the commands that the library sends, and what they answer.
-//! `differential` holds it against a real one.
+//! What servers do with the commands that the library sends, and what they answer. `differential` compares
+//! this with a real server.
 
 use std::fmt::Write;
 use std::io;
@@ -9,8 +9,8 @@ use crate::schedules::plants::Plant;
 use crate::world::readers::shared_tag;
 use crate::world::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 
-/// The library's scripts, by their text: a server does what it is sent. Whoever changes one teaches
-/// this server the new one, and has `differential` compare.
+/// The library's scripts, by their text: a server executes what it is sent. If a script changes, this
+/// server must learn the new one, and `differential` must compare it.
 pub(crate) const RELEASE: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
 pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
@@ -20,10 +20,10 @@ pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
     if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
     return {1,t}";
 
-/// The key of the note that servers bear of their memory.
+/// The key of the note that servers keep about their memory.
 pub(crate) const NOTE: &[u8] = b"redlock:guard";
 
-/// What is said of a command in a script that the user may not use.
+/// The error for a command in a script that the user may not use.
 pub(super) const NOT_IN_SCRIPTS: &str =
     "ERR The user executing the script can't run this command or subcommand";
 
@@ -32,7 +32,7 @@ pub(super) const FORBIDDEN: &str = "NOPERM this user may not";
 /// The longest name of a command.
 const NAME_MAX: usize = 16;
 
-/// A command as it is carried out.
+/// A command during its execution.
 pub(crate) struct Command<'a, 'b> {
     pub(crate) store: &'b mut Store,
     pub(crate) session: &'b mut Session,
@@ -41,7 +41,7 @@ pub(crate) struct Command<'a, 'b> {
     pub(crate) out: &'b mut Vec<u8>,
 }
 
-/// What is said before a server is asked for anything.
+/// Commands that come before a server is asked for anything.
 pub(crate) fn is_talk(name: &[u8]) -> bool {
     [&b"PING"[..], b"AUTH", b"SELECT"].iter().any(|it| it.eq_ignore_ascii_case(name))
 }
@@ -169,7 +169,7 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    /// Why a command that writes is not carried out.
+    /// Why a command that writes is not executed.
     pub(super) fn write_refusal(&self, name: &str, needs_memory: bool) -> Option<String> {
         Some(match self.store.refusal? {
             Refusal::ReadOnly => "READONLY You can't write against a read only replica.".into(),
@@ -272,7 +272,7 @@ impl<'a> Command<'a, '_> {
         Deed::Notice { key, tag: found.map(|it| self.tag_of(it)) }
     }
 
-    /// Whether it is a Redis 7.0 or later.
+    /// Whether it is Redis 7.0 or later.
     fn tells_ends(&self) -> bool {
         self.store.memory.as_ref().is_some_and(|it| it.tells_ends)
     }
@@ -296,7 +296,7 @@ impl<'a> Command<'a, '_> {
         Deed::Notice { key, tag: found.map(|it| self.tag_of(it)) }
     }
 
-    /// Of what stands under a name.
+    /// The tag of the key.
     fn tag_of(&self, found: usize) -> u64 {
         let it = &self.store.keys[found];
         if it.is_reader { shared_tag() } else { it.tag }
@@ -313,7 +313,7 @@ impl<'a> Command<'a, '_> {
         beside.max_by_key(end).unwrap_or(found)
     }
 
-    /// A server that lets its keys go a moment later than their time says 0 in that moment.
+    /// A server that deletes its keys a moment after their expiry says 0 in that moment.
     pub(super) fn left_ms(&self, found: usize) -> i64 {
         let expires_ms = self.store.keys[self.last_of(found)].expires_ms;
         let late_ms = (-self.store.early_ms).max(0);

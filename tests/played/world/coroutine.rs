@@ -1,6 +1,6 @@
-//! A caller of the library that can be stopped in the midst of a call, and goes on later: a stack of
-//! its own, on the thread that plays the world. To change from one to another takes no system's
-//! thread, so a schedule with dozens of them is played in a fraction of a millisecond.
+//! A caller of the library that can be stopped during a call, and continued later. It has a stack of its
+//! own on the thread that plays the world. A switch between callers needs no thread of the system, so a
+//! schedule with dozens of them is played in a fraction of a millisecond.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use std::ptr;
 use corosensei::stack::DefaultStack;
 use corosensei::{CoroutineResult, Yielder};
 
-/// More than any call needs, also where nothing is optimized. What is not touched costs nothing.
+/// More than any call needs, even without optimization. Untouched memory costs nothing.
 const STACK_BYTES: usize = 512 * 1024;
 
 type Body = Box<dyn FnOnce()>;
@@ -24,25 +24,25 @@ pub(crate) struct Coroutine {
 }
 
 thread_local! {
-    /// By which the one that runs pauses.
+    /// The running coroutine pauses through this.
     static CURRENT: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
     static SPARE: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Coroutine {
-    /// One that has not begun yet.
+    /// A coroutine that has not begun yet.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> Self {
         Self::of(Box::new(body))
     }
 
-    /// One whose body may borrow what does not live for ever.
+    /// A coroutine whose body may borrow data that does not live for ever.
     ///
     /// # Safety
     ///
-    /// Before what it has borrowed ends, it has come to its end, or nobody will go on with it.
+    /// Before the borrowed data ends, the coroutine has ended, or nobody will resume it.
     pub(crate) unsafe fn borrowing<'a>(body: impl FnOnce() + 'a) -> Self {
         let body: Box<dyn FnOnce() + 'a> = Box::new(body);
-        // SAFETY: only the lifetime is another, and the caller sees to that.
+        // SAFETY: only the lifetime changes, and the caller ensures that it is correct.
         Self::of(unsafe { mem::transmute::<Box<dyn FnOnce() + 'a>, Body>(body) })
     }
 
@@ -56,7 +56,7 @@ impl Coroutine {
         Self { inner: ManuallyDrop::new(inner) }
     }
 
-    /// Goes on with it until it pauses or ends. Returns how it ended, if it has.
+    /// Resumes the coroutine until it pauses or ends. Returns its result, if it has ended.
     pub(crate) fn resume(&mut self) -> Option<End> {
         let result = self.inner.resume(());
         CURRENT.set(ptr::null());
@@ -67,14 +67,14 @@ impl Coroutine {
     }
 }
 
-/// The stack of one that has ended, or that nobody will go on with, is used for another. What stands on it is
-/// forgotten, as it is when a process is killed: nothing is dropped.
+/// The stack of a coroutine that has ended, or that nobody will resume, is used for another one. Its
+/// contents are forgotten, as when a process is killed: nothing is dropped.
 impl Drop for Coroutine {
     fn drop(&mut self) {
         // SAFETY: nobody uses it after this.
         let mut inner = unsafe { ManuallyDrop::take(&mut self.inner) };
         if inner.started() && !inner.done() {
-            // SAFETY: nothing refers to what stands on the stack: what others share is on the heap.
+            // SAFETY: nothing refers to the contents of the stack, because shared data is on the heap.
             unsafe { inner.force_reset() };
         }
         if inner.done() {
@@ -83,11 +83,11 @@ impl Drop for Coroutine {
     }
 }
 
-/// Stops the one that runs, until it is resumed.
+/// Stops the running coroutine until it is resumed.
 pub(crate) fn pause() {
     let current = CURRENT.get();
     assert!(!current.is_null(), "only a coroutine can pause");
-    // SAFETY: it is that of the one that runs at this moment, which `resume` keeps alive.
+    // SAFETY: this is the yielder of the running coroutine, which `resume` keeps alive.
     unsafe { &*current }.suspend(());
     CURRENT.set(current);
 }

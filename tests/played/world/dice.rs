@@ -1,4 +1,4 @@
-//! Random numbers that come again with the same seed.
+//! Random numbers that are the same again with the same seed.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
@@ -8,7 +8,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Dice of their own for one of many, so that what one rolls changes nothing for the others.
+    /// Separate dice for one of many, so that its rolls do not affect the others.
     pub(crate) fn of(seed: u64, kind: u64, which: usize) -> Self {
         let mut dice = Self(seed ^ (kind << 56) ^ ((which as u64 + 1) << 40));
         Self(dice.roll())
@@ -34,7 +34,7 @@ impl Dice {
         (self.roll() % count as u64) as usize
     }
 
-    /// Once in so many times.
+    /// True once in this many times.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.roll().is_multiple_of(times)
     }

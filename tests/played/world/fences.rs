@@ -1,15 +1,15 @@
-//! What servers do with the scripts about fencing tokens. `differential` holds it against a real one.
+//! What servers do with the scripts about fencing tokens. `differential` compares this with a real server.
 
 use crate::command::{acquire_fenced, raise_fence, several};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Counter, Deed, Refusal};
 
-/// No number is drawn that a double does not hold exactly.
+/// The greatest number that is drawn: a double holds it exactly.
 const LAST_MAX: i64 = 9_007_199_254_740_991;
 
 impl<'a> Command<'a, '_> {
-    /// Scripts that name a resource and its counter; none, if it is no such script.
+    /// Scripts that name a resource and its counter. Returns `None` for other scripts.
     pub(crate) fn eval_fenced(&mut self) -> Option<Deed<'a>> {
         let [_, script, b"2", key, name, rest @ ..] = self.words else { return None };
         if *script == acquire_fenced::SCRIPT.as_bytes() {
@@ -37,7 +37,7 @@ impl<'a> Command<'a, '_> {
             self.pair(2, 0);
             return Deed::Nothing;
         }
-        // The server refuses to set before it looks whether the key is there.
+        // The server refuses to set before it checks whether the key exists.
         if let Some(why) = self.refusal_to_set() {
             return self.script_error(&why);
         }
@@ -91,7 +91,7 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    /// What the counter shows; 0 without one.
+    /// The value of the counter; 0 without one.
     fn last(&self, name: &[u8]) -> i64 {
         let database = self.session.database;
         let is_it = |it: &&Counter| it.database == database && *it.name == *name;

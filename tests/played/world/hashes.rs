@@ -1,9 +1,9 @@
-//! The scripts that were sent with their text, and by which hash they are sent after that.
+//! The scripts that were sent with their text, and the hashes by which they are sent after that.
 
 use std::cell::RefCell;
 
 thread_local! {
-    /// In the order in which they were seen first, whoever sent them.
+    /// In the order in which they were first seen, whichever client sent them.
     static SCRIPTS: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -12,7 +12,7 @@ struct Seen {
     hash: String,
 }
 
-/// Which scripts a server has been sent: the numbers of these.
+/// The numbers of the scripts that a server has been sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache(Vec<usize>);
 
@@ -21,7 +21,7 @@ fn number_of(text: &[u8]) -> usize {
     SCRIPTS.with_borrow_mut(|all| {
         all.iter().position(|it| it.text == text).unwrap_or_else(|| {
             let hash = redis::Script::new(&String::from_utf8_lossy(text)).get_hash().to_owned();
-            // There are as many as the library has.
+            // There are only as many as the library has.
             all.push(Seen { text: Box::leak(text.into()), hash });
             all.len() - 1
         })
@@ -36,7 +36,7 @@ fn find(hash: &[u8]) -> Option<(usize, &'static [u8])> {
     })
 }
 
-/// What a client means that sends this: the text of the script, whether it is sent or named by its hash.
+/// The text of the script that a client means, whether it is sent or named by its hash.
 pub(crate) fn text_of<'a>(command: &[u8], word: &'a [u8]) -> Option<&'a [u8]> {
     match command {
         b"EVAL" => {
@@ -62,13 +62,13 @@ impl Cache {
         find(hash).filter(|(number, _)| self.0.contains(number)).map(|it| it.1)
     }
 
-    /// `SCRIPT FLUSH`, or another start.
+    /// `SCRIPT FLUSH`, or a restart.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// Puts the text of a script in the place of its hash.
+/// Replaces the hash of a script with its text.
 pub(crate) fn with_text(words: &mut [Vec<u8>]) {
     let [name, word, ..] = words else { return };
     if let Some(text) = text_of(name, word) {

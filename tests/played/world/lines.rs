@@ -1,5 +1,5 @@
-//! What servers do about those who wait: lines, channels, and what is published. `differential` holds it against a real
-//! one.
+//! What servers do for waiting clients: wait queues, channels, and published messages. `differential`
+//! compares this with a real server.
 
 use crate::command::shared;
 use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
@@ -7,8 +7,8 @@ use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal, Session, tag};
 
-/// Who waits for a resource: each by its channel, in the order of their scores, which count half microseconds. Those of
-/// readers are odd.
+/// The wait queue of a resource. Each waiting client has its channel, in the order of the scores, which
+/// count half microseconds. The scores of readers are odd.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     database: i64,
@@ -17,16 +17,16 @@ pub(crate) struct Line {
     members: Vec<(i64, Box<[u8]>)>,
 }
 
-/// What is published to those who listen.
+/// Messages that are published to listeners.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channels {
-    /// Each by the tag of its name, and who listens.
+    /// Listeners, each with the tag of its channel's name.
     pub(crate) listeners: Vec<(u64, usize)>,
-    /// What was said to whom since somebody looked.
+    /// The messages and their recipients since the last check.
     pub(crate) said: Vec<(usize, Vec<u8>)>,
 }
 
-/// How many of a line are told at most, until one is there.
+/// How many clients of a queue are told at most, until one of them is there.
 const TOLD_MAX: usize = 64;
 
 impl Line {
@@ -34,14 +34,14 @@ impl Line {
         *self.name == *name
     }
 
-    /// How many stand in it.
+    /// The length of the queue.
     pub(crate) fn len(&self, now_ms: i64) -> usize {
         if now_ms < self.expires_ms { self.members.len() } else { 0 }
     }
 }
 
 impl<'a> Command<'a, '_> {
-    /// The server speaks RESP3 from now on, if it knows that.
+    /// The server speaks RESP3 from now on, if it knows RESP3.
     pub(super) fn hello(&mut self) -> Deed<'a> {
         if !self.store.knows_resp3 {
             return self.unknown();
@@ -67,7 +67,7 @@ impl<'a> Command<'a, '_> {
         self.say("\r\n:1\r\n")
     }
 
-    /// In how many of these lines anybody stands.
+    /// How many of these queues have waiting clients.
     pub(super) fn has_line(&mut self) -> Deed<'a> {
         let words = self.words;
         let is_there = |it: &&&[u8]| self.line(it).is_some_and(|line| !line.members.is_empty());
@@ -76,12 +76,12 @@ impl<'a> Command<'a, '_> {
         Deed::Nothing
     }
 
-    /// A nil as this client reads it.
+    /// A nil in the protocol of this client.
     pub(super) fn nil(&self) -> &'static str {
         if self.session.is_resp3 { "_\r\n" } else { "$-1\r\n" }
     }
 
-    /// Scripts that name a resource and its line; none, if it is no such script.
+    /// Scripts that name a resource and its wait queue. Returns `None` for other scripts.
     pub(super) fn eval_line(&mut self) -> Option<Deed<'a>> {
         if let [_, script, b"3", key, name, intent, channel, since_us, ttl_ms, _] = self.words
             && **script == *shared::enrol::SCRIPT.as_bytes()
@@ -187,7 +187,7 @@ impl<'a> Command<'a, '_> {
         self.say(&format!("*3\r\n:{what}\r\n:{left_ms}\r\n:{rank}\r\n"))
     }
 
-    /// Takes a channel out of a line. Returns whether it was there.
+    /// Removes a channel from a queue. Returns whether it was there.
     pub(super) fn take_out(&mut self, name: &[u8], channel: &[u8]) -> bool {
         self.line(name).is_some_and(|line| {
             let before = line.members.len();
@@ -196,7 +196,7 @@ impl<'a> Command<'a, '_> {
         })
     }
 
-    /// Has a channel stand in a line, since then. Returns how many stand before it.
+    /// Puts a channel into a queue, with its time of arrival. Returns how many are before it.
     pub(super) fn stand_in(&mut self, name: &[u8], waiter: (&[u8], i64, i64)) -> usize {
         self.stand_in_as(false, name, waiter)
     }
@@ -225,7 +225,8 @@ impl<'a> Command<'a, '_> {
         if self.has(Plant::SendsToTheEnd) { 1_000 } else { rank }
     }
 
-    /// Tells the first of the line that is there, and if that is a reader, those right behind it. Returns whether one is.
+    /// Tells the first client in the queue that is connected. If that is a reader, also tells the readers
+    /// right behind it. Returns whether a client was told.
     pub(super) fn wake(&mut self, key: &[u8], name: &[u8], only_readers: bool) -> bool {
         let (mut was_told, mut only_readers) = (false, only_readers);
         for _ in 0..TOLD_MAX {
@@ -248,7 +249,7 @@ impl<'a> Command<'a, '_> {
         was_told
     }
 
-    /// Tells the first writer of the line that is there. Returns whether one is.
+    /// Tells the first writer in the queue that is connected. Returns whether there is one.
     pub(super) fn wake_writer(&mut self, key: &[u8], name: &[u8]) -> bool {
         let writers: Vec<Box<[u8]>> = self.line(name).map_or_else(Vec::new, |line| {
             let writers = line.members.iter().filter(|it| it.0 % 2 == 0);
@@ -262,7 +263,7 @@ impl<'a> Command<'a, '_> {
         })
     }
 
-    /// Publishes it to a channel. Returns whether anybody listens.
+    /// Publishes to a channel. Returns whether anybody listens.
     fn tell(&mut self, key: &[u8], channel: &[u8]) -> bool {
         if self.store.refusal == Some(Refusal::NoPermTell) {
             return false;

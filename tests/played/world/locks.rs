@@ -1,4 +1,4 @@
-//! What servers do with scripts: those that release and extend a lock stand here.
+//! What servers do with scripts. The scripts that release and extend a lock are in this file.
 
 use crate::command::guard::{MARK, RAISE};
 use crate::schedules::plants::Plant;
@@ -28,8 +28,8 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    /// A key that has another value is left alone before anything is written, and so no matter what
-    /// the server refuses to write.
+    /// A key with another value is left alone before anything is written. So it does not matter what the
+    /// server refuses to write.
     pub(super) fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
         let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
         let found = self.store.find(self.session.database, key);
@@ -86,13 +86,13 @@ impl<'a> Command<'a, '_> {
         Deed::Extend { key, value, done: true, absent: false, repaired: false }
     }
 
-    /// What a script answers that returns two numbers.
+    /// The answer of a script that returns two numbers.
     pub(super) fn pair(&mut self, first: i64, second: i64) {
         let pair = format!("*2\r\n:{first}\r\n:{second}\r\n");
         self.out.extend_from_slice(pair.as_bytes());
     }
 
-    /// As a server words the error of a command in a script.
+    /// Reports an error of a command in a script, in a server's wording.
     pub(super) fn script_error(&mut self, why: &str) -> Deed<'a> {
         if self.words[0].eq_ignore_ascii_case(b"EVAL") {
             self.error(&format!("{why} script: 0, on @user_script:1."))

@@ -1,5 +1,5 @@
-//! A world that is played: true time passes only when something is due, and the same schedule always
-//! plays the same. It belongs to the thread that plays it; the callers of the library are coroutines
+//! A simulated world. True time passes only when something is due, and the same schedule always plays in
+//! the same way. The world belongs to the thread that plays it. The callers of the library are coroutines
 //! on that thread, and one of them runs at a time.
 
 pub(crate) mod client;
@@ -43,14 +43,14 @@ use crate::world::server::Server;
 use crate::world::store::{Memory, Refusal};
 use crate::world::turns::Caller;
 
-/// No schedule has so many, or it goes on for ever. Most come of short locks that are kept for a minute, where requests go
-/// out in small pieces.
+/// The maximum number of events in a schedule; a schedule with more runs for ever. Most events come from
+/// short locks that are kept for a minute, while requests go out in small pieces.
 const EVENTS_MAX: u64 = 1_500_000;
 
-/// Nor has a scenario; some take years of their time.
+/// The maximum of a scenario. Some scenarios take years of simulated time.
 const EVENTS_OF_SCENARIO_MAX: u64 = 5_000_000;
 
-/// When a play begins. Not 0: a difference of two times must not be mistaken for a time.
+/// The beginning of a play. It is not 0, because a difference of two times must not be mistaken for a time.
 pub(crate) const START: i64 = 1_000_000_000_000;
 
 pub(crate) struct World {
@@ -64,36 +64,36 @@ pub(crate) struct World {
     pub(crate) records: Records,
     /// By client, manager and server.
     pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
-    /// How long bytes are on their way, now.
+    /// How long bytes are on their way now.
     pub(crate) weather: Weather,
     /// Whether nothing goes wrong any more.
     pub(crate) is_calm: bool,
-    /// What has happened, if somebody wants to know.
+    /// The events so far, if somebody wants the story.
     pub(crate) story: Option<String>,
     pub(crate) callers: Vec<Caller>,
-    /// When somebody waited for nothing, and how often since no time has passed.
+    /// When a caller last waited for nothing, and how often that happened since time last passed.
     pub(crate) idle: (i64, u32),
     /// The same for something that was ready.
     pub(crate) ready: (i64, u32),
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     pub(crate) ranges: Vec<Range<usize>>,
     pub(crate) keys_before: Vec<(u64, u64, Option<i64>)>,
-    /// What a server does now is part of what is broken on purpose.
+    /// Whether the server's current action is part of a planted fault.
     pub(crate) is_tricked: bool,
     due: BinaryHeap<Reverse<Due>>,
     pub(crate) events: u64,
     pub(crate) running: Option<usize>,
     pub(crate) turns: Dice,
-    /// When a lock was let go of for which somebody waited.
+    /// When a lock was released for which a client waited.
     pub(crate) let_go_at: Option<i64>,
-    /// If it is a scenario that is played.
+    /// Set if a scenario is played.
     pub(crate) script: Option<Script>,
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// Unless it has gone on meanwhile, the caller does.
+    /// The caller continues, unless it has done so meanwhile.
     GoOn {
         caller: usize,
         pause: u64,
@@ -117,7 +117,7 @@ pub(crate) enum Event {
     },
 }
 
-/// In the order of time, and of what was planned first.
+/// Ordered by time, and then by the order of planning.
 #[derive(Clone, Copy)]
 struct Due {
     at: i64,
@@ -149,19 +149,19 @@ thread_local! {
     static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };
 }
 
-/// Looks at the world of this thread, or changes it. Outside of a play there is an empty one.
+/// Accesses the world of this thread. Outside a play there is an empty world.
 pub(crate) fn with<T>(look: impl FnOnce(&mut World) -> T) -> T {
     WORLD.with_borrow_mut(|world| {
         look(world.get_or_insert_with(|| Box::new(World::new(Rc::new(Schedule::empty())))))
     })
 }
 
-/// Begins another one.
+/// Sets another world.
 pub(crate) fn set(world: World) {
     WORLD.with_borrow_mut(|it| *it = Some(Box::new(world)));
 }
 
-/// Ends it.
+/// Ends the world.
 pub(crate) fn take() -> Option<Box<World>> {
     WORLD.with_borrow_mut(Option::take)
 }
@@ -208,7 +208,8 @@ impl World {
         for (index, server) in world.servers.iter_mut().enumerate() {
             server.store.plant = schedule.plant;
             server.store.knows_resp3 = !Dice::of(seed, 14, index).once_in(6);
-            // Where no verdict asks whether a fault was a reason: to send a script once more takes its time.
+            // Only in schedules in which no verdict asks whether a fault was a reason: sending a script
+            // again takes time.
             let mut losing = Dice::of(seed, 18, index);
             let loses = schedule.is_guarded && losing.once_in(4);
             server.store.loses_scripts = loses.then_some(losing);
@@ -219,7 +220,7 @@ impl World {
         world
     }
 
-    /// Returns its number.
+    /// Returns the client's number.
     pub(crate) fn add_client_of(&mut self, plan: &ClientPlan) -> usize {
         let (seed, client) = (self.schedule.seed, self.clients.len());
         self.clients.push(Client::new(seed, client, plan));
@@ -228,13 +229,13 @@ impl World {
         client
     }
 
-    /// Has something happen then.
+    /// Schedules an event at this time.
     pub(crate) fn at(&mut self, at: i64, event: Event) {
         self.events += 1;
         self.due.push(Reverse(Due { at: at.max(self.now), number: self.events, event }));
     }
 
-    /// Plays until a caller goes on, which is returned, or until then.
+    /// Plays until a caller continues, and returns the caller; or until this time.
     pub(crate) fn play(&mut self, until: i64) -> Option<usize> {
         while let Some(Reverse(due)) = self.due.peek().copied() {
             if due.at > until {
@@ -275,14 +276,14 @@ impl World {
         self.current_client().map_or(self.now, |it| self.clients[it].read(self.now))
     }
 
-    /// What the machine of the client that runs takes for the time of day, in microseconds.
+    /// The time of day on the machine of the running client, in microseconds.
     pub(crate) fn wall_us_of_current(&mut self) -> i64 {
         let (now, client) = (self.now, self.current_client());
         let truth = self.servers.first().map_or(now, |it| it.clock.read(now));
         (truth + client.map_or(0, |it| self.clients[it].wall_ahead())) / 1_000
     }
 
-    /// The random number that a scenario has chosen for the client that runs.
+    /// The random number that a scenario has chosen for the running client.
     pub(crate) fn rigged(&self) -> Option<u64> {
         self.clients[self.current_client()?].rigged
     }
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// The caller that runs, for the story.
+    /// The running caller, for the story.
     pub(crate) fn who(&self) -> String {
         let Some(caller) = self.running else { return "nobody".to_owned() };
         let client = self.callers[caller].client;
@@ -315,14 +316,14 @@ impl World {
         self.say(|_| "== from now on all goes well".to_owned());
     }
 
-    /// Whether it was all good weather without anything that went wrong.
+    /// Whether anything went wrong, including slow weather.
     pub(crate) fn has_had_faults(&self) -> bool {
         self.schedule.clients.iter().any(ClientPlan::is_stopped)
             || !self.schedule.faults.is_empty()
             || self.schedule.weather.slow_in > 0
     }
 
-    /// Whether a client is still there, and was ever to do anything.
+    /// Whether a client still exists, and has any steps.
     pub(crate) fn has_part(&self, client: usize) -> bool {
         let is_idle = self.schedule.clients[client].callers.iter().all(Vec::is_empty);
         !self.clients[client].is_gone && !is_idle

@@ -1,4 +1,4 @@
-//! Connections: two streams of bytes, in order and in pieces, that take their time.
+//! Connections: two streams of bytes, in order and in pieces, with delays.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,10 +11,10 @@ use crate::world::script::{Telling, Trip};
 use crate::world::store::Session;
 use crate::world::{Event, World};
 
-/// Servers listen on ports from here on.
+/// Servers listen on ports from this one on.
 pub(crate) const FIRST_PORT: u16 = 7001;
 
-/// Bells are told from connections by their numbers.
+/// The numbers of bells begin here, so that they differ from those of connections.
 const FIRST_BELL: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,18 +24,18 @@ pub(crate) enum Way {
     Back,
 }
 
-/// The way between one client and one server.
+/// The path between one client and one server.
 pub(crate) struct Wire {
     dice: Dice,
     /// Until when nothing arrives, there and back.
     pub(crate) stalled_until: [i64; 2],
-    /// What becomes of the next requests, if a scenario says so.
+    /// What happens to the next requests, if a scenario determines it.
     pub(crate) trips: VecDeque<Trip>,
-    /// The same for what the server tells by itself.
+    /// The same for messages that the server sends by itself.
     pub(crate) tellings: VecDeque<Telling>,
 }
 
-/// What wakes a client's caller that watches.
+/// Wakes a client's caller that watches.
 pub(crate) struct Bell {
     client: usize,
     has_rung: bool,
@@ -43,34 +43,34 @@ pub(crate) struct Bell {
 
 pub(crate) struct Connection {
     pub(crate) client: usize,
-    /// Which of the client's managers made it.
+    /// The manager of the client that made it.
     pub(crate) manager: usize,
     pub(crate) server: usize,
     phase: Phase,
     pipes: [Pipe; 2],
-    /// The client has closed it. What it has sent is on its way all the same.
+    /// The client has closed it. Data that it has sent is still on its way.
     pub(crate) is_closed: bool,
-    /// What the client has not read, and what comes after it.
+    /// The data that the client has not read, and the end that comes after it.
     inbox: Vec<u8>,
     read: usize,
     end: Option<End>,
-    /// Whether the server has it.
+    /// Whether the server has accepted it.
     pub(crate) is_served: bool,
-    /// What the server has not read, and whether the end comes after it.
+    /// The data that the server has not read, and whether the end comes after it.
     pub(crate) received: Vec<u8>,
     pub(crate) has_hung_up: bool,
-    /// The server has said its last word.
+    /// The server has sent its last data.
     has_said_all: bool,
-    /// It has served for more than a greeting.
+    /// It has been used for more than a handshake.
     pub(crate) has_worked: bool,
     pub(crate) session: Session,
-    /// The answers to acquires that are on their way: after so many bytes they are there as a whole.
+    /// The answers to acquires that are under way: each is complete after this number of bytes.
     answers: VecDeque<(usize, u64)>,
-    /// The last acquire that was carried out and whose answer is not whole yet.
+    /// The last acquire that was executed and whose answer is not complete yet.
     pub(crate) acquiring: Option<u64>,
     sent_back: usize,
     arrived_back: usize,
-    /// Of what the server has not read: the requests, by their lengths, and what becomes of each.
+    /// The requests in the data that the server has not read: their lengths, and what happens to each.
     pub(crate) trips: VecDeque<(usize, Trip)>,
     pub(crate) sight: Sight,
 }
@@ -119,7 +119,7 @@ impl Wire {
 }
 
 impl Connection {
-    /// Whether it works, as far as the client can know, and all that was sent has been read.
+    /// Whether it works, as far as the client can know, and all sent data has been read.
     pub(crate) fn is_idle(&self) -> bool {
         let works = self.is_served && self.has_worked && !self.is_closed && self.end.is_none();
         works && self.pipes[0].bytes == 0 && self.received.is_empty()
@@ -137,7 +137,7 @@ impl Connection {
 }
 
 impl World {
-    /// Whether the greeting of the connection that a client's manager has begun there is still on its way.
+    /// Whether the handshake of the last connection from this manager to this server is still under way.
     pub(crate) fn is_greeted(&self, (client, manager): (usize, usize), server: usize) -> bool {
         let is_it =
             |it: &&Connection| (it.client, it.manager, it.server) == (client, manager, server);
@@ -151,7 +151,7 @@ impl World {
         &mut self.wires[client * self.servers.len() + server]
     }
 
-    /// How long the next piece takes that goes this way.
+    /// How long the next piece takes in this direction.
     fn delay(&mut self, client: usize, server: usize, way: Way) -> i64 {
         if let Some(script) = &self.script {
             return if way == Way::There { script.usual.there } else { script.usual.back };
@@ -203,7 +203,7 @@ impl World {
         connection
     }
 
-    /// The server, or its system, has answered; unless nothing gets through.
+    /// The server, or its system, has answered the connection request, unless nothing gets through.
     pub(crate) fn handle_connected(&mut self, connection: usize) {
         let Connection { client, server, is_closed, .. } = self.connections[connection];
         let stalled_until = self.wire(client, server).stalled_until;
@@ -225,7 +225,7 @@ impl World {
         self.notice(client, connection);
     }
 
-    /// What was held up gets through at once.
+    /// Data that was held up gets through at once.
     pub(crate) fn end_stalls(&mut self) {
         for connection in 0..self.connections.len() {
             let Connection { client, server, .. } = self.connections[connection];
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// Takes as many bytes as there is room for.
+    /// Accepts as many bytes as there is room for.
     pub(crate) fn send(&mut self, socket: usize, bytes: &[u8]) -> io::Result<usize> {
         let it = &self.connections[socket];
         if it.is_closed || it.end == Some(End::Reset) {
@@ -272,7 +272,7 @@ impl World {
         Ok(taken)
     }
 
-    /// Sends bytes on their way, perhaps in pieces.
+    /// Sends bytes, perhaps in pieces.
     pub(crate) fn transmit(&mut self, connection: usize, way: Way, bytes: &[u8]) {
         let (client, server) =
             (self.connections[connection].client, self.connections[connection].server);
@@ -303,13 +303,13 @@ impl World {
         self.load_for(connection, way, load, delay);
     }
 
-    /// A request goes to the server, in one piece.
+    /// Sends a request to the server, in one piece.
     pub(crate) fn load_request(&mut self, connection: usize, bytes: &[u8], trip: Trip) {
         let load = Load::Request(bytes.to_vec(), trip);
         self.load_for(connection, Way::There, load, trip.there);
     }
 
-    /// A reply comes back, after so long.
+    /// Sends a reply back, with this delay.
     pub(crate) fn load_reply(&mut self, connection: usize, bytes: Vec<u8>, delay: i64) {
         self.connections[connection].sent_back += bytes.len();
         self.load_for(connection, Way::Back, Load::Bytes(bytes), delay);
@@ -325,7 +325,7 @@ impl World {
         self.at(at, Event::Deliver { connection, way });
     }
 
-    /// The next piece arrives; unless nothing gets through.
+    /// The next piece arrives, unless nothing gets through.
     pub(crate) fn deliver(&mut self, connection: usize, way: Way) {
         let Connection { client, server, .. } = self.connections[connection];
         let until = self.wire(client, server).stalled_until[way as usize];
@@ -339,14 +339,14 @@ impl World {
             Way::There => self.arrive_there(connection, load),
             Way::Back => self.arrive_back(connection, load),
         }
-        // Perhaps there is room again.
+        // There may be room again.
         self.notice(client, connection);
     }
 
     fn arrive_there(&mut self, connection: usize, load: Load) {
         let it = &mut self.connections[connection];
         if !it.is_served {
-            // Nobody is there who knows of it: the system says so.
+            // No process has this connection, and the system reports that.
             return self.transmit_end(connection, Way::Back, End::Reset);
         }
         match load {
@@ -377,13 +377,13 @@ impl World {
         }
     }
 
-    /// The answer to an acquire will be there as a whole after so many bytes more.
+    /// The answer to an acquire will be complete after this many more bytes.
     pub(crate) fn expect_answer(&mut self, connection: usize, bytes: usize, tag: u64) {
         let it = &mut self.connections[connection];
         it.answers.push_back((it.sent_back + bytes, tag));
     }
 
-    /// Answers may be there as a whole.
+    /// Answers may be complete now.
     fn hear(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         while let Some(&(bytes, tag)) = it.answers.front() {
@@ -430,7 +430,7 @@ impl World {
         self.transmit_end(socket, Way::There, end);
     }
 
-    /// What a poll would say of a socket or a bell.
+    /// What `poll` would report for a socket or a bell.
     pub(crate) fn readiness(&self, which: usize, for_writing: bool) -> libc::c_short {
         if which >= FIRST_BELL {
             let has_rung = self.bells[which - FIRST_BELL].has_rung;
@@ -449,7 +449,7 @@ impl World {
         }
     }
 
-    /// Something cuts all connections of a client to a server.
+    /// Cuts all connections of a client to a server.
     pub(crate) fn cut(&mut self, client: usize, server: usize, how: Cut) {
         for connection in 0..self.connections.len() {
             let it = &mut self.connections[connection];
@@ -472,7 +472,7 @@ impl World {
         }
     }
 
-    /// The client finds it lost, with all that was on its way to it.
+    /// The client finds the connection lost, with all data that was on its way to the client.
     pub(crate) fn break_for_client(&mut self, connection: usize, end: End) {
         let it = &mut self.connections[connection];
         it.end = Some(end);

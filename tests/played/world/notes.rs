@@ -1,4 +1,4 @@
-//! What a server tells of its own memory and its clock, and the note that it bears of them.
+//! What a server reports of its own memory and its clock, and the note that it keeps about them.
 
 use crate::world::commands::{Command, FORBIDDEN};
 use crate::world::store::Deed;
@@ -30,7 +30,7 @@ impl<'a> Command<'a, '_> {
         Deed::Nothing
     }
 
-    /// What the scripts do that mark a server, and that raise the longest TTL.
+    /// The scripts that mark a server, and that raise the longest TTL.
     pub(super) fn run_on_note(&mut self, marks: bool) -> Deed<'a> {
         if let Some(why) = self.write_refusal("set", true) {
             return self.script_error(&why);

@@ -1,4 +1,5 @@
-//! What servers do with the scripts about permits of semaphores. `differential` holds it against a real one.
+//! What servers do with the scripts about permits of semaphores. `differential` compares this with a real
+//! server.
 
 use crate::command::{inspect_permits, release_permits, take_permit};
 use crate::schedules::plants::Plant;
@@ -6,7 +7,7 @@ use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal};
 
 impl<'a> Command<'a, '_> {
-    /// Scripts that name all slots of a semaphore; none, if it is no such script.
+    /// Scripts that name all slots of a semaphore. Returns `None` for other scripts.
     pub(crate) fn eval_permits(&mut self) -> Option<Deed<'a>> {
         let words: &[&'a [u8]] = self.words;
         let [_, script, count, rest @ ..] = words else { return None };

@@ -1,18 +1,19 @@
-//! What servers do with the scripts about readers. `differential` holds it against a real one.
+//! What servers do with the scripts about readers. `differential` compares this with a real server.
 //!
-//! Each reader is a key of its own here, with the resource's name: it ends when its time is over, and the resource
-//! with the last of them. What a server says of them is what it says that has a set of them.
+//! Here each reader is a key of its own, with the resource's name. It ends when its time is over, and the
+//! resource ends with the last reader. The server's answers are those of a server that has a set of
+//! readers.
 
 use crate::command::shared::{self, acquire, extend, inspect, intend, release};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, RELEASE, number};
 use crate::world::store::{Deed, Intent, Key, Refusal, tag};
 
-/// What a writer leaves where it says that it waits.
+/// The value that a waiting writer sets to announce itself.
 const WRITER: &[u8] = b"redlock:writer";
 
 impl<'a> Command<'a, '_> {
-    /// Scripts about readers; none, if it is no such script.
+    /// Scripts about readers. Returns `None` for other scripts.
     pub(crate) fn eval_shared(&mut self) -> Option<Deed<'a>> {
         let [_, script, _, rest @ ..] = self.words else { return None };
         let is = |text: &str| **script == *text.as_bytes();
@@ -58,7 +59,7 @@ impl<'a> Command<'a, '_> {
         (0..self.store.keys.len()).filter(is_it)
     }
 
-    /// The place of the key that has this value, be it a reader's or not.
+    /// The place of the key with this value, of a reader or of another holder.
     fn own(&self, key: &[u8], value: &[u8]) -> Option<usize> {
         let database = self.session.database;
         let keys = &self.store.keys;
@@ -104,7 +105,7 @@ impl<'a> Command<'a, '_> {
             return refused;
         }
         match self.own(key, value) {
-            // A request that comes late finds what a repair has set, and never shortens it.
+            // A late request finds what a repair has set, and never shortens it.
             Some(own) if self.own_left_ms(own) >= ttl_ms => {}
             Some(own) => self.store.keys[own].expires_ms = Some(self.expires_ms(ttl_ms)),
             None => {
@@ -116,7 +117,7 @@ impl<'a> Command<'a, '_> {
         Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
     }
 
-    /// For how long a writer still says that it waits, if one does.
+    /// For how long a writer's announcement still applies, if there is one.
     pub(super) fn intent_left_ms(&self, name: &[u8]) -> Option<i64> {
         let database = self.session.database;
         let is_it = |it: &&Intent| it.database == database && *it.name == *name;
@@ -219,7 +220,7 @@ impl<'a> Command<'a, '_> {
         let count = self.readers_of(key).count();
         self.out.extend_from_slice(format!("*3\r\n:0\r\n:{left_ms}\r\n:{count}\r\n").as_bytes());
         match value == [b'0'; 40] {
-            // Nobody asks for a lock of his own.
+            // Nobody asks for a lock of its own.
             true => Deed::Inspect { key, tag: Some(shared_tag()) },
             false => Deed::Extend { key, value, done: false, absent: true, repaired: false },
         }
@@ -243,7 +244,7 @@ impl<'a> Command<'a, '_> {
     }
 }
 
-/// What stands under the name of a resource that readers have.
+/// The tag of the value of a resource that readers hold.
 pub(crate) fn shared_tag() -> u64 {
     tag(shared::VALUE)
 }

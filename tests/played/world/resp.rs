@@ -1,12 +1,12 @@
-//! The requests that a server reads from its stream of bytes.
+//! Parses the requests in a server's stream of bytes.
 
 use std::ops::Range;
 
-/// No request has more words.
+/// The maximum number of words in a request.
 pub(crate) const WORDS_MAX: usize = 16;
 
-/// The next request in `bytes`: where its words are, and where it ends. None if it is not there as a
-/// whole; an error if it is no request.
+/// The next request in `bytes`: where its words are, and where it ends. `None` if it is not complete; an
+/// error if it is no request.
 pub(crate) fn parse(bytes: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, ()> {
     words.clear();
     let Some((count, mut at)) = header(bytes, 0, b'*')? else { return Ok(None) };
@@ -22,7 +22,7 @@ pub(crate) fn parse(bytes: &[u8], words: &mut Vec<Range<usize>>) -> Result<Optio
     Ok(Some(at))
 }
 
-/// A line of a kind and a number, and where the next begins.
+/// A line of this kind with a number, and where the next one begins.
 fn header(bytes: &[u8], start: usize, kind: u8) -> Result<Option<(usize, usize)>, ()> {
     let Some(&first) = bytes.get(start) else { return Ok(None) };
     if first != kind {

@@ -1,6 +1,6 @@
-//! What a scenario has of the world: nothing is left to chance. Each request and each reply takes as
-//! long as the scenario says, callers go on as soon as they can and in the order in which they came,
-//! and what the servers did is written down.
+//! The world of a scenario, in which nothing is left to chance. Each request and each reply takes as long
+//! as the scenario says. Callers continue as soon as they can and in the order in which they came. The
+//! actions of the servers are recorded.
 
 use crate::command::several::waking::ENROL_SCRIPT;
 use crate::command::shared::{enrol as enrol_reader, intend};
@@ -14,10 +14,10 @@ use crate::world::server::Server;
 use crate::world::store::{Deed, Dialect, Key, Refusal, tag};
 use crate::world::{World, resp};
 
-/// What becomes of one request and its reply.
+/// What happens to one request and its reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trip {
-    /// How long the request takes, and how long the reply. Never less than those before them.
+    /// How long the request takes, and how long the reply takes. Neither overtakes the ones before it.
     pub(crate) there: i64,
     /// [`Trip::NEVER`]: neither this nor any later one arrives on this connection.
     pub(crate) back: i64,
@@ -27,7 +27,7 @@ pub(crate) struct Trip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// The server does what it is asked, and answers with an error.
+    /// The server executes the request, and answers with an error.
     ErrorAfter,
     /// The server does nothing, and answers with an error.
     ErrorInstead,
@@ -51,33 +51,33 @@ impl Default for Trip {
     }
 }
 
-/// What a server was asked.
+/// What a server was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Acquire,
     Extend,
     Release,
     Inspect,
-    /// Of a semaphore: to have another slot, or to keep one and no other.
+    /// For a semaphore: to take another slot, or to keep one slot and no other.
     Move,
     GiveUp,
-    /// To be told what is said over its channel.
+    /// To receive the messages of a channel.
     Subscribe,
-    /// To stand in line, or else to know that it is free.
+    /// To join the wait queue, or else to learn that the lock is free.
     Look,
     Leave,
-    /// That a writer waits.
+    /// To announce that a writer waits.
     Intend,
-    /// Nothing: the server told it by itself that something is free. Whether that arrives is another matter.
+    /// Nothing: the server reported by itself that something is free. The message may or may not arrive.
     Told,
 }
 
-/// What becomes of what a server tells by itself.
+/// What happens to a message that a server sends by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Telling {
     Usual,
     Lost,
-    /// It takes so long, and so does all that comes behind it.
+    /// It takes this long, and so does everything behind it.
     Late(i64),
     Twice,
 }
@@ -93,19 +93,19 @@ pub(crate) struct Done {
     pub(crate) token: String,
 }
 
-/// That of a world which a scenario plays.
+/// The scenario's part of the world.
 #[derive(Default)]
 pub(crate) struct Script {
-    /// How long what has no trip of its own takes.
+    /// The trip of requests that have no trip of their own.
     pub(crate) usual: Trip,
-    /// What the servers did, in its order.
+    /// What the servers did, in order.
     pub(crate) done: Vec<Done>,
-    /// Callers that have ended: their numbers are given to others.
+    /// Callers that have ended: their numbers are reused.
     pub(crate) spare: Vec<usize>,
 }
 
-/// The requests in a stream of bytes: where each ends, and whether it is about a lock. What is asked in
-/// two commands, one behind the other, is one request.
+/// The requests in a stream of bytes: where each ends, and whether it is about a lock. A question of two
+/// commands, one behind the other, is one request.
 fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
     let (mut ends, mut at, mut words) = (Vec::<(usize, bool)>::new(), 0, Vec::new());
     while let Ok(Some(length)) = resp::parse(&bytes[at..], &mut words) {
@@ -123,13 +123,13 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
     ends
 }
 
-/// Whether it is the beginning of one, and not a part of the greeting.
+/// Whether this begins a request, and is not a part of the handshake.
 fn is_request(name: &[u8], words: usize) -> bool {
     let greeting = [&b"AUTH"[..], b"SELECT", b"INFO", b"CONFIG", b"HELLO", b"SUBSCRIBE"];
     words > 1 && ![&b"PTTL"[..], b"ZCARD"].contains(&name) && !greeting.contains(&name)
 }
 
-/// What a command is about lines and channels.
+/// What a command does with wait queues and channels.
 fn about_lines(words: &[&[u8]]) -> Option<Verb> {
     let script = match *words {
         [b"SUBSCRIBE", ..] => return Some(Verb::Subscribe),
@@ -147,13 +147,14 @@ fn about_lines(words: &[&[u8]]) -> Option<Verb> {
 }
 
 impl World {
-    /// One of so many servers that run as they should, without a client. The first client that is added
-    /// is the scenario itself.
+    /// A world with this number of servers that run correctly, without a client. The first client that is
+    /// added is the scenario itself.
     pub(crate) fn of_scenario(servers: usize, password: bool) -> Self {
         let server = ServerPlan {
             ahead: 0,
             per_million: 1_000_000,
-            // The clock is read once for many commands: with the rounding a key may go up to 2 ms early.
+            // The clock is read once for many commands. With the rounding, a key may expire up to 2 ms
+            // early.
             early_ms: 1,
             dialect: Dialect::Plain,
             password,
@@ -166,7 +167,7 @@ impl World {
         world
     }
 
-    /// Returns its number.
+    /// Returns the client's number.
     pub(crate) fn add_client(&mut self, ahead: i64, per_million: i64) -> usize {
         let plan = ClientPlan {
             list: (0..self.servers.len()).collect(),
@@ -186,7 +187,7 @@ impl World {
         client
     }
 
-    /// What is sent is on its way request by request: each has a trip of its own.
+    /// Data is sent request by request, and each request has a trip of its own.
     pub(crate) fn transmit_requests(&mut self, connection: usize, bytes: &[u8]) {
         let (client, server) =
             (self.connections[connection].client, self.connections[connection].server);
@@ -200,7 +201,7 @@ impl World {
         }
     }
 
-    /// Carries a command of so many bytes out as the trip of its request has it, and sends the reply.
+    /// Executes a command of this length as its trip says, and sends the reply.
     pub(crate) fn execute_on_trip(&mut self, connection: usize, words: &[&[u8]], length: usize) {
         let it = &mut self.connections[connection];
         let Some((left, trip)) = it.trips.front_mut() else {
@@ -225,7 +226,7 @@ impl World {
         self.load_reply(connection, out, trip.back);
     }
 
-    /// Writes down what a server did, if a scenario wants to know.
+    /// Records what a server did, if a scenario wants to know.
     pub(crate) fn note_done(&mut self, connection: usize, deed: &Deed<'_>, words: &[&[u8]]) {
         if self.script.is_none() {
             return;
@@ -253,7 +254,7 @@ impl World {
         script.done.push(Done { at: self.now, client, server, verb, token });
     }
 
-    /// A server tells something by itself, as the scenario has it.
+    /// A server sends a message by itself, as the scenario determines.
     pub(crate) fn tell_as_scripted(&mut self, listener: usize, push: Vec<u8>) {
         self.write_down(listener, Verb::Told, b"");
         let (client, server) =
@@ -271,8 +272,8 @@ impl World {
         }
     }
 
-    /// A client's connections to a server are lost. What is under way to the server gets there, unless it
-    /// is swallowed.
+    /// A client's connections to a server are lost. Data under way to the server arrives, unless it is
+    /// swallowed.
     pub(crate) fn sever(&mut self, client: usize, server: usize, is_swallowed: bool) {
         if is_swallowed {
             return self.cut(client, server, Cut::Reset);
@@ -286,7 +287,7 @@ impl World {
         }
     }
 
-    /// Somebody writes the key by hand.
+    /// Writes the key by hand.
     pub(crate) fn put(&mut self, server: usize, resource: &str, value: &str, ttl_ms: i64) {
         let expires_ms = self.servers[server].now_ms(self.now) + ttl_ms;
         let store = &mut self.servers[server].store;
@@ -301,7 +302,7 @@ impl World {
         });
     }
 
-    /// When the server lets go of what stands under the name, with its value; if it is there.
+    /// The value under this name, and when the server deletes it; if it is there.
     pub(crate) fn kept(&mut self, server: usize, resource: &str) -> Option<(String, i64)> {
         let now = self.now;
         let server = &mut self.servers[server];

@@ -1,4 +1,4 @@
-//! A server as the world knows it: its clock, whether it runs, and whom it serves.
+//! A server as the world knows it: its clock, whether it runs, and its connections.
 
 use std::mem;
 
@@ -20,9 +20,9 @@ use crate::world::store::{self, Deed, Key, Refusal, Store, tag};
 pub(crate) struct Server {
     pub(crate) clock: Clock,
     pub(crate) store: Store,
-    /// The keys that it has lost, and when; for one that has them again.
+    /// The keys that it has lost, and when, for a server that gets them back.
     pub(crate) lost: Vec<(i64, Key)>,
-    /// How many reasons there are for it not to run, and to stand still.
+    /// How many reasons there are for it to be down, and to be frozen.
     pub(crate) down: usize,
     pub(crate) frozen: usize,
     pub(crate) refusals: Vec<Refusal>,
@@ -41,7 +41,7 @@ impl Server {
         }
     }
 
-    /// Whether its system takes connections.
+    /// Whether its system accepts connections.
     pub(crate) fn is_up(&self) -> bool {
         self.down == 0
     }
@@ -50,13 +50,14 @@ impl Server {
         self.clock.read(now).div_euclid(MS)
     }
 
-    /// Until when it will have a value of this tag if nothing more happens; no time if it has it not.
+    /// Until when it will have a value with this tag, if nothing more happens; `i64::MIN` if it does not
+    /// have one.
     pub(crate) fn kept_until(&self, tag: u64) -> i64 {
         let end = self.store.expiry_of(tag);
         end.map_or(i64::MIN, |it| self.clock.will_show(it.saturating_mul(MS)))
     }
 
-    /// Until when something of it is left: of several keys, one.
+    /// Until when at least one key with this tag is left.
     pub(crate) fn left_until(&self, tag: u64) -> i64 {
         let end = self.store.last_expiry_of(tag);
         end.map_or(i64::MIN, |it| self.clock.will_show(it.saturating_mul(MS)))
@@ -71,7 +72,7 @@ impl Server {
 }
 
 impl World {
-    /// The server does what it was sent.
+    /// The server executes what it was sent.
     pub(crate) fn serve(&mut self, connection: usize) {
         let server = self.connections[connection].server;
         if self.servers[server].frozen > 0 || !self.servers[server].is_up() {
@@ -156,7 +157,7 @@ impl World {
         }
     }
 
-    /// What a server says by itself goes to whom it is for, if it is not lost.
+    /// Delivers messages that a server sends by itself, unless they are lost.
     fn publish(&mut self, connection: usize, said: Vec<(usize, Vec<u8>)>, out: &mut Vec<u8>) {
         for (listener, push) in said {
             let loses_in = self.schedule.loses_pushes_in;
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    /// The answer to an acquire is that to what comes with it, too.
+    /// The answer to an acquire includes the answer to the commands that come with it.
     fn note_answer(
         &mut self,
         connection: usize,
@@ -188,7 +189,7 @@ impl World {
             }
             _ => None,
         };
-        // It comes between the two.
+        // This command comes between the two.
         if command == b"ZCARD" && matches!(deed, Deed::Nothing) {
             return;
         }
@@ -202,7 +203,7 @@ impl World {
         }
     }
 
-    /// Whatever a client may have sent, it changes no keys but its own, and those only as it should.
+    /// Whatever a client sends, it changes only its own keys, and only in the expected way.
     fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, u64, Option<i64>)]) {
         let own = match *deed {
             Deed::Acquire { value, .. }
@@ -220,12 +221,13 @@ impl World {
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
                 (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
-                // Who moves gives up the old slot for the new one, and nothing else.
+                // A move replaces the old slot with the new one, and changes nothing else.
                 (None, Deed::Move { key, done: true, .. }) if tag == own => {
                     let mut slots = keys.iter().filter(|it| it.tag == own).map(|it| &*it.name);
                     slots.next() == Some(key) && slots.next().is_none()
                 }
-                // A repair of several keys prolongs those that are there; and so does who joins readers once more.
+                // A repair of several keys extends those that are there. A reader that joins again does the
+                // same.
                 (
                     Some(after),
                     Deed::Extend { .. }
@@ -260,10 +262,10 @@ impl World {
         }
     }
 
-    /// What has come while the server stood still is done now.
+    /// Data that has arrived while the server stood still is processed now.
     pub(crate) fn thaw(&mut self, server: usize) {
         let count = self.connections.len();
-        // Nobody knows in which order.
+        // The order is unknown.
         let first = (self.now as usize).checked_rem(count).unwrap_or(0);
         for index in 0..count {
             let connection = (first + index) % count;

@@ -1,15 +1,16 @@
-//! What servers do with the scripts about several resources at once. `differential` holds it against a real one.
+//! What servers do with the scripts about several resources at once. `differential` compares this with a
+//! real server.
 
 use crate::command::several::{acquire, extend, release, repair};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal, tag};
 
-/// The key of a deed that is about all of a schedule's resources.
+/// The key of a deed that is about all resources of a schedule.
 pub(crate) const ALL: &[u8] = b"(all)";
 
 impl<'a> Command<'a, '_> {
-    /// Scripts about two resources; none, if it is no such script.
+    /// Scripts about two resources. Returns `None` for other scripts.
     pub(crate) fn eval_several(&mut self) -> Option<Deed<'a>> {
         let [_, script, b"2", one, other, value, rest @ ..] = self.words else { return None };
         let (keys, script) = ([*one, *other], *script);
@@ -58,7 +59,7 @@ impl<'a> Command<'a, '_> {
             return self.script_error(NOT_IN_SCRIPTS);
         }
         let lefts = found.map(|it| it.map(|it| self.left_ms(it)));
-        // Of two that end within a millisecond it is the first.
+        // If both end within a millisecond, the first one counts.
         let longest = |left: Option<i64>| match left {
             None => -2,
             Some(left) if left < 0 => i64::MAX,
@@ -163,7 +164,7 @@ impl<'a> Command<'a, '_> {
         Deed::Release { key: ALL, value, done: deleted > 0 }
     }
 
-    /// The first of these keys, from 1, that has another value, and where it is.
+    /// The first of these keys that has another value: its number, from 1, and its place.
     fn foreign(&self, keys: [&[u8]; 2], value: &[u8]) -> Option<(i64, usize)> {
         let found = keys.map(|key| self.store.find(self.session.database, key));
         let is_foreign = |it: &usize| *self.store.keys[*it].value != *value;
@@ -175,7 +176,7 @@ impl<'a> Command<'a, '_> {
         self.store.several.push(tag(value));
     }
 
-    /// Gives a key at least the TTL, or says why not.
+    /// Gives a key at least this TTL, or says why not.
     fn prolong(&mut self, found: usize, ttl_ms: i64) -> Option<Deed<'a>> {
         if self.store.refusal == Some(Refusal::NoPermLook) {
             return Some(self.script_error(NOT_IN_SCRIPTS));

@@ -1,4 +1,4 @@
-//! The keys of a server, and what may become of them.
+//! The keys of a server, and what can happen to them.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,7 +10,7 @@ use crate::world::dice::Dice;
 use crate::world::hashes::Cache;
 use crate::world::lines::{Channels, Line};
 
-/// Which commands of its own a server has to delete a key that has a value.
+/// The server's own command to delete a key that has a given value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// None: Redis 7.
@@ -21,29 +21,29 @@ pub(crate) enum Dialect {
     Delifeq,
 }
 
-/// How a server refuses what it is asked.
+/// How a server refuses requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Loading,
     Busy,
-    /// Of what writes.
+    /// Refuses commands that write.
     ReadOnly,
     Misconf,
-    /// Of what needs more memory.
+    /// Refuses commands that need more memory.
     Oom,
-    /// To set keys, by whatever means.
+    /// Forbids setting keys, by any command.
     NoPerm,
-    /// Of the server's own command to delete.
+    /// Forbids the server's own command to delete.
     NoPermDelete,
-    /// Of the second command in a script, and of PTTL.
+    /// Forbids the second command in a script, and PTTL.
     NoPermLook,
-    /// Of what is about channels.
+    /// Forbids commands about channels.
     NoPermTell,
-    /// An error, but what was asked is done.
+    /// An error, although the command is executed.
     AfterAll,
 }
 
-/// What a command did, as far as somebody may care.
+/// The effect of a command, as far as it may matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed<'a> {
     Nothing,
@@ -54,7 +54,7 @@ pub(crate) enum Deed<'a> {
         ttl_ms: Option<i64>,
         done: bool,
     },
-    /// It was there, with this value; or not there, and set again if `repaired`.
+    /// The key was there with this value; or was not there, and set again if `repaired`.
     Extend {
         key: &'a [u8],
         value: &'a [u8],
@@ -67,20 +67,21 @@ pub(crate) enum Deed<'a> {
         value: &'a [u8],
         done: bool,
     },
-    /// Of a semaphore: it has this slot now; it had another one before if it had any. Not done: it has what it had.
+    /// For a semaphore: the token now has this slot, instead of its earlier slot if there was one. If not
+    /// `done`, it keeps what it had.
     Move {
         key: &'a [u8],
         value: &'a [u8],
         ttl_ms: Option<i64>,
         done: bool,
     },
-    /// Of a semaphore: it has no slot but this one any more.
+    /// For a semaphore: the token has no slot other than this one any more.
     GiveUp {
         kept: &'a [u8],
         value: &'a [u8],
         done: bool,
     },
-    /// It has a value with this tag, and the server told the value, or that there is one.
+    /// The key has a value with this tag, and the server reported the value, or that there is one.
     Inspect {
         key: &'a [u8],
         tag: Option<u64>,
@@ -89,7 +90,7 @@ pub(crate) enum Deed<'a> {
         key: &'a [u8],
         tag: Option<u64>,
     },
-    /// It was overwritten or deleted, whatever it was: it had a value with this tag.
+    /// The key was overwritten or deleted regardless of its value, which had this tag.
     Trample {
         key: &'a [u8],
         tag: u64,
@@ -98,7 +99,7 @@ pub(crate) enum Deed<'a> {
     Unknown,
 }
 
-/// Who is at the other end.
+/// The client at the other end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Session {
     pub(crate) database: i64,
@@ -113,34 +114,34 @@ pub(crate) struct Store {
     pub(crate) keys: Vec<Key>,
     pub(crate) dialect: Dialect,
     pub(crate) password: Option<&'static str>,
-    /// How many milliseconds a key goes early: -1 is what a server does that reads its clock for each
-    /// command, and 1 if it has read it a moment before.
+    /// How many milliseconds early a key expires: -1 if the server reads its clock for each command, and 1
+    /// if it has read the clock a moment before.
     pub(crate) early_ms: i64,
     pub(crate) refusal: Option<Refusal>,
-    /// It says that every lock is another's, for so long.
+    /// It reports that every lock belongs to another client, with this remaining time.
     pub(crate) lies_ms: Option<i64>,
-    /// What it tells of its memory; none if nobody may ask.
+    /// What it reports of its memory; `None` if nobody may ask.
     pub(crate) memory: Option<Memory>,
-    /// The tags of values that two keys have: without one of them, neither counts.
+    /// The tags of values that two keys have. If one of them is missing, neither counts.
     pub(crate) several: Vec<u64>,
-    /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
+    /// Counters of fencing tokens. They outlive all locks, so they do not count as keys of a schedule.
     pub(crate) counters: Vec<Counter>,
-    /// That writers wait: it is no lock, and ends soon.
+    /// Announcements of waiting writers. An announcement is no lock, and ends soon.
     pub(crate) intents: Vec<Intent>,
-    /// Who waits, which are no keys of a schedule either, and who listens.
+    /// Wait queues, which do not count as keys of a schedule either, and listeners.
     pub(crate) lines: Vec<Line>,
     pub(crate) channels: Channels,
-    /// Whether it is a Redis 6.0 or later.
+    /// Whether it is Redis 6.0 or later.
     pub(crate) knows_resp3: bool,
     /// The scripts that it was sent.
     pub(crate) scripts: Cache,
-    /// By which it loses them now and then; never, if none.
+    /// Decides when it loses its scripts; `None`: never.
     pub(crate) loses_scripts: Option<Dice>,
-    /// How it is broken on purpose.
+    /// The planted fault.
     pub(crate) plant: Option<Plant>,
 }
 
-/// Whose memory it is, and what it bears as a note of that.
+/// The server's memory, and its note about that.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// How often it was started.
@@ -152,7 +153,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Of a server that has been in use for long.
+    /// The memory of a server that has been in use for a long time.
     pub(crate) fn of(server: usize) -> Self {
         let mut memory = Self { starts: 1, server, note: None, tells_ends: true };
         memory.note = Some(format!("{} -1 0", memory.run_id()).into_bytes().into());
@@ -170,13 +171,13 @@ pub(crate) struct Key {
     pub(crate) name: Box<[u8]>,
     pub(crate) value: Box<[u8]>,
     pub(crate) tag: u64,
-    /// None: it stays for ever.
+    /// `None`: it never expires.
     pub(crate) expires_ms: Option<i64>,
-    /// It is one of the readers of a resource of this name.
+    /// It is one of the readers of the resource with this name.
     pub(crate) is_reader: bool,
 }
 
-/// That a writer waits, in the key of this name.
+/// A writer's announcement that it waits, in the key with this name.
 #[derive(Clone, Debug)]
 pub(crate) struct Intent {
     pub(crate) database: i64,
@@ -189,12 +190,12 @@ pub(crate) struct Intent {
 pub(crate) struct Counter {
     pub(crate) database: i64,
     pub(crate) name: Box<[u8]>,
-    /// The number that was drawn last.
+    /// The last number that was drawn.
     pub(crate) last: i64,
     pub(crate) expires_ms: i64,
 }
 
-/// Tells values apart.
+/// Distinguishes values.
 pub(crate) fn tag(value: &[u8]) -> u64 {
     // Fowler, Noll and Vo's FNV-1a.
     value.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
@@ -202,7 +203,7 @@ pub(crate) fn tag(value: &[u8]) -> u64 {
     })
 }
 
-/// As Redis words it.
+/// In Redis's wording.
 const NO_SCRIPT: &[u8] = b"-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 impl Store {
@@ -227,7 +228,7 @@ impl Store {
         }
     }
 
-    /// Carries out a command, and writes the reply.
+    /// Executes a command, and writes the reply.
     pub(crate) fn execute<'a>(
         &mut self,
         session: &mut Session,
@@ -250,7 +251,8 @@ impl Store {
         deed
     }
 
-    /// The command, with the text of a script that is named by its hash; none if the server does not know that.
+    /// The command, with the text of a script that is named by its hash; `None` if the server does not know
+    /// the hash.
     fn with_text<'a, 'b>(&mut self, words: &'b [&'a [u8]]) -> Option<Cow<'b, [&'a [u8]]>> {
         match words {
             [name, hash, rest @ ..] if name.eq_ignore_ascii_case(b"EVALSHA") => {
@@ -280,12 +282,12 @@ impl Store {
         self.keys.iter().map(|it| it.tag)
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// When a key with a value of this tag expires, if it is there; at no time, if it stays.
+    /// When a key with a value of this tag expires, if it is there; `i64::MAX / MS` if it never expires.
     pub(crate) fn expiry_of(&self, tagged: u64) -> Option<i64> {
         let count = if self.several.contains(&tagged) { 2 } else { 1 };
         let mut ends = self.ends_of(tagged);
@@ -302,7 +304,7 @@ impl Store {
         keys.map(|it| it.expires_ms.unwrap_or(i64::MAX / MS))
     }
 
-    /// It loses those keys, which are returned.
+    /// The server loses these keys, which are returned.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) -> Vec<Key> {
         self.scripts.clear();
         if let Some(memory) = &mut self.memory {

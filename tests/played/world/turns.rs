@@ -1,4 +1,4 @@
-//! Whose turn it is: the callers of the library, each a thread of a client, of which one runs until it
+//! Decides whose turn it is. Each caller of the library is a thread of a client. One of them runs until it
 //! waits for something, or is stopped.
 
 use std::thread;
@@ -11,26 +11,26 @@ use crate::world::clocks::MS;
 use crate::world::coroutine;
 use crate::world::{Event, World, with};
 
-/// Nobody waits for nothing so often while no time passes.
+/// How often callers may wait for nothing while no time passes.
 const IDLE_MAX: u32 = 1_000;
 
-/// Nor does anybody find something ready so often: it is not taken.
+/// How often callers may find something ready, and leave it, while no time passes.
 const READY_MAX: u32 = 100_000;
 
 /// A thread of a client.
 pub(crate) struct Caller {
     pub(crate) client: usize,
-    /// Through which of the client's managers it makes its call.
+    /// The manager of the client through which it makes its call.
     pub(crate) manager: usize,
     /// Counts its pauses.
     pause: u64,
     state: State,
     watched: Vec<Watched>,
-    /// At which of its looks at the clock it is held up.
+    /// The look at the clock at which it is delayed.
     pub(crate) stall: Option<Stall>,
 }
 
-/// Somebody who looks at the clock for the last of so many times is kept from it for so long, once.
+/// The caller is delayed once, for this time, at the last of this many looks at the clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Stall {
     pub(crate) looks: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Stall {
 }
 
 impl Stall {
-    /// One of the looks: for how long it is held up.
+    /// Counts a look. Returns the delay, if this is the look with the delay.
     fn count(stall: &mut Option<Self>) -> Option<i64> {
         let it = stall.as_mut()?;
         it.looks -= 1;
@@ -49,26 +49,26 @@ impl Stall {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
-    /// Until its time is over.
+    /// Until its time has passed.
     Resting,
-    /// Until something that it watches is ready, too.
+    /// Until its time has passed, or something that it watches is ready.
     Watching,
     /// Until somebody gives this signal.
     Waiting {
         signal: usize,
     },
-    /// It will go on in a moment.
+    /// It will continue in a moment.
     Woken,
 }
 
-/// The caller that runs has come to where the system might stop it.
+/// The running caller has reached a point at which the system might stop it.
 pub(crate) fn step() {
     if with(World::take_step) {
         coroutine::pause();
     }
 }
 
-/// The caller that runs is about to look at its clock.
+/// The running caller is about to look at its clock.
 pub(crate) fn look() {
     if with(World::take_stall) {
         coroutine::pause();
@@ -82,12 +82,12 @@ pub(crate) fn take_turns() {
     }
 }
 
-/// Stops the caller that runs, which has said why.
+/// Stops the running caller, which has set the reason.
 pub(crate) fn pause() {
     coroutine::pause();
 }
 
-/// Stops the caller that runs for so long.
+/// Stops the running caller for this time.
 pub(crate) fn sleep(ns: i64) {
     with(|world| {
         let until = world.now + ns;
@@ -96,13 +96,13 @@ pub(crate) fn sleep(ns: i64) {
     coroutine::pause();
 }
 
-/// Stops the caller that runs until somebody signals.
+/// Stops the running caller until somebody signals.
 pub(crate) fn wait_for(signal: usize) {
     with(|world| world.rest(State::Waiting { signal }, None));
     coroutine::pause();
 }
 
-/// Lets those callers of the same client go on that wait for it.
+/// Wakes the callers of the same client that wait for this signal.
 pub(crate) fn signal(signal: usize) {
     with(|world| {
         for caller in 0..world.callers.len() {
@@ -114,7 +114,7 @@ pub(crate) fn signal(signal: usize) {
 }
 
 impl World {
-    /// A new caller, who begins now.
+    /// Adds a caller, which begins now.
     pub(crate) fn add_caller(&mut self, client: usize) -> usize {
         let caller = self.callers.len();
         let watched = Vec::new();
@@ -125,7 +125,7 @@ impl World {
         caller
     }
 
-    /// One of a scenario, who begins then.
+    /// Adds a caller of a scenario, which begins at this time.
     pub(crate) fn add_caller_at(&mut self, client: usize, at: i64) -> usize {
         let spare = self.script.as_mut().and_then(|it| it.spare.pop());
         let caller = spare.unwrap_or_else(|| {
@@ -141,7 +141,7 @@ impl World {
         caller
     }
 
-    /// Whether it is time. A client that is stopped goes on with nothing.
+    /// Whether the caller continues now. The callers of a stopped client do not.
     pub(crate) fn goes_on(&mut self, caller: usize, pause: u64) -> bool {
         let it = &mut self.callers[caller];
         if it.pause != pause || it.state == State::Running {
@@ -161,19 +161,19 @@ impl World {
         self.running = None;
     }
 
-    /// The caller that runs.
+    /// The running caller.
     pub(crate) fn current(&self) -> Option<usize> {
         self.running
     }
 
-    /// The caller that runs calls another manager from now on.
+    /// The running caller uses another manager from now on.
     pub(crate) fn go_through(&mut self, manager: usize) {
         if let Some(caller) = self.running {
             self.callers[caller].manager = manager;
         }
     }
 
-    /// The caller that runs is a thread of this client from now on.
+    /// The running caller is a thread of this client from now on.
     pub(crate) fn go_as(&mut self, client: usize) {
         if let Some(caller) = self.running {
             self.callers[caller].client = client;
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// It goes on in a moment.
+    /// The caller continues in a moment.
     pub(crate) fn wake(&mut self, caller: usize) {
         let it = &mut self.callers[caller];
         if matches!(it.state, State::Running | State::Woken) {
@@ -213,7 +213,7 @@ impl World {
         self.at(self.now + later, Event::GoOn { caller, pause });
     }
 
-    /// Returns whether the caller that runs is kept from its clock.
+    /// Returns whether the running caller is kept from its clock.
     fn take_stall(&mut self) -> bool {
         let Some(caller) = self.running.filter(|_| !thread::panicking()) else { return false };
         let now = self.now;
@@ -227,7 +227,7 @@ impl World {
         lasts.is_some()
     }
 
-    /// Returns whether it stops.
+    /// Returns whether the running caller stops.
     fn take_step(&mut self) -> bool {
         let Some(client) = self.current_client() else { return false };
         if thread::panicking() {
@@ -259,7 +259,7 @@ impl World {
         true
     }
 
-    /// Whether there is no need to wait. If there is, the caller that runs is about to.
+    /// Whether there is no need to wait. Otherwise the running caller is about to wait.
     pub(crate) fn look(&mut self, watched: &mut [Watched], until: i64) -> bool {
         let Some(caller) = self.running else { return true };
         let client = self.callers[caller].client;
@@ -269,7 +269,7 @@ impl World {
             let next = self.clients[client].read(self.now) + MS;
             self.clients[client].skip_to(until.max(next));
             if self.clients[client].callers > 1 && !self.note_ready(watched) {
-                // Another of its callers may have to do something first.
+                // Another caller of the client may have to do something first.
                 self.rest(State::Resting, Some(self.now + MS));
                 return false;
             }
@@ -289,7 +289,8 @@ impl World {
         false
     }
 
-    /// Whether a client waits for no time and for nothing, again and again. It is not let go on.
+    /// Whether a client waits for nothing, again and again without any time passing. It is then not
+    /// continued.
     fn spins(&mut self, client: usize) -> bool {
         let (since, count) = self.idle;
         self.idle = (self.now, if since == self.now { count + 1 } else { 0 });
@@ -301,7 +302,7 @@ impl World {
         spins
     }
 
-    /// Whether a client leaves what is ready as it is, again and again. It is not let go on.
+    /// Whether a client leaves what is ready as it is, again and again. It is then not continued.
     fn takes_nothing(&mut self, client: usize) -> bool {
         let (since, count) = self.ready;
         self.ready = (self.now, if since == self.now { count + 1 } else { 0 });
@@ -327,7 +328,7 @@ impl World {
         is_ready
     }
 
-    /// Something may be ready: who watches it goes on.
+    /// Something may be ready: the callers that watch it continue.
     pub(crate) fn notice(&mut self, client: usize, which: usize) {
         for caller in 0..self.callers.len() {
             let it = &self.callers[caller];

@@ -1,4 +1,5 @@
-//! What servers do about those who wait for permits, and for several resources. `differential` holds it against a real one.
+//! What servers do for clients that wait for permits, and for several resources. `differential` compares
+//! this with a real server.
 
 use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
 use crate::command::waking::{
@@ -9,11 +10,11 @@ use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::several::ALL;
 use crate::world::store::{Deed, Refusal};
 
-/// A waiter: its channel, since when it waits, and how long the line lives then.
+/// A waiting client: its channel, since when it waits, and for how long the queue then exists.
 type Waiter<'a> = (&'a [u8], i64, i64);
 
 impl<'a> Command<'a, '_> {
-    /// Scripts about such lines; none, if it is no such script.
+    /// Scripts about such queues. Returns `None` for other scripts.
     pub(super) fn eval_waiting(&mut self) -> Option<Deed<'a>> {
         let words: &[&'a [u8]] = self.words;
         let [_, script, count, rest @ ..] = words else { return None };
@@ -36,7 +37,7 @@ impl<'a> Command<'a, '_> {
         if is(LEAVE_PERMITS) {
             let free =
                 { slots.iter() }.find(|it| self.store.find(self.session.database, it).is_none());
-            // Where none is free, nobody is told.
+            // If no slot is free, nobody is told.
             return Some(self.leave_lines(
                 free.copied().unwrap_or(slots[0]),
                 &[line],
@@ -77,9 +78,10 @@ impl<'a> Command<'a, '_> {
         None
     }
 
-    /// Tells the first in each of these lines that this is free. Returns whether somebody was told.
+    /// Tells the first client in each of these queues that this resource is free. Returns whether a client
+    /// was told.
     fn wake_each(&mut self, lines: &[&[u8]], name: &[u8]) -> bool {
-        // Each of them, also behind one that was told.
+        // Each queue is told, also after another one in which a client was told.
         lines.iter().filter(|line| self.wake(name, line, false)).count() > 0
     }
 
@@ -140,7 +142,7 @@ impl<'a> Command<'a, '_> {
         self.say(&format!("*3\r\n:0\r\n:{left}\r\n:{rank}\r\n"))
     }
 
-    /// It stands in the line of what is in the way, and in no other.
+    /// The client joins the queue of the resource that is in the way, and no other queue.
     fn enrol_for_all(
         &mut self,
         names: [&[u8]; 2],

@@ -19,16 +19,16 @@ pub(crate) struct Lease {
     pub(super) raw: *mut RedLockLease,
 }
 
-// SAFETY: the header allows a lease to go from thread to thread.
+// SAFETY: the header allows a lease to move between threads.
 unsafe impl Send for Lease {}
 
-// SAFETY: of two calls at the same time the second waits, says the header. The strings are copied
-// at once, but another thread's call may change them meanwhile: tests that share a lease while it
-// changes leave the strings alone.
+// SAFETY: according to the header, the second of two calls at the same time waits. The strings are copied
+// at once, but a call of another thread may change them meanwhile. Tests that share a lease while it
+// changes do not use the strings.
 unsafe impl Sync for Lease {}
 
 impl Lease {
-    /// An empty one.
+    /// An empty lease.
     pub(crate) fn new() -> Self {
         let raw = RedLockLease_New();
         assert!(!raw.is_null());
@@ -40,49 +40,49 @@ impl Lease {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_IsHeld(self.raw) }
     }
 
     pub(crate) fn retain(&self) -> RedLockStatus {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLock_Retain(self.raw) }
     }
 
     pub(crate) fn levels(&self) -> i32 {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_Levels(self.raw) }
     }
 
     pub(crate) fn remaining_ms(&self) -> i64 {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_RemainingMs(self.raw) }
     }
 
     pub(crate) fn validity_ms(&self) -> i64 {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_ValidityMs(self.raw) }
     }
 
     /// 0 if it has none.
     pub(crate) fn fencing_token(&self) -> i64 {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_FencingToken(self.raw) }
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         unsafe { RedLockLease_Mode(self.raw) == REDLOCK_SHARED }
     }
 
     pub(crate) fn resource(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
+        // SAFETY: the lease is alive; the string is read at once.
         unsafe { owned(RedLockLease_Resource(self.raw)) }
     }
 
-    /// All of them, in their order.
+    /// All of them, in order.
     pub(crate) fn resources(&self) -> Vec<String> {
-        // SAFETY: the lease lives.
+        // SAFETY: the lease is alive.
         let count = unsafe { RedLockLease_ResourceCount(self.raw) };
         // SAFETY: as above; each string is read at once.
         let resource = |index| unsafe { owned(RedLockLease_ResourceAt(self.raw, index)) };
@@ -91,19 +91,19 @@ impl Lease {
 
     /// Empty if it holds no lock.
     pub(crate) fn token(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
+        // SAFETY: the lease is alive; the string is read at once.
         unsafe { owned(RedLockLease_Token(self.raw)) }
     }
 
     pub(crate) fn message(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
+        // SAFETY: the lease is alive; the string is read at once.
         discreet(unsafe { owned(RedLockLease_ErrorMessage(self.raw)) })
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // SAFETY: made by RedLockLease_New, freed once.
+        // SAFETY: it was made by RedLockLease_New, and is freed once.
         unsafe { RedLockLease_Free(self.raw) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the library tells of servers and resources, and what it has counted.
+//! What the library reports of servers and resources, and its counters.
 
 use std::ffi::{CStr, c_char};
 use std::mem;
@@ -7,9 +7,9 @@ use redlock::ffi::inspect::RedLockInfo;
 use redlock::ffi::servers::RedLockServerInfo;
 use redlock::ffi::stats::RedLockStats;
 
-/// A struct as a program begins it.
+/// A struct as a program initializes it.
 pub(crate) fn no_server_info() -> RedLockServerInfo {
-    // SAFETY: it is made of numbers, for which 0 is a value.
+    // SAFETY: it consists of numbers, for which 0 is a value.
     let info = unsafe { mem::zeroed() };
     RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
 }
@@ -19,14 +19,14 @@ pub(crate) fn no_stats() -> RedLockStats {
     RedLockStats { size: size_of::<RedLockStats>(), ..RedLockStats::default() }
 }
 
-/// A struct as a program begins it.
+/// A struct as a program initializes it.
 pub(crate) fn no_info() -> RedLockInfo {
-    // SAFETY: it is made of numbers, for which 0 is a value.
+    // SAFETY: it consists of numbers, for which 0 is a value.
     let info = unsafe { mem::zeroed() };
     RedLockInfo { size: size_of::<RedLockInfo>(), ..info }
 }
 
-/// What RedLock_Inspect tells, with its words.
+/// What RedLock_Inspect reports, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     pub(crate) locked: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Sight {
     pub(crate) words: String,
 }
 
-/// What is told of a server.
+/// What is reported of a server.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! Calls: they end in time, and as they may. After the last fault each lock is had again.
+//! Calls: they end in time, with an allowed status. After the last fault each lock can be acquired again.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) fn check(history: &History<'_>, limits: &Limits, found: &mut Vec<Viol
     check_recovery(history, found);
 }
 
-/// A process that is stopped cannot end its calls; one that was killed had until then.
+/// A stopped process cannot end its calls. For a killed process, the time until its death counts.
 fn check_time(
     history: &History<'_>,
     limits: &Limits,
@@ -59,7 +59,7 @@ fn check_recovery(history: &History<'_>, found: &mut Vec<Violation>) {
     let Some(healed) = history.lines.iter().find(|it| matches!(it.event, Event::Healed)) else {
         return;
     };
-    // By resource that was asked for after that, whether it was had.
+    // By each resource that was requested after that: whether the lock was acquired.
     let mut had: BTreeMap<&str, bool> = BTreeMap::new();
     for (at, line) in history.lines.iter().enumerate() {
         if let Event::Return(it) = line.event

@@ -1,4 +1,4 @@
-//! The counters that only the lock guards: every acknowledged write is one step, and none is lost.
+//! The counters that only the lock protects: every acknowledged write is one step, and none is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use super::verdict::{Rule, Violation};
 
 #[derive(Default)]
 struct Counter {
-    /// By value, the lines of those who wrote it.
+    /// By value, the lines of its writers.
     wrote: BTreeMap<u64, Vec<usize>>,
-    /// Values that somebody was about to write when killed: nobody knows.
+    /// Values that a process was about to write when it was killed: they may or may not have been written.
     maybe: BTreeSet<u64>,
     last: Option<(u64, usize)>,
 }
@@ -56,7 +56,7 @@ impl Counter {
             found.push(Violation::new(Rule::LostUpdate, words, &proof));
         }
         let known = |value: &u64| self.wrote.contains_key(value) || self.maybe.contains(value);
-        // No more than can have been written have to be looked at to find one that was not.
+        // To find a missing value, it is enough to check as many values as can have been written.
         let most = (self.wrote.len() + self.maybe.len()) as u64;
         if let Some(value) = (1..=last.min(most + 1)).find(|value| !known(value)) {
             let words = format!("the counter of {resource} is {last}, but nobody wrote {value}");

@@ -1,4 +1,4 @@
-//! Locks, from the call that took each to its end: no two at once, and none beyond its time.
+//! Locks, from the call that took each to its end: no two at the same time, and none beyond its deadline.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use super::line::{Call, Event, Line, Op, Return};
 use super::read::History;
 use super::verdict::{Rule, Violation, ms};
 
-/// A lock that was had.
+/// A lock that was held.
 struct HeldLock<'a> {
     resource: &'a str,
     taken: usize,
-    /// The earliest and the latest that its deadline can be.
+    /// The earliest and the latest possible deadline.
     until: (i64, i64),
     /// The line that says so.
     set_by: usize,
-    /// From when on others may have it as well: from the start, from a call on, or never.
+    /// From when on others may hold it as well: from the start, from a call on, or never.
     shared_from: i64,
-    /// The call that released it, or in which it turned out to be lost.
+    /// The call that released it, or in which it was found lost.
     end: Option<usize>,
 }
 
@@ -130,7 +130,7 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// The lock of this token, which has to be this process's.
+    /// The lock of this token, which must belong to this process.
     fn of(&mut self, at: usize, token: &str) -> Option<&HeldLock<'a>> {
         let who = self.line(at).process;
         match self.holds.get(token).map(|hold| hold.taken) {
@@ -143,13 +143,13 @@ impl<'a, 'h> Checker<'a, 'h> {
         None
     }
 
-    /// Whether the lock of this token is one that another process took.
+    /// Whether another process took the lock of this token.
     fn is_of_another(&self, at: usize, token: Option<&str>) -> bool {
         let hold = token.and_then(|token| self.holds.get(token));
         hold.is_some_and(|hold| self.line(hold.taken).process != self.line(at).process)
     }
 
-    /// At this moment somebody believed to have the lock.
+    /// At this moment a process believed that it held the lock.
     fn claim(&mut self, at: usize, token: &str, what: &str) {
         let Some(hold) = self.of(at, token) else { return };
         let (until, set_by, end) = (hold.until.1, hold.set_by, hold.end);
@@ -163,7 +163,7 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// The lock ends with this call. A forked child ends nothing of its parent's.
+    /// The lock ends with this call. A forked child does not end its parent's lock.
     fn end(&mut self, call: usize, token: &str) {
         let who = self.line(call).process;
         let history = self.history;
@@ -182,10 +182,10 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// Whether two holds of one resource have a moment in common in which one is to be alone; or more permits of a semaphore
-    /// than there are.
+    /// Reports two holds of one resource that overlap while one of them is exclusive, and more permits of a
+    /// semaphore than there are.
     fn sweep(&mut self) {
-        // A lock of several resources is one of each.
+        // A lock of several resources counts as a lock of each.
         let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+').map(permits);
         let spans = self.holds.values().map(|hold| (hold, self.span(hold)));
         let mut all: Vec<_> =
@@ -203,7 +203,7 @@ impl<'a, 'h> Checker<'a, 'h> {
                 }
             }
             open.push((resource, permits, hold, to));
-            // Who locks the name of a semaphore has one of its permits.
+            // A caller that locks the name of a semaphore has one of its permits.
             let most = open.iter().map(|it| it.1).max().unwrap_or(1);
             let until = open.iter().map(|it| it.3).min().unwrap_or(from);
             if most > 1 && open.len() > most && from < until {
@@ -211,7 +211,7 @@ impl<'a, 'h> Checker<'a, 'h> {
                 crowds.push((most, until - from, proof));
             }
         }
-        // Of two locks of the same resources one overlap is enough.
+        // For two locks of the same resources, one overlap is enough.
         overlaps.sort_unstable();
         overlaps.dedup_by_key(|it| (it.0, it.2));
         for (one, set_by, other, span) in overlaps {
@@ -235,7 +235,7 @@ impl<'a, 'h> Checker<'a, 'h> {
         (taken.time, to)
     }
 
-    /// What a lock of this TTL is good for at the most: less the drift, and the 2 ms for the
+    /// The maximum validity of a lock with this TTL: the TTL less the drift, and less 2 ms for the
     /// precision of the servers' clocks.
     fn validity(&self, ttl_ms: i64) -> i64 {
         let drift = (ttl_ms * self.limits.drift_permille + 999) / 1000;
@@ -252,7 +252,7 @@ impl<'a, 'h> Checker<'a, 'h> {
     }
 }
 
-/// The name of a resource, and how many may have it at one time.
+/// The name of a resource, and how many callers may hold it at the same time.
 fn permits(resource: &str) -> (&str, usize) {
     let semaphore = resource.rsplit_once('*').and_then(|(name, of)| Some((name, of.parse().ok()?)));
     semaphore.unwrap_or((resource, 1))

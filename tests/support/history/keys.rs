@@ -1,4 +1,4 @@
-//! Keys that are left: each has to be somebody's, and to end.
+//! Keys that are left: each must belong to somebody, and must expire.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use super::line::{Call, Event, Key, Line, Op};
 use super::read::History;
 use super::verdict::{Rule, Violation};
 
-/// So much later than its call has returned a server that nobody holds up may still carry out a request: a busy machine
-/// keeps it from running. A millisecond of it is for rounding.
+/// How much later than the return of its call a server that nobody delays may still execute a request: a
+/// busy machine keeps the server from running. One millisecond of this is for rounding.
 const LATE_MS: i64 = 100;
 
-/// What is needed of one resource, so that no key is looked for in all of the lines.
+/// The relevant lines of one resource, so that not all lines must be searched for each key.
 #[derive(Default)]
 struct Calls {
-    /// Calls that may have set a key, by number of line.
+    /// Calls that may have set a key, by line number.
     setting: Vec<usize>,
 }
 
@@ -66,12 +66,12 @@ struct Judge<'a, 'h> {
     history: &'h History<'a>,
     key: Key<'a>,
     listed: i64,
-    /// Since then no server and no connection has kept a request waiting.
+    /// Since then no server and no connection has delayed a request.
     settled: i64,
 }
 
 impl Judge<'_, '_> {
-    /// What is wrong about this key, if anything is.
+    /// What is wrong with this key, if anything.
     fn fault(&self, calls: &Calls, release: Option<&Line<'_>>) -> Option<String> {
         let Key { server, resource, pttl_ms, .. } = self.key;
         let name = format!("{resource} on {server}");
@@ -87,7 +87,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Whether this call may have set the key, so that nothing but its TTL takes it away.
+    /// Whether this call may have set the key in a way that only its TTL removes it.
     fn excuses(
         &self,
         call: &Line<'_>,
@@ -99,13 +99,13 @@ impl Judge<'_, '_> {
         let over = self.history.partner(at).map(|end| &self.history.lines[end]);
         let end = self.history.last_alive(call.process).filter(|end| *end < self.listed);
         let latest = match (end, over) {
-            // What a process that is gone asked for, servers carry out when they can, and nobody is
-            // there to take it back.
+            // Servers execute the requests of a dead process when they can, and nobody is left to release
+            // the key.
             (Some(end), _) => end,
-            // It is being asked for.
+            // The call is still under way.
             (None, None) => self.listed,
             (None, Some(over)) if over.time > self.listed => over.time,
-            // A lock that somebody has, or has let go without releasing it.
+            // A lock that somebody holds, or whose lease was freed without a release.
             (None, Some(over)) if release.is_none() && self.is_about_it(asked, over) => over.time,
             _ => return false,
         };

@@ -1,4 +1,4 @@
-//! What processes take up: the same at the end as at the beginning.
+//! The resources that processes use: the same at the end as at the beginning.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use super::line::{Event, Line, Sample};
 use super::read::History;
 use super::verdict::{Rule, Violation};
 
-/// By how much descriptors, threads and memory have grown from the first tenth of the samples to the
-/// last: from the most there to the least here.
+/// By how much descriptors, threads and memory have grown from the first tenth of the samples to the last:
+/// from the maximum of the first to the minimum of the last.
 pub(crate) fn drift_of(samples: &[Sample]) -> Sample {
     let tenth = (samples.len() / 10).max(1);
     let (first, last) =
@@ -45,7 +45,7 @@ pub(super) fn check(history: &History<'_>, limits: &Limits, found: &mut Vec<Viol
     }
 }
 
-/// By process, what each took up, and the lines that say so.
+/// By process, the resources that each used, and the lines that say so.
 pub(crate) fn samples<'h, 'a>(
     history: &'h History<'a>,
 ) -> BTreeMap<&'a str, Vec<(&'h Line<'a>, Sample)>> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
     /// `CLOCK_BOOTTIME`, in nanoseconds.
@@ -15,14 +15,14 @@ pub(crate) struct Line<'a> {
     pub(crate) text: &'a str,
 }
 
-/// Which call of the library.
+/// The call of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Lock,
     TryLock,
-    /// To share the resource.
+    /// Takes the resource in shared mode.
     Share,
-    /// To share what one has alone.
+    /// Turns an exclusive lock into a shared one.
     Downgrade,
     Continue,
     Extend,
@@ -30,7 +30,7 @@ pub(crate) enum Op {
     Unlock,
 }
 
-/// What a line says. The module's own page tells what each is for.
+/// The content of a line. The module's documentation describes each event.
 #[derive(Clone, Debug)]
 pub(crate) enum Event<'a> {
     Begin { parent: Option<&'a str> },
@@ -55,7 +55,7 @@ pub(crate) enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Whether something begins that has an end of its own.
+    /// Whether it begins something that has an end of its own.
     pub(crate) fn opens(&self) -> bool {
         matches!(self, Self::Call(_) | Self::Writing(_))
     }
@@ -65,7 +65,7 @@ impl Event<'_> {
     }
 }
 
-/// What a process takes up.
+/// The resources that a process uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) fds: i64,
@@ -79,22 +79,22 @@ pub(crate) struct Call<'a> {
     pub(crate) op: Op,
     pub(crate) resource: &'a str,
     pub(crate) ttl_ms: i64,
-    /// How long it may take by its timeouts.
+    /// How long it may take according to its timeouts.
     pub(crate) bound_ms: i64,
-    /// Of the lock that it is about, where there is one before the call.
+    /// The token of the lock that it is about, if there is one before the call.
     pub(crate) token: Option<&'a str>,
 }
 
-/// A call that is over.
+/// A call that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Return<'a> {
     pub(crate) op: Op,
     pub(crate) resource: &'a str,
     pub(crate) status: &'a str,
-    /// What the lease says of itself after the call.
+    /// What the lease reports after the call.
     pub(crate) held: bool,
     pub(crate) token: Option<&'a str>,
-    /// The earliest and the latest that the end of the lock can be, by what the lease says.
+    /// The earliest and the latest possible end of the lock, according to the lease.
     pub(crate) until: Option<(i64, i64)>,
 }
 
@@ -147,14 +147,14 @@ impl Op {
         !matches!(self, Self::Confirm | Self::Downgrade | Self::Unlock)
     }
 
-    /// Whether it may come back with a lock that was not there before.
+    /// Whether it may return with a lock that was not there before.
     pub(crate) fn acquires(self) -> bool {
         matches!(self, Self::Lock | Self::TryLock | Self::Continue)
     }
 }
 
 impl<'a> Line<'a> {
-    /// What is wrong with the line, if it is none.
+    /// Parses a line. Returns an error with the reason if the line is invalid.
     pub(crate) fn parse(file: &'a str, number: usize, text: &'a str) -> Result<Self, String> {
         let mut words = text.split(' ');
         let time = number_of(words.next().unwrap_or_default())?;
@@ -268,7 +268,7 @@ fn write_of<'a>(fields: &mut Fields<'a>) -> Result<Write<'a>, String> {
     Ok(Write { resource, token, value: fields.natural("value")? })
 }
 
-/// The `key=value` words of a line that were not asked for yet.
+/// The `key=value` words of a line that were not requested yet.
 struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {

@@ -1,10 +1,10 @@
-//! Who lived when: beginnings, ends, violent ends, and times of standing still.
+//! The lives of processes: beginnings, ends, violent ends, and times during which they were stopped.
 
 use super::line::Event;
 use super::read::History;
 use super::verdict::{Rule, Violation};
 
-/// A process, by the numbers of the lines that tell of it.
+/// A process, by the numbers of the lines about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) begin: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Life {
     pub(crate) last: usize,
     pub(crate) kill: Option<usize>,
     pub(crate) dead: Option<usize>,
-    /// From when to when it was stopped, at the most.
+    /// The longest possible periods during which it was stopped.
     pub(crate) pauses: Vec<(i64, i64)>,
 }
 
@@ -23,13 +23,13 @@ impl Life {
         Self { begin, parent: None, end: None, last: begin, kill: None, dead: None, pauses: vec![] }
     }
 
-    /// How much of a span it may have stood still.
+    /// For how much of a span it may have been stopped.
     pub(crate) fn paused(&self, from: i64, to: i64) -> i64 {
         self.pauses.iter().map(|(stop, cont)| (to.min(*cont) - from.max(*stop)).max(0)).sum()
     }
 }
 
-/// Puts what was done to processes into their lives.
+/// Adds what was done to processes to their lives.
 pub(super) fn note_driver(history: &mut History<'_>) {
     let mut wrong = Vec::new();
     for (at, line) in history.lines.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn note_driver(history: &mut History<'_>) {
     wrong.into_iter().for_each(|words| history.malform(words));
 }
 
-/// Everybody has an end, and nobody speaks after it.
+/// Every process has an end, and writes nothing after it.
 pub(super) fn check(history: &History<'_>, found: &mut Vec<Violation>) {
     let mut lives: Vec<_> = history.lives.iter().collect();
     lives.sort_by_key(|it| it.1.begin);

@@ -1,4 +1,4 @@
-//! Logs become a history: lines, what belongs together, and who lived when.
+//! Combines logs into a history: lines, related lines, and the lives of processes.
 
 use std::collections::{HashMap, HashSet};
 use std::str;
@@ -13,20 +13,20 @@ pub(crate) struct File {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The lines of all logs, each log's in its order.
+/// The lines of all logs. The lines of each log are in order.
 pub(crate) struct History<'a> {
     pub(crate) lines: Vec<Line<'a>>,
-    /// Of a call its return, of a return its call; so with `writing` and what became of it.
+    /// For a call its return, and for a return its call; the same for `writing` and its result.
     partners: Vec<Option<usize>>,
-    /// The lines by their times.
+    /// The lines in the order of their times.
     pub(crate) order: Vec<usize>,
     pub(crate) lives: HashMap<&'a str, Life>,
-    /// Who was killed before it wrote a whole line.
+    /// The processes that were killed before they wrote a complete line.
     pub(super) unborn: HashSet<&'a str>,
     pub(crate) malformed: Vec<Violation>,
 }
 
-/// What a thread is in the midst of.
+/// The state of a thread.
 #[derive(Clone, Copy, Default)]
 struct Thread {
     last: Option<usize>,
@@ -55,12 +55,12 @@ impl<'a> History<'a> {
         history
     }
 
-    /// Of a call its return, of a return its call; so with `writing` and what became of it.
+    /// For a call its return, and for a return its call; the same for `writing` and its result.
     pub(crate) fn partner(&self, at: usize) -> Option<usize> {
         self.partners[at]
     }
 
-    /// The call that this line is the return of.
+    /// The call whose return this line is.
     pub(crate) fn call_of(&self, at: usize) -> Option<&Line<'a>> {
         self.partner(at).map(|call| &self.lines[call])
     }
@@ -69,7 +69,7 @@ impl<'a> History<'a> {
         self.lives.get(process)
     }
 
-    /// The last moment at which a process is known to have lived, if it has come to an end.
+    /// The last time at which a process is known to have lived, if it has ended.
     pub(crate) fn last_alive(&self, process: &str) -> Option<i64> {
         let life = self.life(process)?;
         let last = self.lines[life.last].time;
@@ -95,7 +95,7 @@ impl<'a> History<'a> {
         self.unborn.contains(process)
     }
 
-    /// Adds the lines of a log. Returns what is wrong with its end, if that may have been torn.
+    /// Adds the lines of a log. Returns what is wrong with its last line, if that may be torn.
     fn add(&mut self, file: &'a File) -> Option<String> {
         let bytes = &file.bytes;
         let whole = bytes.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
@@ -140,7 +140,7 @@ impl<'a> History<'a> {
         self.lines.push(line);
     }
 
-    /// Why a line cannot come where it does, if it cannot.
+    /// Why a line cannot occur where it does, if it cannot.
     fn fault(&self, file: &str, line: &Line<'_>, thread: Thread) -> Option<&'static str> {
         let life = self.life(file);
         if line.process != file {
@@ -164,7 +164,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// What is cut short, and what nothing came of, is so only where somebody was killed.
+    /// A torn line, or a call without a return, is allowed only if the process was killed.
     fn judge_ends(&mut self, torn: &[(&File, String)]) {
         let cut = torn.iter().filter(|(file, _)| !self.was_killed(&file.process));
         let mut wrong: Vec<_> = cut

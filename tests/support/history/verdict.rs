@@ -1,25 +1,25 @@
-//! What can be wrong with a history, and how it is said.
+//! The possible violations of a history, and their descriptions.
 
 use std::fmt;
 
 use super::line::Line;
 
-/// What was violated.
+/// The rule that was violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
-    /// Two held one resource at the same time.
+    /// Two processes held one resource at the same time.
     Overlap,
-    /// A holder acted, or was told that it may, after its lock was over.
+    /// A holder acted, or was told that it may, after the end of its lock.
     PastDeadline,
-    /// Two wrote the same value of a counter, or what was written is not in it.
+    /// Two processes wrote the same value of a counter, or a written value is not in it.
     LostUpdate,
     /// A counter has a value that nobody wrote.
     Unexplained,
-    /// A key is on a server that nobody answers for.
+    /// A key is on a server without a call that explains it.
     Orphan,
-    /// A call took longer than it may.
+    /// A call took longer than allowed.
     LateCall,
-    /// A lock is said to be held after its release, or after it was said to be lost.
+    /// A lock is reported as held after its release, or after it was reported as lost.
     HeldAfterEnd,
     /// A lock that had ended was extended.
     Revived,
@@ -29,17 +29,17 @@ pub(crate) enum Rule {
     Validity,
     /// A process uses a lock that another one took.
     Foreign,
-    /// A lock is used that nobody took.
+    /// A process uses a lock that nobody took.
     Unheld,
     /// Descriptors, threads or memory grow.
     Leak,
-    /// A process was neither killed nor has it ended well.
+    /// A process was neither killed nor did it end properly.
     Unaccounted,
-    /// A call ended with a status that this use of the library cannot lead to.
+    /// A call ended with a status that is impossible with this use of the library.
     Status,
-    /// After the last fault a lock was not had again.
+    /// After the last fault a lock could not be acquired again.
     NotRecovered,
-    /// A line that cannot be, by itself or after those before it.
+    /// A line that is impossible, by itself or after the lines before it.
     Malformed,
 }
 
@@ -87,7 +87,7 @@ impl Rule {
     }
 }
 
-/// One violation: a line of words, and the lines of the logs that prove it.
+/// One violation: a line of text, and the lines of the logs that prove it.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
@@ -109,7 +109,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A span of nanoseconds in words.
+/// A time span of nanoseconds as text.
 pub(crate) fn ms(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();

@@ -1,4 +1,4 @@
-//! One direction of a connection: what was read and is not handed on yet.
+//! One direction of a connection: the data that was read and is not forwarded yet.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 type Alter = Box<dyn FnMut(Vec<u8>) -> Vec<u8> + Send>;
 
-/// What is to be done to what goes one way.
+/// The rules for data in one direction.
 pub(super) struct Rules {
-    /// At least and at most.
+    /// The minimum and the maximum.
     pub(super) delay: (Duration, Duration),
     pub(super) is_stalled: bool,
-    /// After how many bytes it is stalled.
+    /// The number of bytes after which it is stalled.
     pub(super) stall_after: Option<u64>,
-    /// How much is handed on at once, and how long nothing after that.
+    /// How much is forwarded at once, and how long nothing is forwarded after that.
     pub(super) piece: usize,
     pub(super) pause: Duration,
     pub(super) gather: Duration,
-    /// After how many bytes the connection ends, and whether that is all that the receiver is told.
+    /// The number of bytes after which the connection ends, and whether the receiver sees only an orderly
+    /// end.
     pub(super) reset_after: Option<u64>,
     pub(super) ends_gently: bool,
     /// How many bytes each connection may carry before it is reset.
@@ -46,31 +47,31 @@ impl Default for Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Fine,
-    /// The connection is to be reset.
+    /// The connection must be reset.
     Broken,
 }
 
 #[derive(Default)]
 pub(super) struct Lane {
-    /// With the time when it is to be handed on.
+    /// Each with the time when it must be forwarded.
     waiting: VecDeque<(Instant, Vec<u8>)>,
     paused_until: Option<Instant>,
-    /// How many pieces came so far: a small source of variety.
+    /// The number of pieces so far, as a source of variety.
     count: u32,
-    /// How many bytes were read, and handed on.
+    /// How many bytes were read, and how many were forwarded.
     pub(super) read: u64,
     pub(super) handed_on: u64,
-    /// Whether no more comes from the sender, and whether that is because it reset the connection.
+    /// Whether the sender sends no more, and whether that is because it reset the connection.
     pub(super) has_ended: bool,
     was_reset: bool,
-    /// Whether the receiver was told that no more comes.
+    /// Whether the receiver was told that no more data comes.
     pub(super) is_shut: bool,
-    /// Whether the receiver's socket takes no more for now.
+    /// Whether the receiver's socket accepts no more for now.
     pub(super) is_full: bool,
 }
 
 impl Lane {
-    /// Reads all that there is.
+    /// Reads all available data.
     pub(super) fn fill(&mut self, mut from: &TcpStream, rules: &mut Rules, now: Instant) {
         let mut bytes = [0; 64 * 1024];
         while !self.has_ended {
@@ -87,13 +88,13 @@ impl Lane {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // What was sent before is handed on before.
+                // Data that was sent before is forwarded first.
                 Err(_) => (self.has_ended, self.was_reset) = (true, true),
             }
         }
     }
 
-    /// Writes all that is due.
+    /// Writes all data that is due.
     pub(super) fn drain(&mut self, mut to: &TcpStream, rules: &mut Rules, now: Instant) -> Step {
         self.is_full = false;
         while self.next_due(rules).is_some_and(|it| it <= now) {
@@ -131,7 +132,7 @@ impl Lane {
                     return Step::Fine;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The other direction finds out how the receiver has gone.
+                // The other direction detects how the receiver ended.
                 Err(_) => self.is_shut = true,
             }
         }
@@ -145,18 +146,18 @@ impl Lane {
         Step::Fine
     }
 
-    /// When there is something to be handed on.
+    /// When there is data to forward.
     pub(super) fn next_due(&self, rules: &Rules) -> Option<Instant> {
         let (due, _) = self.waiting.front().filter(|_| !rules.is_stalled && !self.is_full)?;
         Some(self.paused_until.map_or(*due, |it| it.max(*due)))
     }
 
-    /// Whether there is something that was not handed on yet.
+    /// Whether there is data that was not forwarded yet.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Has these bytes handed on when their time has come.
+    /// Adds bytes to be forwarded at this time.
     pub(super) fn push(&mut self, bytes: Vec<u8>, due: Instant) {
         if !bytes.is_empty() {
             self.waiting.push_back((due, bytes));
@@ -175,14 +176,14 @@ impl Lane {
         }
         let (least, most) = rules.delay;
         self.count = self.count.wrapping_add(1);
-        // Anything between the two, and the same in each run.
+        // Any value between the two, and the same in each run.
         let share = self.count.wrapping_mul(0x9E37_79B9) >> 24;
         let delay = least + most.saturating_sub(least) * share / 255;
         self.push(piece, now + delay.max(rules.gather));
     }
 }
 
-/// Counts what was carried. Returns whether that was as much as may be: then it may be any amount again.
+/// Counts the carried bytes. Returns whether the limit is used up. In that case the limit is removed.
 fn is_used_up(left: &mut Option<u64>, carried: usize) -> bool {
     *left = left.map(|it| it.saturating_sub(carried as u64));
     left.take_if(|it| *it == 0).is_some()

@@ -9,7 +9,7 @@ use super::lane::{Lane, Rules, Step};
 use super::{BOTH, Traffic, Way};
 
 pub(super) struct Link {
-    /// The client's end and the server's; none once both directions have ended.
+    /// The client's end and the server's; `None` once both directions have ended.
     ends: Option<[TcpStream; 2]>,
     lanes: [Lane; 2],
     is_stranded: bool,
@@ -36,12 +36,12 @@ impl Link {
         self.ends.is_some()
     }
 
-    /// How many bytes were handed on that way.
+    /// How many bytes were forwarded in this direction.
     pub(super) fn handed_on(&self, way: Way) -> u64 {
         self.lanes[way as usize].handed_on
     }
 
-    /// Whether bytes wait here to be handed on that way.
+    /// Whether bytes wait to be forwarded in this direction.
     pub(super) fn has_waiting(&self, way: Way) -> bool {
         self.is_up() && self.lanes[way as usize].has_waiting()
     }
@@ -52,7 +52,7 @@ impl Link {
         }
     }
 
-    /// Closes both ends so that both are told of an error.
+    /// Closes both ends so that both receive an error.
     pub(super) fn reset(&mut self) {
         self.ends.take().into_iter().flatten().for_each(reset);
     }
@@ -69,12 +69,12 @@ impl Link {
         self.lanes.iter_mut().for_each(Lane::drop_all);
     }
 
-    /// Hands on nothing more, until it is told otherwise.
+    /// Forwards nothing until it is released again.
     pub(super) fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// Hands on what can be handed on.
+    /// Forwards all data that can be forwarded.
     pub(super) fn pump(&mut self, rules: &mut [Rules; 2], now: Instant) {
         if self.is_held {
             return;

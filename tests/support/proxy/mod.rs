@@ -1,9 +1,9 @@
-//! A proxy on the way to a real server, which does what networks do: it delays, holds back, swallows,
-//! cuts up and joins what goes through it, resets and closes connections in any way, leads to another
-//! server, and sends what nobody said. It counts what each connection has carried.
+//! A proxy in front of a real server that behaves like a faulty network. It delays, holds back, drops,
+//! splits and joins the data that passes through it. It resets and closes connections in any way, leads to
+//! another server, and sends data that nobody has sent. It counts what each connection has carried.
 //!
-//! What it is told holds for connections there are and for new ones, from the next byte on. One thread
-//! does it all, and ends with its owner.
+//! Commands apply to existing and new connections, from the next byte on. One thread does all the work, and
+//! ends with its owner.
 
 mod lane;
 mod link;
@@ -33,8 +33,9 @@ pub(crate) enum Way {
 pub(crate) const BOTH: [Way; 2] = [Way::Requests, Way::Replies];
 
 impl Way {
-    /// A conversation that begins with a handshake is struck at every byte of its requests. Of its replies, which are
-    /// thousands of bytes of INFO, at each so many-th, or at each with REDLOCK_EVERY_BYTE in the environment.
+    /// The step for tests that interrupt a conversation with a handshake. Its requests are interrupted at
+    /// every byte. Its replies contain thousands of bytes of INFO, so they are interrupted at intervals, or
+    /// at every byte with REDLOCK_EVERY_BYTE in the environment.
     pub(crate) fn step(self) -> usize {
         match self {
             Self::Replies if std::env::var_os("REDLOCK_EVERY_BYTE").is_none() => 11,
@@ -46,7 +47,7 @@ impl Way {
 /// What is known of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// How many bytes the client has sent, and how many the server.
+    /// How many bytes the client has sent, and how many the server has sent.
     pub(crate) requests: u64,
     pub(crate) replies: u64,
     /// Whether the client has closed it, or it was reset.
@@ -54,8 +55,8 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The part that the client alone decides: what it has sent, and whether it has closed the
-    /// connection. A reply may still come for a request that was sent long ago.
+    /// The part that only the client decides: what it has sent, and whether it has closed the connection. A
+    /// reply may still arrive for a request that was sent long ago.
     pub(crate) fn of_the_client(self) -> (u64, bool) {
         (self.requests, self.has_ended)
     }
@@ -70,7 +71,7 @@ pub(crate) struct Proxy {
 
 struct Shared {
     state: Mutex<State>,
-    /// What is written here wakes the thread.
+    /// Writing here wakes the thread.
     bell: UnixStream,
 }
 
@@ -113,18 +114,18 @@ impl Proxy {
         format!("{}://{}", self.scheme, self.address())
     }
 
-    /// Everything is as long on its way as this, or up to `most`: a little of all in between.
+    /// Delays all data by at least this time and at most `most`, with values in between.
     pub(crate) fn delay(&self, way: Way, least: Duration, most: Duration) {
         self.rule(way, |it| it.delay = (least, most));
     }
 
-    /// Holds everything back, the end of the stream as well, until [`Self::flow`].
+    /// Holds all data back, including the end of the stream, until [`Self::flow`].
     pub(crate) fn stall(&self, way: Way) {
         self.rule(way, |it| it.is_stalled = true);
     }
 
-    /// Hands on so many bytes more, counted from now on and over all connections, and holds back what comes
-    /// after them, until [`Self::flow`].
+    /// Forwards this many more bytes, counted from now on and over all connections. Holds back the rest
+    /// until [`Self::flow`].
     pub(crate) fn stall_after(&self, way: Way, count: u64) {
         self.rule(way, |it| match count {
             0 => it.is_stalled = true,
@@ -132,61 +133,61 @@ impl Proxy {
         });
     }
 
-    /// Whether something is held back that goes this way.
+    /// Whether data in this direction is held back.
     pub(crate) fn is_holding(&self, way: Way) -> bool {
         let state = self.shared.state();
         state.rules[way as usize].is_stalled && state.links.iter().any(|it| it.has_waiting(way))
     }
 
-    /// Hands on what was held back, and what comes.
+    /// Forwards the data that was held back, and new data.
     pub(crate) fn flow(&self, way: Way) {
         self.rule(way, |it| (it.is_stalled, it.stall_after) = (false, None));
     }
 
-    /// Hands on no more than `size` bytes at once, with a pause after each such piece.
+    /// Forwards at most `size` bytes at once, with a pause after each such piece.
     pub(crate) fn cut_up(&self, way: Way, size: usize, pause: Duration) {
         self.rule(way, |it| (it.piece, it.pause) = (size, pause));
     }
 
-    /// Hands on at once what came within this time.
+    /// Forwards together what arrived within this time.
     pub(crate) fn join(&self, way: Way, time: Duration) {
         self.rule(way, |it| it.gather = time);
     }
 
-    /// Resets the connection that is the one to carry byte `count`, counted from now on and over all
-    /// connections, as soon as it has carried it; with 0, before it carries anything.
+    /// Resets the connection that carries byte `count`, counted from now on and over all connections, as
+    /// soon as it has carried that byte; with 0, before it carries anything.
     pub(crate) fn reset_after(&self, way: Way, count: u64) {
         self.rule(way, |it| (it.reset_after, it.ends_gently) = (Some(count), false));
     }
 
-    /// Resets each connection as soon as it has carried so many bytes that way.
+    /// Resets each connection as soon as it has carried this many bytes in this direction.
     pub(crate) fn reset_each_after(&self, way: Way, count: u64) {
         self.rule(way, |it| it.reset_each_after = Some(count));
     }
 
-    /// As [`Self::reset_after`], but the receiver is told that nothing more comes, as if all had been said.
+    /// Like [`Self::reset_after`], but the receiver sees an orderly end of the stream.
     pub(crate) fn end_after(&self, way: Way, count: u64) {
         self.rule(way, |it| (it.reset_after, it.ends_gently) = (Some(count), true));
     }
 
-    /// Hands on what this makes of each piece that comes.
+    /// Forwards the result of this function for each piece that arrives.
     pub(crate) fn alter(&self, way: Way, alter: impl FnMut(Vec<u8>) -> Vec<u8> + Send + 'static) {
         self.rule(way, |it| it.alter = Some(Box::new(alter)));
     }
 
-    /// From now on everything is handed on as it comes, also what was held back.
+    /// From now on everything is forwarded as it arrives, including the data that was held back.
     pub(crate) fn heal(&self) {
         BOTH.into_iter().for_each(|way| self.rule(way, |it| *it = Rules::default()));
     }
 
-    /// Sends these bytes over every connection, in the name of who speaks that way.
+    /// Sends these bytes over every connection, in the name of the sender of this direction.
     pub(crate) fn inject(&self, way: Way, bytes: &[u8]) {
         self.change(|state| {
             state.links.iter_mut().for_each(|it| it.inject(way, bytes));
         });
     }
 
-    /// Drops the accounts of connections that are over, for whoever has very many.
+    /// Drops the records of ended connections, for tests with very many of them.
     pub(crate) fn forget_ended(&self) {
         self.change(|state| state.links.retain(Link::is_up));
     }
@@ -196,29 +197,29 @@ impl Proxy {
         self.change(|state| state.links.iter_mut().for_each(Link::reset));
     }
 
-    /// Tells the receiver that nothing more comes that way; the other way is open still.
+    /// Tells the receiver that no more data comes in this direction. The other direction remains open.
     pub(crate) fn half_close(&self, way: Way) {
         self.change(|state| state.links.iter_mut().for_each(|it| it.half_close(way)));
     }
 
-    /// Leaves the connections there are without a far end: whatever is sent is lost, and nobody is
-    /// told. New ones are as they should be.
+    /// Leaves the existing connections without a far end: sent data is lost, and nobody is told. New
+    /// connections work normally.
     pub(crate) fn strand(&self) {
         self.change(|state| state.links.iter_mut().for_each(Link::strand));
     }
 
-    /// Hands nothing on over the connections there are, though what is sent is acknowledged, until
-    /// [`Self::let_go`]. New ones are as they should be.
+    /// Forwards nothing over the existing connections, although sent data is acknowledged, until
+    /// [`Self::let_go`]. New connections work normally.
     pub(crate) fn hold(&self) {
         self.change(|state| state.links.iter_mut().for_each(|it| it.hold(true)));
     }
 
-    /// Goes on with what was held.
+    /// Continues the connections that were held.
     pub(crate) fn let_go(&self) {
         self.change(|state| state.links.iter_mut().for_each(|it| it.hold(false)));
     }
 
-    /// From now on it stands in front of another server: connections to the old one are closed.
+    /// From now on it stands in front of another server. Connections to the old server are closed.
     pub(crate) fn lead_to(&self, server: &Server) {
         self.change(|state| {
             state.server = server.address();
@@ -228,23 +229,23 @@ impl Proxy {
         });
     }
 
-    /// The connections so far, in the order of their coming.
+    /// The connections so far, in the order of their arrival.
     pub(crate) fn connections(&self) -> Vec<Traffic> {
         self.shared.state().links.iter().map(Link::traffic).collect()
     }
 
-    /// Whether every connection is over at both ends: no byte is on its way.
+    /// Whether every connection is closed at both ends, so no byte is on its way.
     pub(crate) fn is_idle(&self) -> bool {
         !self.shared.state().links.iter().any(Link::is_up)
     }
 
-    /// How many bytes were sent that way, over all connections.
+    /// How many bytes were sent in this direction, over all connections.
     pub(crate) fn sent(&self, way: Way) -> u64 {
         let count = |it: Traffic| if way == Way::Requests { it.requests } else { it.replies };
         self.connections().into_iter().map(count).sum()
     }
 
-    /// How many bytes were handed on that way, over all connections.
+    /// How many bytes were forwarded in this direction, over all connections.
     pub(crate) fn handed_on(&self, way: Way) -> u64 {
         self.shared.state().links.iter().map(|it| it.handed_on(way)).sum()
     }
@@ -318,10 +319,10 @@ fn readable(fd: i32) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-/// Returns when something is ready, or due. What it is, whoever looks finds out.
+/// Returns when something is ready, or due. The caller must find out what it is.
 fn wait(interests: &mut [libc::pollfd], due: Option<Instant>) {
     let left = due.map(|it| it.saturating_duration_since(Instant::now()));
-    // Rounded up, or the last millisecond would be spent running in circles.
+    // Rounded up. Otherwise the last millisecond would be spent in a busy loop.
     let ms = left.map_or(-1, |it| i32::try_from(it.as_micros().div_ceil(1000)).unwrap_or(-1));
     let count = interests.len().try_into().expect("not that many");
     // SAFETY: the pointer and the length are those of a slice that may be written to.

@@ -1,4 +1,4 @@
-//! The program that runs while the lock is held: a group of processes of its own.
+//! The program that runs while the lock is held: a process group of its own.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -18,15 +18,15 @@ pub(crate) struct Child {
     process: Pid,
     guard: Option<Pid>,
     terminal: Option<Terminal>,
-    /// By us, and so not by the terminal.
+    /// This command sent SIGINT, so the terminal did not.
     was_sent_interrupt: bool,
     end: End,
 }
 
-/// How it has ended.
+/// How the program has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct End {
-    /// As a shell has it.
+    /// The exit status as a shell reports it.
     pub(crate) status: u8,
     pub(crate) signal: Option<i32>,
 }
@@ -39,14 +39,14 @@ pub(crate) enum State {
 
 impl Child {
     pub(crate) fn start(mut command: Command, announcement: Announcement) -> Result<Self, Failure> {
-        // Orphans of the program come to us, so that they can be found.
+        // This process adopts orphans of the program, so that it can find them.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let mut terminal = Terminal::find();
         let lent = terminal.as_ref().filter(|it| it.is_ours()).map(Terminal::descriptor);
         let parent = getpid();
         let prepare = move || prepare(parent, lent, announcement);
-        // SAFETY: between fork and exec it makes system calls alone, and allocates nothing.
+        // SAFETY: between fork and exec, `prepare` only makes system calls, and allocates nothing.
         unsafe { command.pre_exec(prepare) };
         let started = command.process_group(0).spawn();
         if let Some(terminal) = terminal.as_mut().filter(|_| lent.is_some()) {
@@ -66,16 +66,17 @@ impl Child {
         Ok(Self { process, guard: None, terminal, was_sent_interrupt: false, end })
     }
 
-    /// Its processes, but for those that have made a group of their own.
+    /// The program's processes, except those that have made a group of their own.
     pub(crate) fn group(&self) -> Pid {
         self.process
     }
 
-    /// What has become of it. Its orphans that have ended are let go on the way.
+    /// The state of the program. Also reaps its orphans that have ended.
     pub(crate) fn state(&mut self, guard: Pid) -> State {
         self.guard = Some(guard);
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        // It is not let go before the guard knows: until then no other process can have its number.
+        // The program is not reaped before the guard knows: until then no other process can have its
+        // number.
         let child = waitid(Id::Pid(self.process), look);
         if let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) = child {
             self.end = child.map_or_else(|_| End::default(), End::of);
@@ -99,15 +100,15 @@ impl Child {
         self.end
     }
 
-    /// Whether there are processes of it still, but for the first one. Those that have ended are let go.
+    /// Whether processes of the program other than the first still exist. Reaps those that have ended.
     pub(crate) fn has_processes(&self) -> bool {
         let guard = self.guard.unwrap_or(self.process);
         self.let_orphans_go(guard);
         tree::has_others(&[self.process, guard])
     }
 
-    /// It has ended: lets it go, and takes the terminal back. Returns whether Ctrl-C has ended it, of which nobody else
-    /// has heard.
+    /// Reaps the program, which has ended, and takes the terminal back. Returns whether Ctrl-C has ended
+    /// the program, and no other process has received that SIGINT.
     pub(crate) fn leave(&mut self) -> bool {
         let _ = waitpid(self.process, None);
         let was_lent = self.terminal.as_mut().is_some_and(Terminal::take_back);
@@ -121,12 +122,14 @@ impl Child {
         }
     }
 
-    /// We are to stop: first it, and when it has, we do.
+    /// This process was asked to stop. The program is stopped first, and this process follows when the
+    /// program has stopped.
     pub(crate) fn pass_on_stop(&self) {
         let _ = killpg(self.process, Signal::SIGTSTP);
     }
 
-    /// It has stopped. Where a shell looks after us, we stop as well, so that the shell hears of it.
+    /// The program has stopped. If there is a terminal, and so a shell, this process stops as well, so that
+    /// the shell notices.
     pub(crate) fn follow_stop(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         terminal.take_back();
@@ -134,7 +137,7 @@ impl Child {
         self.go_on();
     }
 
-    /// It goes on, in the foreground if we are there.
+    /// Continues the program, in the foreground if this process is in the foreground.
     pub(crate) fn go_on(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.lend(self.process);
@@ -142,13 +145,13 @@ impl Child {
         let _ = killpg(self.process, Signal::SIGCONT);
     }
 
-    /// It is to stop by itself. One that stands still could not.
+    /// Asks the program to end by itself. A stopped program could not, so it is continued.
     pub(crate) fn terminate(&self) {
         let _ = killpg(self.process, Signal::SIGTERM);
         let _ = killpg(self.process, Signal::SIGCONT);
     }
 
-    /// It ends now, with all its processes.
+    /// Kills the program with all its processes.
     pub(crate) fn kill(&self) {
         tree::kill_all(self.process, self.guard.unwrap_or(self.process));
     }
@@ -169,13 +172,14 @@ impl End {
     }
 }
 
-/// In the child, before it becomes the program.
+/// Runs in the child, before it becomes the program.
 fn prepare(parent: Pid, lent: Option<i32>, announcement: Announcement) -> io::Result<()> {
-    // SAFETY: system calls with numbers; the struct for signals lives.
+    // SAFETY: these are system calls with numbers, and the structs for signal sets are alive.
     unsafe {
         libc::setpgid(0, 0);
         if let Some(terminal) = lent {
-            // Who is in the background yet would be stopped for that.
+            // The signal is blocked, because a process that is still in the background would be stopped by
+            // this call.
             let (mut background, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
             libc::sigemptyset(&raw mut background);
             libc::sigaddset(&raw mut background, libc::SIGTTOU);
@@ -186,7 +190,7 @@ fn prepare(parent: Pid, lent: Option<i32>, announcement: Announcement) -> io::Re
         announcement.make(libc::getpid());
         #[cfg(target_os = "linux")]
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // If it died before that.
+        // The parent may have died before that call.
         if libc::getppid() != parent.as_raw() {
             libc::_exit(137);
         }

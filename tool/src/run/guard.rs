@@ -1,7 +1,8 @@
-//! A process that stands by: it kills the program when this one dies, or stands still until the lock is about to end.
+//! A process that stands by. It kills the program when this process dies, or when this process stands still
+//! until the lock is about to end.
 //!
-//! It knows nothing of locks. It is told by a pipe which group of processes to kill, and when; the end of the pipe is
-//! the end of this process.
+//! The guard knows nothing of locks. It receives the process group to kill, and the deadline, through a
+//! pipe. The end of the pipe means the end of this process.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -17,10 +18,12 @@ use super::hold::Hold;
 use crate::failure::Failure;
 use crate::time::now;
 
-/// The poll of a machine that slept does not count that: so it looks at the clock again after so long.
+/// `poll` does not count the time during which the machine slept, so the guard reads the clock again after
+/// this time.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A group and a deadline in nanoseconds, as bytes. Without a group it is not needed any more.
+/// A message: a process group and a deadline in nanoseconds, as bytes. Without a group, the guard is no
+/// longer needed.
 const MESSAGE: usize = 16;
 
 pub(crate) struct Guard {
@@ -31,11 +34,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// This process has one thread.
+    /// This process must have one thread only.
     pub(crate) fn start() -> Result<Self, Failure> {
         let fail = |words: String| Failure::usage(format!("no process can be started: {words}"));
         let (ours, its) = UnixStream::pair().map_err(|error| fail(error.to_string()))?;
-        // SAFETY: there is one thread, so the child may do what it likes.
+        // SAFETY: there is one thread, so the child may do anything.
         match unsafe { fork() }.map_err(|error| fail(error.to_string()))? {
             ForkResult::Parent { child } => {
                 drop(its);
@@ -47,7 +50,7 @@ impl Guard {
                 set_name();
                 close_all_but(its.as_raw_fd());
                 stand_by(its);
-                // SAFETY: nothing of the parent is to be flushed or dropped here.
+                // SAFETY: nothing of the parent must be flushed or dropped here.
                 unsafe { libc::_exit(0) }
             }
         }
@@ -57,17 +60,17 @@ impl Guard {
         self.process
     }
 
-    /// The program has begun.
+    /// Tells the guard that the program has begun.
     pub(crate) fn tell_child(&mut self, group: Pid, hold: &mut Hold) {
         self.group = group.as_raw();
         self.told = Duration::ZERO;
         self.tell_deadline(hold);
     }
 
-    /// Says until when the program may run, if that has changed.
+    /// Tells the guard until when the program may run, if that has changed.
     pub(crate) fn tell_deadline(&mut self, hold: &mut Hold) {
         let deadline = hold.last_moment();
-        // A lock that nobody has extended ends when it did before, give or take a rounding.
+        // Without an extension, a lock ends when it did before, except for rounding.
         let change = deadline.abs_diff(self.told);
         if self.group != 0 && change > Duration::from_millis(2) {
             self.told = deadline;
@@ -75,19 +78,20 @@ impl Guard {
         }
     }
 
-    /// There is nothing to kill any more. Returns when it has ended.
+    /// Tells the guard that there is nothing to kill any more. Returns when the guard has ended.
     pub(crate) fn dismiss(mut self) {
         self.send(0, Duration::ZERO);
         let _ = waitpid(self.process, None);
     }
 
-    /// By which the program itself says that it is there, before it begins: this process may be killed before it can.
+    /// The message by which the program's process announces itself before it becomes the program. This
+    /// process may be killed before it can do that.
     pub(crate) fn announcement(&self, hold: &mut Hold) -> Announcement {
         Announcement { pipe: self.pipe.as_raw_fd(), deadline: nanos(hold.last_moment()) }
     }
 
     fn send(&mut self, group: i32, deadline: Duration) {
-        // If it is gone, there is nobody to tell.
+        // If the guard is gone, nobody needs the message.
         let _ = self.pipe.write_all(&message(group, nanos(deadline)));
     }
 }
@@ -100,15 +104,16 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// Makes a system call, and allocates nothing: it is for a child between fork and exec, whose group this is.
+    /// Makes a system call, and allocates nothing, because it runs in a child between fork and exec.
+    /// `group` is the group of that child.
     pub(crate) fn make(self, group: i32) {
         let message = message(group, self.deadline);
-        // If nobody reads it, that is no reason to end.
+        // If nobody reads the message, the child must not end.
         #[cfg(target_os = "linux")]
         let flags = libc::MSG_NOSIGNAL;
         #[cfg(not(target_os = "linux"))]
         let flags = 0;
-        // SAFETY: the message lives, and is as long as is said.
+        // SAFETY: the message is alive, and has the given length.
         unsafe { libc::send(self.pipe, message.as_ptr().cast(), MESSAGE, flags) };
     }
 }
@@ -124,7 +129,7 @@ fn message(group: i32, deadline: u64) -> [u8; MESSAGE] {
     message
 }
 
-/// What the process does.
+/// The main loop of the guard.
 fn stand_by(mut pipe: UnixStream) {
     let (mut group, mut deadline) = (0, Duration::MAX);
     loop {
@@ -140,7 +145,7 @@ fn stand_by(mut pipe: UnixStream) {
         }
         let mut message = [0; MESSAGE];
         if pipe.read_exact(&mut message).is_err() {
-            // The other one is dead.
+            // The other process is dead.
             if group > 0 {
                 let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             }
@@ -161,16 +166,17 @@ fn timeout(time: Duration) -> PollTimeout {
     PollTimeout::try_from(time.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
 }
 
-/// It is not to be taken for another `redlock` in a list of processes.
+/// Sets a name, so that a process list does not show the guard as another `redlock`.
 fn set_name() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(c"redlock-guard");
 }
 
-/// Whoever reads what the program writes waits until nobody can write any more.
+/// Closes all other descriptors. A reader of the program's output waits until no process can write to it
+/// any more.
 fn close_all_but(kept: RawFd) {
     for descriptor in (0..1024).filter(|&it| it != kept) {
-        // SAFETY: nothing of this process uses a descriptor but the one that is kept.
+        // SAFETY: this process uses no descriptor other than the one that is kept.
         unsafe { libc::close(descriptor) };
     }
 }

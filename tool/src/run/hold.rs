@@ -1,4 +1,4 @@
-//! The lock while a program runs: until when it lasts, and when the program has to be stopped for that.
+//! The lock while a program runs: when it ends, and when the program must be stopped because of that.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use redlock::{Lease, Lost, Status};
 
 use crate::time::now;
 
-/// What is left of a lock when its program is killed: a part of the TTL, at least and at most so long. The kernel may
-/// take that long to let this process run, and to end the other ones.
+/// What must be left of a lock when its program is killed: this part of the TTL, within these bounds. The
+/// kernel may take that long to schedule this process, and to end the others.
 const MARGIN_PART: u32 = 20;
 const MARGIN_MIN: Duration = Duration::from_millis(100);
 const MARGIN_MAX: Duration = Duration::from_secs(1);
@@ -17,9 +17,9 @@ pub(crate) struct Hold {
     lease: Lease,
     lost: Lost,
     margin: Duration,
-    /// Until when it was valid when that was looked at last.
+    /// The end of validity when it was last checked.
     end: Duration,
-    /// Whether the program was told to stop, and killed.
+    /// Whether the program was asked to stop, and whether it was killed.
     is_stopping: bool,
     is_killing: bool,
 }
@@ -35,12 +35,12 @@ impl Hold {
         self.lease.remaining()
     }
 
-    /// Until when it is valid; what that was last, if it is no more.
+    /// The end of the lock's validity; the last known end if the lock is no longer valid.
     pub(crate) fn end(&self) -> Duration {
         self.end
     }
 
-    /// When whoever stands by has to kill the program, if nobody else has.
+    /// When the guard must kill the program, if this process has not done so.
     pub(crate) fn last_moment(&mut self) -> Duration {
         let (now, left) = (now(), self.lease.remaining());
         if !left.is_zero() {
@@ -49,31 +49,31 @@ impl Hold {
         now + left.saturating_sub(self.margin / 2)
     }
 
-    /// How long to wait at most for anything to happen: then the program is to be killed.
+    /// The longest time to wait for an event. After that time the program must be killed.
     pub(crate) fn time_to_next_step(&self) -> Option<Duration> {
-        // Then there is only its end to wait for.
+        // After the kill there is only the program's end to wait for.
         (!self.is_killing).then(|| self.lease.remaining().saturating_sub(self.margin))
     }
 
-    /// Why the program is to be told to stop, once.
+    /// The reason why the program must be asked to stop; returned once.
     pub(crate) fn is_to_be_stopped(&mut self) -> Option<String> {
         let error = self.lost.reason().filter(|_| !self.is_stopping)?;
         self.is_stopping = true;
         Some(error.to_string())
     }
 
-    /// Whether it was.
+    /// Whether the program was asked to stop, or killed.
     pub(crate) fn was_to_be_stopped(&self) -> bool {
         self.is_stopping || self.is_killing
     }
 
-    /// Whether the program is to be killed: the lock is about to end, or it has.
+    /// Whether the program must be killed because the lock is about to end, or has ended.
     pub(crate) fn is_to_be_killed(&mut self) -> bool {
         self.is_killing |= self.lease.remaining() <= self.margin;
         self.is_killing
     }
 
-    /// Releases the lock. Returns words if it was lost while the program ran.
+    /// Releases the lock. Returns a message if the lock was lost while the program ran.
     pub(crate) fn release(&mut self) -> Option<String> {
         let was_lost = self.is_stopping || self.is_killing || self.lost.is_lost();
         let known = self.lost.reason().map(|error| error.to_string());
@@ -82,7 +82,8 @@ impl Hold {
                 Some(known.unwrap_or_else(|| "the lock could not be kept in time".to_owned()))
             }
             Err(error) if error.status() == Status::Lost => Some(error.to_string()),
-            // It is released on whichever server hears of it, and ends with its TTL on the others.
+            // The lock is released on every server that receives the release, and ends with its TTL on the
+            // others.
             _ => None,
         }
     }

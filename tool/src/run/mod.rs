@@ -1,7 +1,8 @@
 //! `redlock run`: a program runs while a lock is held.
 //!
-//! One thread does it all: it waits for the sockets of the lock, for signals and for the program. `hold` takes and keeps
-//! the lock, `child` is the program, `guard` a process that stands by in case this one dies or stands still.
+//! One thread does all of it. It waits for the sockets of the lock, for signals and for the program. `hold`
+//! takes and keeps the lock, `child` is the program, and `guard` is a process that stands by in case this
+//! process dies or stands still.
 
 mod child;
 mod guard;
@@ -29,10 +30,10 @@ use crate::report::Report;
 use crate::servers::Servers;
 use crate::time::Wait;
 
-/// Below this there is no time to stop a program in.
+/// With a shorter TTL there is no time to stop a program.
 const TTL_MIN: Duration = Duration::from_millis(500);
 
-/// What a program finds in its environment.
+/// The environment variables that the program gets.
 const NAME: &str = "REDLOCK_NAME";
 const FENCING_TOKEN: &str = "REDLOCK_FENCING_TOKEN";
 const TICKET: &str = "REDLOCK_TICKET";
@@ -41,7 +42,7 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
     check(options)?;
     let report = Report::new(common);
     let servers = Servers::find(common)?;
-    // Before there are connections that it would keep open.
+    // Start the guard before there are connections, because it would keep them open.
     let guard = if options.detach { None } else { Some(Guard::start()?) };
     let manager = servers.builder(common)?.fencing(has_fencing(options)).build()?;
     let mut watch = Watch::new(&manager)?;
@@ -75,13 +76,13 @@ fn check(options: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A fencing token orders those that have a lock one after the other.
+/// A fencing token orders the holders of a lock that hold it one after another.
 fn has_fencing(options: &Run) -> bool {
     let is_for_several = options.shared || options.permits.is_some_and(|permits| permits > 1);
     !options.no_fencing && !is_for_several
 }
 
-/// Takes the lock, or takes it over, unless a signal ends that.
+/// Takes or adopts the lock, unless a signal ends the wait.
 fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Failure> {
     let taken = if options.adopt {
         let ticket = env::var(TICKET).map_err(|_| {
@@ -89,7 +90,7 @@ fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Fa
         })?;
         let lease = watch.wait_for(manager, manager.adopt_async(&Ticket::from(ticket)))?;
         lease.and_then(|mut lease| {
-            // What is left of it may be too little to begin with.
+            // The remaining time of the lock may be too short to begin with.
             lease.extend(options.ttl)?;
             lease.keep_alive()?;
             Ok(lease)
@@ -132,15 +133,15 @@ fn command(options: &Run, lease: &Lease) -> Command {
     command
 }
 
-/// Gives the lock to the program, and becomes it.
+/// Gives the lock to the program, and becomes the program.
 fn become_program(mut command: Command, mut lease: Lease) -> Result<ExitCode, Failure> {
     let ticket = lease.detach()?;
     let error = command.env(TICKET, ticket.as_str()).exec();
-    // The lock is nobody's now: it ends with its TTL.
+    // Nobody owns the lock now: it ends with its TTL.
     Err(child::cannot_run(&command, &error))
 }
 
-/// Runs the program until its end, and stops it if the lock cannot be kept.
+/// Runs the program until it ends, and stops it if the lock cannot be kept.
 fn supervise(
     manager: &Manager,
     watch: &mut Watch,
@@ -196,8 +197,8 @@ fn supervise(
     finished
 }
 
-/// Where the program was stopped, its other processes have to stop as well, or be killed. Otherwise what it leaves
-/// behind is left alone.
+/// If the program was stopped, its other processes must stop as well, or be killed. Otherwise the processes
+/// that it leaves behind are left alone.
 fn await_rest(
     watch: &mut Watch,
     manager: &Manager,
@@ -211,7 +212,7 @@ fn await_rest(
         }
         watch.wait(hold.time_to_next_step())?;
         manager.drive()?;
-        // Only that one of them has ended matters now.
+        // Only the end of one of these processes matters now.
         drop(watch.signals());
     }
     Ok(())

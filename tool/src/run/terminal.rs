@@ -1,4 +1,4 @@
-//! The terminal, if there is one: who reads from it.
+//! The terminal, if there is one: which process group may read from it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-/// The terminal that this process is controlled by.
+/// The controlling terminal of this process.
 pub(crate) struct Terminal {
     file: File,
-    /// Whether the program has it, by us.
+    /// Whether this process has lent the terminal to the program.
     is_lent: bool,
 }
 
@@ -19,7 +19,7 @@ impl Terminal {
         Some(Self { file, is_lent: false })
     }
 
-    /// Whether we are the ones who read from it.
+    /// Whether this process's group is in the foreground.
     pub(crate) fn is_ours(&self) -> bool {
         tcgetpgrp(self.file.as_fd()).is_ok_and(|group| group == getpgrp())
     }
@@ -28,7 +28,7 @@ impl Terminal {
         self.file.as_raw_fd()
     }
 
-    /// The program has taken it by itself.
+    /// Notes that the program has taken the terminal by itself.
     pub(crate) fn note_lent(&mut self) {
         self.is_lent = true;
     }
@@ -40,7 +40,7 @@ impl Terminal {
         }
     }
 
-    /// Returns whether the program had it.
+    /// Takes the terminal back. Returns whether the program had it.
     pub(crate) fn take_back(&mut self) -> bool {
         let was_lent = std::mem::take(&mut self.is_lent);
         if was_lent {
@@ -49,7 +49,7 @@ impl Terminal {
         was_lent
     }
 
-    /// Who is in the background is stopped for that, unless the signal is blocked.
+    /// Blocks SIGTTOU, because a process in the background is stopped by this call otherwise.
     fn give(&self, group: Pid) {
         let mut background = SigSet::empty();
         background.add(Signal::SIGTTOU);

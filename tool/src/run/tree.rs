@@ -1,15 +1,15 @@
-//! All processes of a program: its group, and those that have left it.
+//! All processes of a program: its group, and the processes that have left the group.
 
 use std::fs;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-/// Kills the group, and all that descend from this process but for `spared`. Those that have left their parent belong
-/// to us: this process takes in orphans.
+/// Kills the group, and all descendants of this process except `spared`. This process adopts orphans, so
+/// processes that have left their parent are its descendants, too.
 pub(crate) fn kill_all(group: Pid, spared: Pid) {
     let _ = killpg(group, Signal::SIGKILL);
-    // One that forks meanwhile has a child that was not there before.
+    // The loop repeats, because a process that forks meanwhile has a new child.
     for _ in 0..100 {
         let mut found = Vec::new();
         descendants(Pid::this(), spared, &mut found);
@@ -23,12 +23,12 @@ pub(crate) fn kill_all(group: Pid, spared: Pid) {
     }
 }
 
-/// The children of this process, also those that have ended and that nobody has waited for.
+/// The children of this process, including zombies.
 pub(crate) fn children() -> impl Iterator<Item = Pid> {
     children_of(Pid::this()).into_iter()
 }
 
-/// Whether this process has descendants that are alive, beside these.
+/// Whether this process has descendants that are alive, other than these.
 pub(crate) fn has_others(known: &[Pid]) -> bool {
     let mut found = Vec::new();
     descendants(Pid::this(), Pid::from_raw(0), &mut found);
@@ -42,7 +42,7 @@ fn descendants(parent: Pid, spared: Pid, found: &mut Vec<Pid>) {
     }
 }
 
-/// By the kernel's own list, where it has one.
+/// Reads the kernel's own list, if the kernel has one.
 fn children_of(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let lists = threads.flatten().map(|it| fs::read_to_string(it.path().join("children")));
@@ -53,7 +53,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
     lists.flat_map(|list| list.map(words).unwrap_or_default()).collect()
 }
 
-/// One that has ended, and that nobody has waited for, is none.
+/// A zombie is not alive.
 fn is_alive(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|it| it.1.chars().next());

@@ -22,16 +22,16 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use crate::failure::{Failure, Kind};
 use crate::keys;
 
-/// Those that are passed on to the program as they are, and those that are more than that.
+/// The signals that are passed on to the program unchanged, and those that need more than that.
 const PASSED_ON: [i32; 7] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
 const HANDLED: [i32; 3] = [SIGCHLD, SIGCONT, SIGTSTP];
 
-/// Those that end the wait for a lock.
+/// The signals that end the wait for a lock.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
 
-/// A signal that has come.
+/// A signal that has arrived.
 pub(crate) enum Signal {
-    /// Something has become of a child.
+    /// The state of a child has changed.
     Child,
     Stop,
     Continue,
@@ -53,7 +53,7 @@ impl Wake for Flag {
 }
 
 impl Watch {
-    /// Signals that are ignored, as below nohup, stay so.
+    /// Signals that are ignored, such as under nohup, remain ignored.
     pub(crate) fn new(manager: &Manager) -> Result<Self, Failure> {
         let heeded = PASSED_ON.into_iter().filter(|&it| !is_ignored(it));
         let heeded: Vec<i32> = heeded.chain(HANDLED).collect();
@@ -64,14 +64,15 @@ impl Watch {
         Ok(Self { signals, lock: manager.descriptor()? })
     }
 
-    /// Waits until there is something to do, or for so long.
+    /// Waits until there is something to do, or until this time has passed.
     pub(crate) fn wait(&self, time: Option<Duration>) -> Result<(), Failure> {
-        // Not shorter than asked for: there would be nothing to do yet.
+        // Round up: if the wait were shorter, there would be nothing to do yet.
         let timeout = time.map_or(PollTimeout::NONE, |time| {
             let ms = time.as_micros().div_ceil(1000);
             PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX)
         });
-        // SAFETY: the manager has it open for as long as there are leases and futures of it.
+        // SAFETY: the manager keeps the descriptor open for as long as leases and futures of the manager
+        // exist.
         let lock = unsafe { BorrowedFd::borrow_raw(self.lock) };
         let signals = self.signals.get_read().as_fd();
         let mut sources = [lock, signals].map(|it| PollFd::new(it, PollFlags::POLLIN));
@@ -81,7 +82,7 @@ impl Watch {
         }
     }
 
-    /// The signals that have come since it was asked last.
+    /// The signals that have arrived since the last call.
     pub(crate) fn signals(&mut self) -> Vec<Signal> {
         let signal = |number: i32| match number {
             SIGCHLD => Signal::Child,
@@ -92,8 +93,8 @@ impl Watch {
         self.signals.pending().map(signal).collect()
     }
 
-    /// Drives the manager until the future ends, or a signal ends that: then the future is dropped, and nothing stays
-    /// locked.
+    /// Drives the manager until the future ends, or until a signal ends the wait. In that case the future
+    /// is dropped, and nothing stays locked.
     pub(crate) fn wait_for<T>(
         &mut self,
         manager: &Manager,
@@ -128,11 +129,12 @@ impl Watch {
     }
 }
 
-/// Whether whoever has started this process wants a signal to be ignored.
+/// Whether the process that started this one wants a signal to be ignored.
 fn is_ignored(number: i32) -> bool {
     let Ok(number) = signal::Signal::try_from(number) else { return false };
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no action is set; the old one is written where there is room for it, and read only then.
+    // SAFETY: no action is set. The old action is written to memory that has room for it, and is read only
+    // then.
     unsafe {
         libc::sigaction(number as i32, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN

@@ -1,4 +1,4 @@
-//! What is noted of calls that nobody waits for, and what is judged of them.
+//! Records and verdicts for submitted calls.
 
 use std::ptr;
 
@@ -17,7 +17,7 @@ use crate::seen;
 use crate::world::{self, Connection};
 
 impl Run<'_> {
-    /// A lease that was used for another lock keeps the one before no longer.
+    /// A lease that was used for another lock no longer keeps its earlier lock.
     pub(crate) fn note_reuse(&mut self, call: &Call, status: RedLockStatus) {
         if ![REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS].contains(&status) {
             let lease = self.lease(call.lease).addr();
@@ -25,7 +25,7 @@ impl Run<'_> {
         }
     }
 
-    /// A lock that was unlocked is not kept, through whichever lease.
+    /// A lock that was unlocked is not kept, whichever lease was used.
     pub(crate) fn note_release(&mut self, token: &str, status: RedLockStatus) {
         if ![REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS].contains(&status) {
             self.expected.kept.retain(|it| it.token != token);
@@ -39,7 +39,8 @@ impl Run<'_> {
         self.expected.kept.push(Kept { user_data, manager, lease, token, is_sure: true });
     }
 
-    /// It was released because it was over before anybody could be told: so that may be told, or not.
+    /// The lock was released because it was over before anybody could be told. So the loss may be reported,
+    /// or not.
     fn note_end(&mut self, is_it: impl Fn(&Kept) -> bool) {
         let those = self.expected.kept.iter_mut().filter(|it| is_it(it));
         those.for_each(|it| it.is_sure = false);
@@ -47,7 +48,7 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// A call on a lease is over, but for those that only look.
+    /// A call on a lease has ended. Calls that only look are excluded.
     pub(crate) fn judge_use(&mut self, call: &Call, status: RedLockStatus, words: &str) {
         let lease = self.lease(call.lease);
         if !lease.is_null() && self.expected.is_in_call(lease) {
@@ -72,7 +73,7 @@ impl Run<'_> {
         assert!(is_cancelled || status != REDLOCK_CANCELLED, "nobody has cancelled it");
         assert!(may_end_with(verb, status), "{verb:?} ends with {status:?}");
         if self.lease(call.lease).addr() != lease {
-            // It was freed.
+            // The lease was freed.
             let is_lock = verb == Verb::Acquire && status == REDLOCK_OK;
             assert!(!is_lock, "a lock that nobody has");
             return;
@@ -88,7 +89,7 @@ impl Run<'_> {
                 }
             }
             (Verb::Acquire, _) => assert!(!sight.is_held, "{status:?}, and held: {sight:?}"),
-            // A logger may have taken its time.
+            // A logger may have delayed the call.
             (Verb::Extend, REDLOCK_OK) => self.judge_votes(&call, &[Verb::Extend], &sight.token),
             (Verb::Inspect, REDLOCK_OK) => self.judge_votes(&call, &[Verb::Inspect], &sight.token),
             (Verb::Release, REDLOCK_OK | REDLOCK_LOST) => {
@@ -112,8 +113,8 @@ impl Run<'_> {
         assert!(event.remaining_ms >= 0);
     }
 
-    /// By these connections nothing is locked that the program does not know of. A server that has fallen
-    /// behind has a later connection, and need not have heard of all releases.
+    /// These connections have locked nothing that the program does not know of. A server that has fallen
+    /// behind has a later connection, and may not have received all releases.
     pub(super) fn judge_locked(&self, connections: &[bool]) {
         let is_owned = |token: &[u8]| self.expected.owned.iter().any(|it| it.as_bytes() == token);
         let leaked = world::with(|world| {
@@ -133,7 +134,7 @@ impl Run<'_> {
     }
 }
 
-/// Which connections are such, when the servers have looked at all that they were sent.
+/// Which connections satisfy `such`, when the servers have processed everything that they were sent.
 pub(super) fn are(such: impl Fn(usize, &Connection) -> bool) -> Vec<bool> {
     world::with(|world| {
         world.serve();
@@ -142,7 +143,7 @@ pub(super) fn are(such: impl Fn(usize, &Connection) -> bool) -> Vec<bool> {
     })
 }
 
-/// What an event may tell of such a call.
+/// Whether an event of such a call may have this status.
 fn may_end_with(verb: Verb, status: RedLockStatus) -> bool {
     let special: &[_] = match verb {
         Verb::Acquire => &[REDLOCK_TAKEN, REDLOCK_TOO_SLOW],
@@ -153,9 +154,9 @@ fn may_end_with(verb: Verb, status: RedLockStatus) -> bool {
     general.contains(&status) || special.contains(&status)
 }
 
-/// Whether a submitted call uses the lease. A call without a manager changes nothing but the words.
+/// Whether a submitted call uses the lease. A call without a manager changes only the message.
 pub(super) fn is_in_use(lease: *mut RedLockLease) -> bool {
-    // SAFETY: a lease that lives; the manager is NULL.
+    // SAFETY: the lease is alive; the manager is NULL.
     let status = unsafe { RedLock_Unlock(ptr::null_mut(), lease) };
     assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
     look(lease).message == IN_USE

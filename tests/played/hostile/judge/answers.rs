@@ -1,11 +1,11 @@
-//! What requests are answered with, by the replies to them.
+//! The answers to requests, derived from the replies.
 
 use super::Asked;
 use crate::command::{Answer, Place, Slots, Verb};
 use crate::failure::Failure;
 use crate::resp::Reply;
 
-/// What a request is answered with; nothing if these are no replies to it.
+/// The answer to a request; `None` if these are no replies to it.
 pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     let verb = asked.verb;
     if matches!(verb, Verb::Move | Verb::ReleaseRest | Verb::ReleaseRestAndWake) {
@@ -98,7 +98,7 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     }
 }
 
-/// What a request about a semaphore of two permits is answered with; nothing if this is no reply to it.
+/// The answer to a request about a semaphore of two permits; `None` if this is no reply to it.
 fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
     match (asked.verb, reply) {
         (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
@@ -120,7 +120,7 @@ fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
     }
 }
 
-/// What a request about two resources is answered with; nothing if this is no reply to it.
+/// The answer to a request about two resources; `None` if this is no reply to it.
 fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let place = |nth: i64| u16::try_from(nth).ok().filter(|nth| [1, 2].contains(nth));
     let place = |nth: i64| place(nth).map(|nth| Place { nth, of: 2 });
@@ -175,7 +175,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
     }
 }
 
-/// What a reader's request is answered with; nothing if this is no reply to it.
+/// The answer to a reader's request; `None` if this is no reply to it.
 fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let said = match reply {
         Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
@@ -208,7 +208,7 @@ fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
     })
 }
 
-/// What a request to stand in line, or not any more, is answered with.
+/// The answer to a request to join the wait queue, or to leave it.
 fn answer_of_waiting(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let is_of_reader = asked.is_of_reader;
     match (asked.verb, reply) {

@@ -1,4 +1,4 @@
-//! What a client sends, by its words.
+//! The commands of a client, parsed from their words.
 
 use super::Asked;
 use crate::command::Verb;
@@ -9,16 +9,16 @@ use crate::command::waking::{
     RELEASE_SLOT,
 };
 
-/// The key of the note that servers bear of their memory.
+/// The key of the note that servers keep about their memory.
 const NOTE: &[u8] = b"redlock:guard";
 
-/// How much is kept of a name: a token is as long.
+/// The maximum length that is kept of a name: the length of a token.
 const KEPT_MAX: usize = 40;
 
-/// What the client wants to know of the server itself, by what it is answered with.
+/// The client's questions about the server itself, by the form of their answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// `INFO`: a text; of the program, unless the user may not ask.
+    /// `INFO`: a text; about the program, unless the user may not ask.
     Info { is_program: bool },
     /// `CONFIG`: an array.
     Setting,
@@ -31,14 +31,14 @@ pub(super) enum Question {
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Oath,
-    /// What a writer says of itself while it waits.
+    /// A writer's announcement while it waits.
     Aside,
     Probe {
         is_ping: bool,
     },
-    /// Of which the last one ends the greeting.
+    /// The last of these ends the handshake.
     Question(Question),
-    /// Whether it speaks RESP3. Ends the greeting, too.
+    /// Asks for RESP3. Also ends the handshake.
     Hello,
     Ask(Asked),
 }
@@ -86,7 +86,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", 7) if is(LEAVE_SLOT) => asked(Verb::Leave, 3, 6),
         (b"EVAL", 7) if is(LEAVE_PERMITS) => asked(Verb::Leave, 3, 6),
         (b"EVAL", 8) if is(RELEASE_PERMITS) => asked(Verb::ReleaseRestAndWake, 3, 6),
-        // Who waits for a permit is answered as who waits for a lock is.
+        // A client that waits for a permit gets the same answers as one that waits for a lock.
         (b"EVAL", 9) if is(ENROL_PERMITS) => asked(Verb::Enrol, 3, 6),
         (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
         (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
@@ -101,7 +101,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
     }
 }
 
-/// A script about two keys and the lines of some of them.
+/// A script about two keys and the wait queues of some of them.
 fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
     let keys: usize = String::from_utf8_lossy(&words[2]).parse().expect("a number");
     let verb = match words[1] == several::ENROL_SCRIPT.as_bytes() {
@@ -113,11 +113,11 @@ fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
     Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
 }
 
-/// A script about two keys; or about the counter of the one, or of both.
+/// A script about two keys; or about the counter of one key, or of both.
 fn of_several(words: &[Vec<u8>]) -> Option<Command> {
     let is = |script: &str| words[1] == script.as_bytes();
     let takes = [acquire::SCRIPT, acquire::SCRIPT_MSETEX, repair::SCRIPT].into_iter().any(is);
-    // A key's name has few letters, and a counter's ends so.
+    // The names of keys are short, and the names of counters end like this.
     let is_counter = |it: usize| words[it].ends_with(b":f");
     let (verb, is_of_several, token) = match (&*words[2], words.len()) {
         (b"2", 8) if is_counter(4) => (Verb::RaiseFence, false, 5),

@@ -1,4 +1,4 @@
-//! A clock that goes on when somebody waits.
+//! A clock that advances when a caller waits.
 
 use crate::moment::Moment;
 use crate::world;

@@ -1,6 +1,6 @@
-//! The world as the library sees it, in place of src/system: the same calls, and the [`crate::world`]
-//! behind them. Processes and mutexes are the real ones. Files, threads and descriptors for loops there are
-//! none, as in the world of `played`.
+//! The system as the library sees it, in place of src/system: the same calls, with [`crate::world`] behind
+//! them. Processes and mutexes are real. There are no files, no threads and no descriptors for event loops,
+//! as in the world of `played`.
 
 #[path = "../../../../src/system/cancellation.rs"]
 pub(crate) mod cancellation;

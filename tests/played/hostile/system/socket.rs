@@ -69,7 +69,7 @@ impl Drop for Socket {
     }
 }
 
-/// Rings, and is heard in the next [`poll`].
+/// Rings; the next [`poll`] notices it.
 #[derive(Debug)]
 pub(crate) struct Waker;
 
@@ -97,7 +97,7 @@ impl Waker {
     pub(crate) fn forget(self) {}
 }
 
-/// A descriptor to wait for, and what has come of that.
+/// A descriptor to wait for, and the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) fd: RawFd,

@@ -8,11 +8,11 @@ use crate::schedules::schedule::{Call, Step};
 use crate::world::clocks::MS;
 use crate::world::{self, turns};
 
-/// The end of a play: when nothing goes wrong any more, each client has to get each lock and to
-/// release it, with nothing left behind.
+/// The end of a play. When nothing goes wrong any more, each client must be able to take and to release
+/// each lock, with nothing left behind.
 pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
-    // Whatever was to be told was told.
+    // Take all remaining events.
     for manager in &actor.managers {
         while let Ok(event @ Some(_)) = manager.next_event(0) {
             actor.take_event(event);
@@ -37,7 +37,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
             return violate(Promise::LockAgain, words);
         }
         if is_left(tag) {
-            // A server may have been lost just then; who makes the next call tells it.
+            // A server may have been lost just then. The next call sends the release to it.
             let had_faults = world::with(|world| world.has_had_faults());
             if !had_faults || actor.managers[0].connect(0).is_err() || is_left(tag) {
                 let words = format!("client {}: what it released is left", actor.client);
@@ -47,15 +47,15 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     }
 }
 
-/// What is left of locks that were released, or not had, is cleared up by the calls that follow: a
-/// server that refused releases is asked again now and then.
+/// The following calls clear up the remains of locks that were released or not granted. A server that
+/// refused releases is asked again from time to time.
 pub(crate) fn clear_up(actor: &Actor) {
     let must = world::with(|world| world.clears_up(actor.client));
     if !must {
         return;
     }
-    // One finds the connection lost, one makes another, one says on it who we are and what there is to
-    // be released.
+    // The first call finds that the connection is lost, the second one makes a new connection, and the
+    // third one logs in and sends the releases.
     for _ in 0..4 {
         for (which, manager) in actor.managers.iter().enumerate() {
             world::with(|world| world.go_through(which));
@@ -80,7 +80,7 @@ pub(crate) fn clear_up(actor: &Actor) {
     });
 }
 
-/// Whether some server has it still, when what is under way has arrived.
+/// Whether some server still has the key after everything under way has arrived.
 fn is_left(tag: Option<u64>) -> bool {
     turns::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
     world::with(|world| {

@@ -13,7 +13,7 @@ use crate::world::clocks::MS;
 use crate::world::{self, turns};
 
 impl Actor {
-    /// Asks for events for so long: mostly by waiting for them, and for a short time by looking again and again.
+    /// Asks for events for this time: usually by waiting for them, and for short times by polling.
     pub(super) fn drive(&self, manager: usize, pause: i64) {
         const LOOKS_FOR: i64 = 30 * MS;
         let until = world::with(|world| world.now) + pause;
@@ -31,8 +31,8 @@ impl Actor {
         }
     }
 
-    /// Makes a call that nobody waits for, and asks for events until its own has come: by waiting for them, or by
-    /// looking again and again.
+    /// Submits a call, and asks for events until its own event has come: by waiting for them, or by
+    /// polling.
     pub(super) fn submit(
         &self,
         step: &Step,
@@ -64,7 +64,8 @@ impl Actor {
         let mut cancelled_at = cancelled_after.map(|after| now() + after);
         loop {
             if world::with(|world| world.clients[self.client].is_gone) {
-                // Another of its callers may have been told, who does not go on.
+                // Another caller of the client may have received the event, and that caller does not
+                // continue.
                 return Ok(());
             }
             if cancelled_at.is_some_and(|at| now() >= at) {
@@ -79,7 +80,7 @@ impl Actor {
         }
     }
 
-    /// Asks for one event, of whichever call of this client.
+    /// Asks for one event of any call of this client.
     fn ask_for_event(
         &self,
         manager: usize,

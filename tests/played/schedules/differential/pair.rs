@@ -1,4 +1,4 @@
-//! A real server and one that is played, which are sent the same.
+//! A real server and a simulated one, which are sent the same commands.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,30 +11,30 @@ use crate::support::{Server, wait_until};
 use crate::world::dice::Dice;
 use crate::world::store::{Dialect, Refusal, Session, Store, tag};
 
-/// The key of the note that a server bears of its memory, and what the server that is played takes for the time of
-/// day, in milliseconds: long ago.
+/// The key of the note that a server has about its memory, and the time of day of the simulated server, in
+/// milliseconds: long ago.
 pub(super) const NOTE: &str = "redlock:guard";
 
 const PLAYED_MS: i64 = 1_000_000_000_000;
 
-/// By how many milliseconds the clocks may differ besides.
+/// By how many milliseconds the clocks may differ in addition.
 const GRAIN_MS: i64 = 3;
 
-/// The channel of the waiter that is there, and the number of its connection.
+/// The channel of the waiting client that is connected, and the number of its connection.
 pub(super) const THERE: &str = "there";
 
 const LISTENER: usize = 1;
 
 pub(super) struct Pair {
     real: TcpStream,
-    /// Who listens to the channel.
+    /// The connection that listens to the channel.
     listener: TcpStream,
     pub(super) store: Store,
     session: Session,
     began: Instant,
     pub(super) refusal: Option<Refusal>,
     pub(super) ttls: i64,
-    /// How long the longest exchange took: so much later the real server may have set a key.
+    /// The duration of the longest exchange. The real server may have set a key that much later.
     slowest_ms: i64,
 }
 
@@ -69,8 +69,8 @@ impl Pair {
         }
     }
 
-    /// Both bear this note, or none, and are sent this: they say the same, and bear the same then, where the clocks
-    /// that they show are taken for the same.
+    /// Gives both servers this note, or none, and sends them this command. Checks that their replies and
+    /// their resulting notes are the same, if the times that their clocks show are considered equal.
     pub(super) fn compare_notes(&mut self, note: &str, words: &[&str]) {
         let memory = self.store.memory.as_mut().expect("it tells of its memory");
         memory.note = (!note.is_empty()).then(|| note.as_bytes().into());
@@ -84,7 +84,7 @@ impl Pair {
             let bytes: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
             self.store.execute(&mut self.session, &bytes, PLAYED_MS, &mut played);
         }
-        // Nothing else has so many digits that are no name of a process.
+        // No other text has so many digits without being the name of a process.
         let without_clock = |said: &[u8]| -> Vec<String> {
             let said = String::from_utf8_lossy(said).into_owned();
             let words = said.split(['\r', '\n', ' ', ':']).filter(|it| !it.starts_with('$'));
@@ -94,7 +94,8 @@ impl Pair {
         assert_eq!(real, played, "{note:?} {words:?}: what is real, and what is played");
     }
 
-    /// What is told goes to one that listens, and names the key. Returns how much was told.
+    /// Checks that messages go to the connection that listens, and name the key. Returns the number of
+    /// messages.
     pub(super) fn told(&mut self) -> usize {
         let said = std::mem::take(&mut self.store.channels.said);
         let count = said.len();
@@ -107,7 +108,7 @@ impl Pair {
         count
     }
 
-    /// What the one that listens is told by the real server.
+    /// The message that the listener receives from the real server.
     pub(super) fn hear(&mut self) -> Vec<u8> {
         let (mut told, mut byte) = (Vec::new(), [0]);
         while !told.ends_with(b"\r\n") || told.windows(2).filter(|it| it == b"\r\n").count() < 7 {
@@ -117,14 +118,14 @@ impl Pair {
         told
     }
 
-    /// No two are so near to each other that a delay could make one less than the other.
+    /// No two TTLs are so close to each other that a delay could reverse their order.
     pub(super) fn ttl(&mut self, dice: &mut Dice) -> String {
         self.ttls += 60_000;
         (if dice.once_in(2) { 100_000_000 + self.ttls } else { 100_000_000 - self.ttls })
             .to_string()
     }
 
-    /// Has both refuse in the same way.
+    /// Makes both refuse in the same way.
     pub(super) fn refuse(&mut self, refusal: Option<Refusal>) {
         for (this, on, off) in [
             (Refusal::Oom, "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
@@ -142,7 +143,7 @@ impl Pair {
         (self.refusal, self.store.refusal) = (refusal, refusal);
     }
 
-    /// Waits until a key has expired on the real server, and as long for the other.
+    /// Waits until a key has expired on the real server, and waits equally long on the other.
     pub(super) fn let_expire(&mut self, key: &str) {
         self.compare(&["PEXPIRE", key, "1"]);
         let since = Instant::now();
@@ -185,8 +186,8 @@ impl Pair {
             (None, None) if real.starts_with(b"*") => {
                 let (real, played) = (numbers(&real), numbers(&played));
                 let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&1);
-                // The second is a time.
-                // Of two keys that end at about the same time either is the last: the time says that it is one that is.
+                // The second is a time. If two keys end at about the same time, either can be the last one.
+                // The time shows that it is one of these.
                 let is_one_of_two = [several::fenced::SCRIPT, several::acquire::SCRIPT]
                     .contains(&words[1])
                     && real.iter().chain(&played).all(|it| *it > 0);
@@ -199,7 +200,7 @@ impl Pair {
                 let is_array = !real.is_empty() && real.len() == played.len();
                 is_array && (0..real.len()).all(is_alike)
             }
-            // How a refusal is worded is the server's affair: the library goes by its first word.
+            // The server decides how a refusal is worded. The library uses only its first word.
             _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {
                 code(&real) == code(&played) || is_wrapped(&real, code(&played))
             }
@@ -214,7 +215,7 @@ impl Pair {
         self.began.elapsed().as_millis() as i64
     }
 
-    /// What the real server says, as it says it.
+    /// The reply of the real server, unchanged.
     pub(super) fn ask(&mut self, words: &[&str]) -> Vec<u8> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
@@ -246,7 +247,7 @@ fn listen(server: &Server, password: Option<&str>) -> TcpStream {
     listener
 }
 
-/// Whether a number is what a clock shows, or less than nothing by as much.
+/// Whether a number is the time of a clock, or that time negated.
 fn shown(word: &str) -> Option<&'static str> {
     let ms: i64 = word.parse().ok().filter(|_| word.len() < 20)?;
     match ms {

@@ -1,8 +1,8 @@
-//! What replies say, of a real server and of one that is played.
+//! Parses replies of a real server and of a simulated one.
 
 use crate::support::product::product;
 
-/// Whether that is all of a reply; an array is one of numbers, and of texts without ends of lines.
+/// Whether a reply is complete. An array contains numbers, and texts without line ends.
 pub(super) fn is_whole(reply: &[u8]) -> bool {
     if let Some(rest) = reply.strip_prefix(b"*") {
         let text = String::from_utf8_lossy(rest);
@@ -24,14 +24,14 @@ pub(super) fn number(reply: &[u8]) -> Option<i64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The numbers and the texts of an array, in their order.
+/// The numbers and the texts of an array, in order.
 pub(super) fn parts(reply: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(reply);
     let lines = text.split("\r\n").filter(|it| !it.starts_with(['$', '*']));
     lines.map(|it| it.trim_start_matches(':').to_owned()).collect()
 }
 
-/// An array of numbers; empty if it is none.
+/// An array of numbers; empty if the reply is none.
 pub(super) fn numbers(reply: &[u8]) -> Vec<i64> {
     let Ok(text) = std::str::from_utf8(reply) else { return Vec::new() };
     let numbers: Option<Vec<i64>> = text
@@ -62,7 +62,7 @@ pub(super) fn triple(reply: &[u8]) -> Option<(i64, i64, i64)> {
     Some((next()?, next()?, next()?))
 }
 
-/// Before Redis 7.0 an error in a script is one of the script, and has the other within.
+/// Before Redis 7.0, an error in a script is an error of the script that contains the original error.
 pub(super) fn is_wrapped(real: &[u8], code: &[u8]) -> bool {
     let words = String::from_utf8_lossy(real);
     product().is_before_7()

@@ -1,4 +1,4 @@
-//! Commands at random, some of which need those before them.
+//! Random commands. Some of them need the commands before them.
 
 use super::pair::{Pair, THERE};
 use super::{KEYS, TOKENS};
@@ -64,7 +64,7 @@ impl Pair {
         }
     }
 
-    /// Numbers that no clock bounds: those of the two servers show other times.
+    /// Uses numbers that no clock limits, because the clocks of the two servers show different times.
     fn step_fenced(&mut self, dice: &mut Dice, key: &str, token: &str, ttl: &str) {
         const SPREAD: &str = "4000000000000000";
         let counter = format!("{key}:f");
@@ -89,7 +89,8 @@ impl Pair {
         }
     }
 
-    /// The keys are slots of a semaphore, and what stands there of others is a permit that somebody has.
+    /// The keys are slots of a semaphore, and other values that are there represent permits of other
+    /// clients.
     fn step_permits(&mut self, dice: &mut Dice, token: &str, ttl: &str) {
         let slot = dice.between(1, 3).to_string();
         let (script, rest) = match dice.below(6) {
@@ -103,8 +104,9 @@ impl Pair {
         self.compare(&[&slots[..], &rest].concat());
     }
 
-    /// Of two waiters one has waited for longer than anybody is believed to have, and hears nothing; the other is there,
-    /// and will have come in a while, so that its turn is never before the other's.
+    /// There are two waiting clients. One has waited for longer than any client is believed to wait, and
+    /// receives nothing. The other is connected, and its time of arrival is in the future, so that its turn
+    /// never comes before the other's.
     pub(super) fn step_in_line(&mut self, dice: &mut Dice, key: &str, token: &str) -> usize {
         const WAITERS: [(&str, &str); 2] = [("gone", "0"), (THERE, "9000000000000000")];
         let (line, (channel, since)) = (format!("{key}:w"), dice.pick(&WAITERS));
@@ -116,7 +118,8 @@ impl Pair {
         self.told()
     }
 
-    /// The same of those who wait for a permit of a semaphore, whose slots are the keys, or for two keys at once.
+    /// The same for clients that wait for a permit of a semaphore, whose slots are the keys, or for two
+    /// keys at once.
     pub(super) fn step_in_other_lines(&mut self, dice: &mut Dice, token: &str) -> usize {
         const WAITERS: [(&str, &str); 2] = [("gone", "0"), (THERE, "9000000000000000")];
         let ((channel, since), [a, b, c]) = (dice.pick(&WAITERS), KEYS);
@@ -143,13 +146,14 @@ impl Pair {
         self.told()
     }
 
-    /// One of the scripts about readers. Returns how many were told something, and whether a reader has joined.
+    /// Runs one of the scripts about readers. Returns how many clients were told something, and whether a
+    /// reader has joined.
     pub(super) fn step_shared(&mut self, dice: &mut Dice) -> (usize, bool) {
         const NEVER: &str = "315360000000";
         let (key, readers, line, intent) = ("a", "a:r", "a:w", "a:i");
         let (token, ttl) = (TOKENS[dice.below(2)], &*self.ttl(dice));
         let (channel, since) = dice.pick(&[("gone", "0"), (THERE, "9000000000000000")]);
-        // A word that outlives this test.
+        // An announcement of a writer that outlives this test.
         let word = "200000000";
         let longest = "300000000";
         match dice.below(16) {

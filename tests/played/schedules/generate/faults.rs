@@ -1,5 +1,5 @@
-//! What goes wrong in a schedule: on the servers and on the way to them, with clients, and in the midst of calls; and
-//! what is left of that where a guard is to see to it that it does no harm.
+//! What goes wrong in a schedule: on the servers and on the way to them, with clients, and during calls.
+//! Also limits the faults of schedules in which a guard must prevent harm.
 
 use super::{CONNECTS_FOR, Maker};
 use crate::schedules::schedule::{
@@ -9,12 +9,12 @@ use crate::world::clocks::MS;
 use crate::world::dice::Dice;
 use crate::world::store::Refusal;
 
-/// Within so long all faults begin.
+/// All faults begin within this time.
 const SPAN_MS: i64 = 2_500;
 
 impl Maker {
     pub(super) fn faults(&mut self) -> Vec<Fault> {
-        // What this schedule has to choose from.
+        // The kinds of faults that this schedule chooses from.
         let kinds: Vec<usize> = (0..9).filter(|_| self.dice.once_in(2)).collect();
         let count = self.dice.pick(&[0, 1, 3, 6, 12]);
         let kinds = match () {
@@ -46,7 +46,7 @@ impl Maker {
             }
             2 => What::Cut { client, server, how: self.dice.pick(&[Cut::Reset, Cut::HalfClose]) },
             3 | 4 => {
-                // For longer than a connection is waited for, now and then.
+                // Sometimes longer than the library waits for a connection.
                 if self.dice.once_in(10) {
                     lasts += 6_000 * MS;
                 }
@@ -80,7 +80,7 @@ impl Maker {
         Fault { at, lasts, what }
     }
 
-    /// Without its keys it may start again when no lock can be left that had them.
+    /// A server may start again without its keys only when no lock can be left that had them.
     fn keeps(&mut self, lasts: &mut i64) -> Keeps {
         if self.dice.once_in(4) {
             let longest_ms = self.ttls_ms.iter().max().copied().unwrap_or(0);
@@ -90,7 +90,7 @@ impl Maker {
         Keeps::All
     }
 
-    /// What must not happen.
+    /// A fault that breaks an assumption.
     fn sinful(&mut self) -> Option<Fault> {
         let (server, client) = (self.dice.below(self.servers), self.dice.below(self.clients));
         let at = self.ms(0, SPAN_MS / 2);
@@ -116,7 +116,7 @@ impl Maker {
         Some(Fault { at, lasts, what })
     }
 
-    /// At some of the steps of some clients they are stopped, or end.
+    /// Stops or ends some clients at some of their steps.
     pub(super) fn hitches(&mut self, clients: &mut [ClientPlan]) {
         let often = if self.only_lies { 0 } else { self.dice.pick(&[0, 2, 6]) };
         for client in clients {
@@ -131,14 +131,14 @@ impl Maker {
         }
     }
 
-    /// In a moment in which a request or its replies may be on their way.
+    /// At a moment when a request or its replies may be on their way.
     pub(super) fn mishap(&mut self) -> Option<(i64, Mishap)> {
         let longest_ms = self.ttl_ms();
         let (after, short, long) = (self.ms(0, 4), self.ms(0, 10), self.ms(0, longest_ms));
-        // A lock is lost by a majority sooner if always the same servers lose it.
+        // A majority loses a lock sooner if the same servers always lose it.
         let server = self.dice.below(if self.is_siege { 3 } else { self.servers });
         let lasts = if self.dice.once_in(3) { long } else { short };
-        // A lock is lost server by server, with its extensions under way.
+        // A lock is lost server by server, while its extensions are under way.
         let kind = match self.has(Sin::LostKeys) {
             true if self.is_siege => 9,
             true => self.dice.below(10),
@@ -156,11 +156,11 @@ impl Maker {
     }
 }
 
-/// This server's clock alone is set forward, once all clients have connected. No server is another process, of whose
-/// clock nobody would know anything.
+/// Sets only this server's clock forward, after all clients have connected. No server becomes another
+/// process, because nobody would know anything of its clock.
 pub(super) fn have_one_clock_set(schedule: &mut Schedule, victim: usize) {
     schedule.connects_first = true;
-    // A client that is stopped while it connects knows no clock well.
+    // A client that is stopped while it connects does not know the clocks well.
     schedule.clients.iter_mut().for_each(|it| it.hitches.clear());
     let mut dice = Dice::of(schedule.seed, 9, 0);
     let ttl = schedule.longest_ttl_ms() * MS;
@@ -174,7 +174,8 @@ pub(super) fn have_one_clock_set(schedule: &mut Schedule, victim: usize) {
     }
 }
 
-/// Users may at all times ask for, and note, what the guard and the clock sentinel go by: who may not is unguarded.
+/// At all times, users may run the commands with which the guard and the clock sentinel read and write. A
+/// user that may not is unguarded.
 pub(super) fn let_guard_be_asked(schedule: &mut Schedule) {
     for fault in &mut schedule.faults {
         if let What::Refuse { how: how @ (Refusal::NoPerm | Refusal::NoPermLook), .. } =
@@ -185,7 +186,7 @@ pub(super) fn let_guard_be_asked(schedule: &mut Schedule) {
     }
 }
 
-/// Of all servers this one alone loses keys that may be of locks.
+/// Only this server loses keys that may belong to locks.
 pub(super) fn spare_all_but_one(schedule: &mut Schedule, victim: usize) {
     for fault in &mut schedule.faults {
         match &mut fault.what {

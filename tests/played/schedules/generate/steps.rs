@@ -14,7 +14,7 @@ impl Maker {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
             let mut add = |maker: &mut Self, call, before_end| {
                 let (pause, mishap, how) = (maker.pause(), maker.mishap(), maker.how());
-                // No lock may be taken through one that knows other servers.
+                // No lock may be taken through a manager that knows other servers.
                 let manager = maker.dice.below(others.len() + 1);
                 let takes =
                     !matches!(call, Call::Extend { .. } | Call::Confirm { .. } | Call::Unlock);
@@ -58,7 +58,7 @@ impl Maker {
         steps
     }
 
-    /// A while between two calls, mostly a part of a TTL.
+    /// The pause between two calls, usually a part of a TTL.
     fn pause(&mut self) -> i64 {
         let ttl_ms = self.ttl_ms();
         match self.dice.below(10) {
@@ -70,14 +70,14 @@ impl Maker {
         }
     }
 
-    /// So long before the lock has no validity left, now and then.
+    /// Sometimes: how long before the end of the lock's validity the call starts.
     fn before_end(&mut self) -> Option<i64> {
         let before = self.ms(0, 4);
         self.dice.once_in(4).then_some(before)
     }
 
-    /// In half of the schedules all callers block; in the others a part of the calls is submitted, and some of
-    /// those are cancelled at whatever they are.
+    /// In half of the schedules all callers block. In the others some of the calls are submitted, and some
+    /// of those are cancelled in any state.
     fn how(&mut self) -> How {
         if self.submits_in == 0 || !self.dice.once_in(self.submits_in) {
             return How::Blocks;
@@ -112,8 +112,8 @@ impl Maker {
         }
     }
 
-    /// Has some of the locks kept, from their beginning or from later on, and a caller that has some driven
-    /// between its calls, mostly.
+    /// Makes some of the locks kept, from their beginning or from a later time. A caller that has some of
+    /// these usually drives between its calls.
     fn keep_some(&mut self, steps: &mut Vec<Step>, is_foreign: impl Fn(usize) -> bool) {
         for mut step in mem::take(steps) {
             let is_about_one = step.call.ttl_ms().is_some();
@@ -136,12 +136,12 @@ impl Maker {
         }
     }
 
-    /// A lock is renewed a few hundred times at the most.
+    /// A lock is renewed at most a few hundred times.
     fn longest_drive(&self) -> i64 {
         200 * self.ttls_ms.iter().min().copied().unwrap_or(0) * MS
     }
 
-    /// A kept lock outlives its TTL, now and then.
+    /// Sometimes a kept lock outlives its TTL.
     fn drive_for_long(&mut self, steps: &mut Vec<Step>, step: Step, ttl_ms: i64) {
         let (pause, drives) = (self.keeping.between(0, 3 * ttl_ms * MS), !self.keeping.once_in(6));
         let drives = drives && pause < self.longest_drive();

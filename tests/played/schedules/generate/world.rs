@@ -7,7 +7,8 @@ use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
 use crate::world::store::Dialect;
 
-/// How many bytes are taken at once: of nearly all, a script in a few pieces, or each request in several.
+/// How many bytes a socket accepts at once: nearly all, a script in a few pieces, or each request in
+/// several pieces.
 const ROOMS: [usize; 12] =
     [ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, 400, 400, 400, 50];
 const ROOMY: usize = 1 << 16;
@@ -21,14 +22,14 @@ impl Maker {
             slow_in: if self.only_lies { 0 } else { self.dice.pick(&[0, 100, 30, 10]) },
             slow: self.dice.pick(&[5, 50, 400]) * MS,
             split_in: self.dice.pick(&[0, 20, 3]),
-            // The least of these makes thirty pieces of a script, and takes most of the time.
+            // The smallest of these divides a script into thirty pieces, and takes most of the time.
             room: if self.only_lies { ROOMY } else { self.dice.pick(&ROOMS) },
             wake: self.dice.pick(&[0, 20_000, 200_000]),
         }
     }
 
     pub(super) fn server(&mut self) -> ServerPlan {
-        // No faster than by the drift factor, unless that is what is wrong.
+        // No faster than the drift factor allows, unless that is the broken assumption.
         let allowed = MS + (self.drift * MS as f64) as i64;
         let per_million = match self.dice.below(3) {
             _ if self.has(Sin::FastClocks) => self.dice.between(1_150_000, 1_400_000),
@@ -52,7 +53,7 @@ impl Maker {
 
     pub(super) fn client(&mut self, index: usize) -> ClientPlan {
         let list: Vec<usize> = match self.servers {
-            // The first and the last half, as if the list had been changed with locks taken.
+            // The first and the last half, as if the list had been changed while locks were held.
             it if self.has(Sin::SplitLists) && index.is_multiple_of(2) => {
                 (0..it.div_ceil(2)).collect()
             }
@@ -63,11 +64,11 @@ impl Maker {
         let callers = if self.dice.once_in(6) { self.dice.between(2, 3) } else { 1 };
         ClientPlan {
             ahead: self.dice.between(0, 1 << 50),
-            // No slower than it should be.
+            // No slower than allowed.
             per_million: self.dice.pick(&[1_000_000, 1_000_000, 1_002_000]),
             drift: self.drift,
             tries: self.dice.between(1, 3) as i32,
-            // Who allows no pause asks as fast as it can, and there are few surprises in that.
+            // A client without pauses asks as fast as it can, and that shows few surprises.
             delay_ms: if self.dice.once_in(50) { 0 } else { self.dice.pick(&[5, 20, 100, 200]) },
             connect_ms: self.dice.pick(&[10, 50, 300]),
             reply_ms: self.dice.pick(&[0, 0, 5, 50, 300]),
@@ -78,7 +79,7 @@ impl Maker {
         }
     }
 
-    /// What its other managers know: mostly the same servers in another order.
+    /// The lists of its other managers: usually the same servers in another order.
     fn others(&mut self, list: &[usize]) -> Vec<Vec<usize>> {
         let has_others = self.dice.once_in(if self.is_siege { 2 } else { 4 });
         let count = if has_others { self.dice.between(1, 2) } else { 0 };
@@ -96,7 +97,8 @@ impl Maker {
     }
 }
 
-/// Servers whose clocks show about the same, as those that are set do. Some of servers that lose nothing show other days.
+/// Servers whose clocks show about the same time, like clocks that are set. Some servers that lose nothing
+/// show other days.
 pub(super) fn set_clocks(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 7, 0);
     if !schedule.is_guarded && dice.once_in(4) {
@@ -109,8 +111,9 @@ pub(super) fn set_clocks(schedule: &mut Schedule) {
     }
 }
 
-/// Clocks that are as fast as each other, but for what is usual: what is more is taken for one that is set. Nor does any
-/// run faster than by the drift factor: with none all are equally fast.
+/// Clocks that run equally fast, except for the usual differences. A larger difference counts as a clock
+/// that is set. No clock runs faster than the drift factor allows. If the drift factor is 0, all are
+/// equally fast.
 pub(super) fn have_usual_clocks(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 10, 0);
     let has_drift = schedule.clients.iter().all(|client| client.drift > 0.0);

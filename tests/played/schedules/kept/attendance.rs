@@ -1,12 +1,12 @@
-//! Since when somebody drives a manager, or takes its events: who was there has to be told.
+//! Since when a thread has driven a manager, or taken its events. A client that was present must be told.
 
 use crate::world::World;
 use crate::world::clocks::MS;
 
-/// Who comes back so soon was not away.
+/// A thread that comes back within this time was not absent.
 pub(super) const GAP: i64 = MS;
 
-/// Since when somebody is in a call of a manager's.
+/// Since when a thread has been in a call of a manager.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Attendance {
     inside: usize,
@@ -32,7 +32,7 @@ impl Attendance {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attends {
     Drives,
-    /// It takes events, too.
+    /// It also takes events.
     Listens,
 }
 
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// Since when some thread has done that all the time, and was not stopped.
+    /// Since when some thread has done that all the time, without being stopped.
     pub(super) fn attended_since(
         &mut self,
         client: usize,

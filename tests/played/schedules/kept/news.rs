@@ -1,4 +1,4 @@
-//! The news that a kept lock is lost: whether it comes in time, once, and for a reason.
+//! The event that a kept lock is lost: whether it comes in time, once, and for a reason.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::schedules::statuses::WAYS;
 use crate::world::World;
 use crate::world::clocks::MS;
 
-/// The header: the news comes while a tenth of the TTL is left.
+/// From the header: the event comes while a tenth of the TTL is left.
 const LEFT_PARTS: i64 = 10;
 
 impl World {
-    /// A caller has asked for events, and is about to leave: of each lock that is kept, enough is left, or it was
-    /// told that it is lost.
+    /// A caller has asked for events, and is about to leave. Each kept lock must have enough time left, or
+    /// must have been reported as lost.
     pub(crate) fn judge_silence(&mut self, me: usize, manager: usize) {
         let since = self.attended_since(me, manager, Attends::Listens);
         let client = &self.clients[me];
@@ -58,7 +58,8 @@ impl World {
         let keeping = &mut self.records.keepings[place];
         let (manager, begun_at, ends) = (keeping.manager, keeping.begun_at, keeping.ends);
         let was_told = mem::replace(&mut keeping.is_told, true);
-        // Of several callers one may hear of the end of the call, and be stopped, before another hears of this.
+        // One of several callers may receive the end of the call, and be stopped before another one
+        // receives this event.
         let has_failed = keeping.has_failed && self.clients[me].callers == 1;
         if was_told || has_failed {
             let words = "of a lock that is kept once it was told twice that it is lost";
@@ -82,7 +83,7 @@ impl World {
         let is_valid = self.now < clock.when(until);
         let listens_since = self.attended_since(me, manager, Attends::Listens).max(begun_at);
         let drives_since = self.attended_since(me, manager, Attends::Drives).max(begun_at);
-        // An attempt to renew it that was under way as it was shortened has the time that it began with.
+        // A renewal that was under way when the lock was shortened has the time that it began with.
         let left = remaining_ms * MS + shrunk_by;
         let is_late = !hold.has_ended() && left * LEFT_PARTS < ttl;
         if is_late && !has_shrunk && listens_since <= listened_by {
@@ -118,14 +119,15 @@ impl World {
         }
     }
 
-    /// Whether a question through another manager has shortened it, perhaps: who keeps it looks for itself.
+    /// Whether a question through another manager may have shortened the lock. The manager that keeps the
+    /// lock must look by itself.
     fn was_shortened_elsewhere(&self, lock: &KeptLock) -> bool {
         let mut tokens = self.records.tokens.iter().rev();
         let token = tokens.find(|it| it.tag == lock.tag);
         lock.shortened.is_some() && token.is_some_and(|it| it.used_by_several())
     }
 
-    /// Whether something may have kept a quorum from extending a lock in its time.
+    /// Whether something may have kept a quorum from extending a lock in time.
     fn may_be_out_of_reach(&self, me: usize, tag: u64, ttl: i64, since: i64) -> bool {
         let (client, plan) = (&self.clients[me], &self.schedule.clients[me]);
         let way = self.weather.most + self.weather.wake;

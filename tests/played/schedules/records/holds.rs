@@ -1,60 +1,62 @@
-//! Locks as their holders were told of them, and which of them were held at one time.
+//! Locks as reported to their holders, and which of them were held at the same time.
 
 use crate::schedules::schedule::share;
 use crate::world::World;
 use crate::world::clocks::Clock;
 
-/// A lock that a client has, as it was told.
+/// A lock that a client holds, as reported to the client.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldLock {
     pub(crate) tag: u64,
     pub(crate) client: usize,
     pub(crate) resource: usize,
-    /// Which slot of a semaphore; 0 also for what is none.
+    /// The slot of a semaphore; 0 also for a lock.
     pub(crate) slot: u16,
-    /// Its fencing token; 0: none.
+    /// The fencing token; 0: none.
     pub(crate) fence: i64,
     pub(crate) from: i64,
-    /// On the client's clock.
+    /// The end of validity on the client's clock.
     pub(crate) until: i64,
-    /// When it was known to have ended, if that was before.
+    /// When the lock was known to have ended, if that was before `until`.
     pub(crate) ended: Option<i64>,
-    /// When its holder was told that it is lost, or found it so in the lease. From then on nobody holds it, though what is left of it may be there.
+    /// When the holder was told that the lock is lost, or found that in the lease. From then on nobody
+    /// holds it, though remains of it may be on the servers.
     pub(crate) told_lost: Option<i64>,
-    /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
+    /// Whether it ended because its lease was dropped without a release. The manager and the servers still
+    /// have the lock.
     pub(crate) is_forgotten: bool,
-    /// From when on others may have it at the same time; never: the end of time.
+    /// From when on others may hold it at the same time; the end of time if never.
     pub(crate) shared_from: i64,
     /// How often somebody has begun to release it, and to extend it.
     pub(crate) releases: usize,
     pub(crate) extensions: usize,
     /// Whether it is, or was, kept.
     pub(crate) is_kept: bool,
-    /// Whether an extension may have been cancelled. Its answers may be heard when they no longer prove when the
-    /// lock was granted.
+    /// Whether an extension may have been cancelled. Its answers may arrive when they no longer prove when
+    /// the lock was granted.
     pub(crate) was_cancelled: bool,
 }
 
 impl HeldLock {
-    /// When it ends, or ended, in truth.
+    /// When it ends, or ended, in true time.
     pub(crate) fn end(&self, clock: &Clock) -> i64 {
         clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
     }
 
-    /// Until when its holder may believe that it is held.
+    /// Until when its holder may believe that the lock is held.
     pub(crate) fn held_until(&self, clock: &Clock) -> i64 {
         self.end(clock).min(self.told_lost.unwrap_or(i64::MAX))
     }
 
-    /// Until when its manager keeps others of its process from it.
+    /// Until when its manager keeps other callers of its process out.
     pub(crate) fn kept_until(&self, clock: &Clock) -> i64 {
         if self.is_forgotten { clock.when(self.until) } else { self.end(clock) }
     }
 }
 
 impl World {
-    /// Two holds of one resource at one time, if there are any; with the time of it, and whether it is outside of what is
-    /// promised. Those come last that are.
+    /// Two holds of one resource at the same time, if there are any, with the time, and whether the overlap
+    /// is outside the promise. An overlap that is within the promise is preferred.
     pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64, bool)> {
         let mut all = self.overlaps();
         all.sort_by_key(|it| it.3);
@@ -78,7 +80,8 @@ impl World {
         overlaps.collect()
     }
 
-    /// More locks of one resource at one time than a semaphore has permits, if there are any: how many, and when.
+    /// More locks of one resource at the same time than the semaphore has permits, if there are any: how
+    /// many, and when.
     pub(crate) fn crowd(&self) -> Option<(usize, i64)> {
         let span =
             |it: &HeldLock| (it.resource, it.from, it.held_until(&self.clients[it.client].clock));
@@ -91,7 +94,7 @@ impl World {
         })
     }
 
-    /// Until when a quorum of the client's servers keeps this value if nothing more happens.
+    /// Until when a quorum of the client's servers keeps this value, if nothing more happens.
     pub(crate) fn kept_until(&self, client: usize, tag: u64) -> i64 {
         let client = &self.clients[client];
         let mut ends: Vec<i64> =

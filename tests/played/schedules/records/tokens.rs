@@ -6,51 +6,54 @@ use crate::schedules::possession::Span;
 /// A token, and what the servers did with it.
 pub(crate) struct Token {
     pub(crate) tag: u64,
-    /// The number in the order in which tokens were drawn.
+    /// Its number in the order in which tokens were drawn.
     pub(crate) number: u64,
     pub(crate) client: usize,
-    /// Which of the client's managers asked for it, and which was the last to do something about it.
+    /// The manager of the client that asked for it, and the manager that last did something about it.
     pub(super) taken_by: usize,
     pub(crate) kept_by: usize,
-    /// All that have sent something about it, one bit each.
+    /// All managers that have sent something about it, one bit each.
     pub(super) used_by: u64,
     pub(crate) resource: usize,
     pub(super) ttl_ms: i64,
-    /// By server: whether it was sent to it to be set, and was; and was to be deleted.
+    /// By server: whether a request to set it was sent, whether the server set it, and whether it must
+    /// delete it.
     pub(super) asked: u64,
     pub(super) granted: u64,
     pub(crate) released: u64,
-    /// By server: whether it said that it has it not, since it was last sent to it to be set.
+    /// By server: whether it has reported that it does not have the token, since the last request to set
+    /// it.
     pub(super) missed: u64,
-    /// By server: whether it ever said so.
+    /// By server: whether it ever reported that.
     pub(crate) lost: u64,
-    /// Which servers have extended it, and when.
+    /// The servers that have extended it, and when.
     pub(super) extended: Vec<(usize, i64)>,
-    /// By server: when it was sent to it first, when the answer to that arrived, and when it last told of it.
+    /// By server: when the token was first sent to it, when the answer to that arrived, and when it last
+    /// reported the token.
     pub(super) asked_at: [i64; SERVERS_MAX],
     pub(crate) heard_at: [i64; SERVERS_MAX],
     pub(super) seen_at: [i64; SERVERS_MAX],
-    /// By server: when it last told of it, or for how long it has it.
+    /// By server: when it last reported the token, or its TTL.
     pub(super) noticed_at: [i64; SERVERS_MAX],
-    /// On which connection it was set after it had been released, with no release behind it yet.
+    /// The connection on which it was set after its release, if no later release has followed yet.
     pub(crate) overtaken: Option<usize>,
-    /// By server: which slot of a semaphore it last had there.
+    /// By server: the slot of a semaphore that the token last had there.
     pub(crate) slots: [u16; SERVERS_MAX],
-    /// It was released through another manager while it was on its way to be set; or its release was cancelled,
-    /// and goes on only as long as somebody calls.
+    /// It was released through another manager while it was on its way to be set; or its release was
+    /// cancelled, and makes progress only while somebody calls.
     pub(crate) is_stray: bool,
-    /// It was given away, and what its giver has sent before may come after what its taker sends.
+    /// It was given away. Earlier messages of its giver may arrive after those of its adopter.
     pub(crate) is_handed: bool,
-    /// Which servers have it, and had it.
+    /// Which servers have it or had it, and when.
     pub(crate) spans: Vec<Span>,
-    /// When its client was told that it has the lock, and until when grants were on their way.
+    /// When its client was told that it holds the lock, and until when grants were on their way.
     pub(crate) had_at: i64,
     pub(crate) window_end: i64,
 }
 
 impl Token {
-    /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
-    /// and a release waits until the manager is used that owes it.
+    /// Whether more than one manager used the token. Then messages of one manager may pass those of
+    /// another, and a release waits until the manager that owes it is used.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_handed || self.used_by_several() || self.taken_by != self.kept_by
     }
@@ -60,7 +63,7 @@ impl Token {
         self.used_by.count_ones() > 1
     }
 
-    /// Which of the client's managers asked for it.
+    /// The manager of the client that asked for it.
     pub(crate) fn taken_by(&self) -> usize {
         self.taken_by
     }
@@ -100,13 +103,14 @@ impl Token {
         }
     }
 
-    /// A server says that it has it not. One that was not sent it yet has not lost it.
+    /// A server reports that it does not have the token. A server that was not sent the token yet has not
+    /// lost it.
     pub(super) fn miss(&mut self, server: usize) {
         self.missed |= 1 << server;
         self.lost |= self.asked & (1 << server);
     }
 
-    /// Whether some server was sent it after that.
+    /// Whether the token was sent to some server since then.
     pub(crate) fn was_asked_since(&self, since: i64) -> bool {
         self.asked_at.iter().any(|it| *it >= since)
     }

@@ -1,8 +1,8 @@
-//! The parts of a schedule that it may go without.
+//! The parts of a schedule that can be left out.
 
 use super::{Schedule, Step};
 
-/// What may be left out of a schedule to make it smaller.
+/// A part that can be left out of a schedule to make it smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Step { client: usize, caller: usize, index: usize },
@@ -23,7 +23,7 @@ impl Schedule {
         parts
     }
 
-    /// The same with these parts alone. What is between two calls stays between them.
+    /// The same schedule with only these parts. The time between two calls does not change.
     pub(crate) fn with_only(&self, parts: &[Part]) -> Self {
         let mut smaller = self.clone();
         let keeps = |part| parts.contains(&part);

@@ -1,4 +1,4 @@
-//! A schedule in words, for who reads the story of a play.
+//! Describes a schedule in words, for readers of the story of a play.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Whether what is to be released was sent to the servers.
+//! Whether required releases were sent to the servers.
 
 use super::Asked;
 use crate::schedules::promises::Promise;
@@ -12,11 +12,11 @@ use crate::world::network::Connection;
 const KEPT_LONGER_MS: i64 = 150;
 
 impl World {
-    /// When a call ends, what is to be released has been sent to every server that is there, and not
-    /// left for a later call to send; also what a connection that was lost may have swallowed.
+    /// When a call ends, required releases have been sent to every server that is there, and are not left
+    /// for a later call to send. This includes releases that a lost connection may have swallowed.
     pub(super) fn judge_sent(&mut self, asked: &Asked) {
         let client = &self.clients[asked.client];
-        // A key may be there for a little longer than a release is worth sending.
+        // A key may exist a little longer than a release is worth sending.
         let (soon, me) = (self.now + KEPT_LONGER_MS * MS, asked.client);
         let may_differ = |it: &Fault| {
             matches!(it.what, What::Refuse { .. } | What::StepClock { .. } | What::Kill { .. })

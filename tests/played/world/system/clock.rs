@@ -1,9 +1,9 @@
-//! The clock of the client that runs.
+//! The clock of the running client.
 
 use crate::moment::Moment;
 use crate::world::{self, turns};
 
-/// Now, by that clock. The client may be kept from running before it looks, and after it.
+/// The current time by that clock. The client may be kept from running before it looks, and after that.
 pub(crate) fn now() -> Moment {
     turns::step();
     turns::look();
@@ -12,7 +12,8 @@ pub(crate) fn now() -> Moment {
     Moment::from_nanos(shown)
 }
 
-/// What the client's machine shows, in microseconds: hours from the truth. The servers' clocks begin at nothing.
+/// The time of day on the client's machine, in microseconds; it may be wrong by hours. The servers' clocks
+/// begin at 0.
 pub(crate) fn wall_us() -> i64 {
     world::with(|world| world.wall_us_of_current())
 }

@@ -1,4 +1,4 @@
-//! The dice of the client that runs.
+//! The dice of the running client.
 
 use crate::error::Error;
 use crate::schedules::plants::Plant;
@@ -10,7 +10,7 @@ use crate::world::store::tag;
 pub(crate) struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
-    /// Nobody is stopped here: the library draws with mutexes held that are not played.
+    /// No caller is stopped here, because the library draws while it holds mutexes that are not simulated.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), Error> {
         let plant = world::with(|world| world.schedule.plant);
         if plant == Some(Plant::Panics) {

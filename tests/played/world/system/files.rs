@@ -1,4 +1,4 @@
-//! A disk on which there is nothing.
+//! An empty disk.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The world as the library sees it, in place of `src/system`: the same calls, and all of it played.
+//! The system as the library sees it, in place of `src/system`: the same calls, all of them simulated.
 
 pub(crate) mod clock;
 pub(crate) mod entropy;

@@ -1,4 +1,4 @@
-//! Nobody forks here, so one number does for all processes. Threads are told apart.
+//! Nobody forks here, so one number is enough for all processes. Threads are distinguished.
 
 use crate::world;
 

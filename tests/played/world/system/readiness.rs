@@ -1,4 +1,4 @@
-//! There is no descriptor for loops in this world: who waits for events here calls the library.
+//! This world has no descriptor for event loops: a caller that waits for events calls the library.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -1,4 +1,4 @@
-//! Sockets of a network that is played.
+//! Sockets of a simulated network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ impl InheritedDescriptor {
     pub(crate) fn close_inherited(&self) {}
 }
 
-/// One end of a connection. The other goes on when this one is closed.
+/// One end of a connection. The other end remains when this one is closed.
 #[derive(Debug)]
 pub(crate) struct Socket(usize);
 
@@ -108,7 +108,7 @@ pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
     Watched { fd, events, revents: 0 }
 }
 
-/// Plays the world until something is ready, or the clock of the client that runs shows `until`.
+/// Plays the world until something is ready, or until the clock of the running client shows `until`.
 pub(crate) fn poll(watched: &mut [Watched], until: Moment, _now: Moment) {
     turns::step();
     if !world::with(|world| world.look(watched, until.as_nanos())) {

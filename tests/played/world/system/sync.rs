@@ -1,4 +1,4 @@
-//! What the callers of one client meet by: where the system's threads would sleep, they pause.
+//! Synchronization between the callers of one client. They pause where the system's threads would sleep.
 
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, PoisonError};
@@ -11,13 +11,13 @@ use crate::world::turns;
 
 pub(crate) struct Mutex<T> {
     inner: sync::Mutex<T>,
-    /// How many wait for it.
+    /// How many callers wait for it.
     waiting: AtomicUsize,
 }
 
 pub(crate) struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    /// None once it is let go of.
+    /// `None` once it is released.
     inner: Option<sync::MutexGuard<'a, T>>,
 }
 
@@ -83,7 +83,7 @@ impl<T> Drop for MutexGuard<'_, T> {
 }
 
 pub(crate) struct Condvar {
-    /// Else it would have no address of its own.
+    /// Without this field it would have no address of its own.
     _place: u8,
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn yield_now() {
     turns::take_turns();
 }
 
-/// Nobody stands by in this world.
+/// There is no thread on standby in this world.
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
