@@ -1,4 +1,4 @@
-//! What stands on the servers while a lock is held, and that it is understood both ways.
+// The data on the servers while a lock is held. The library and other clients respect each other's locks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
