@@ -35,7 +35,7 @@ struct talk {
 /* How often a call of this function was the first to fail. */
 static int times_struck[CALLS];
 
-/* The servers, as somebody sees them who is no client of the library ---------------------------- */
+/* The servers, as seen by a client other than the library --------------------------------------- */
 
 static int ask(int server, const char *command, char *reply, size_t size) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
