@@ -1,4 +1,4 @@
-//! What the tests in Ruby and Python have in common.
+//! The common parts of the tests in Ruby and Python.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::support::{Authority, Cluster, Identity, Reply, Server, wait_until_ok}
 use crate::workshop::Workshop;
 use crate::{address_list, addresses};
 
-/// What these tests need.
+/// The resources of these tests.
 pub(crate) struct Ground {
     cluster: Cluster,
     secure: Option<(Cluster, Identity)>,
@@ -28,7 +28,7 @@ impl Ground {
         ground
     }
 
-    /// Runs tests that have to pass, and to leave nothing locked.
+    /// Runs tests that must pass, and must leave nothing locked.
     #[track_caller]
     pub(crate) fn run(&self, command: &mut Command) {
         command.env("REDLOCK_TEST_SERVERS", address_list(&self.cluster));
@@ -44,7 +44,7 @@ impl Ground {
     }
 }
 
-/// The example with three people who want one lock: all of them get to say something.
+/// The example with three people who want one lock: each of them prints something.
 #[track_caller]
 pub(crate) fn the_example_runs(example: &mut Command) {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
@@ -73,8 +73,8 @@ fn start_secure() -> (Cluster, Identity) {
     (Cluster::start_each(3, start), authority.client())
 }
 
-/// Libraries that are no match, each with words that have to be said of it: `path=words,path=words`.
-/// One is of another version, one is too old to have all functions, one is something else.
+/// Libraries that do not match, each with words that the error must contain: `path=words,path=words`. One is of
+/// another version, one is too old to have all functions, one is something else.
 fn strangers(workshop: &Workshop) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let strangers = [
@@ -100,8 +100,8 @@ fn build(workshop: &Workshop, source: &Path, library: &Path) {
     workshop.succeed(command.args(["-shared", "-fPIC", "-o"]).arg(library).arg(source));
 }
 
-/// Returns when no key is left on a quorum. Programs have only just ended, and what a server that
-/// was late has to undo after that, it undoes for nobody's sake.
+/// Returns when no key is left on a quorum. Programs have only just ended. A late server may still have
+/// something to undo then, and no client waits for that.
 #[track_caller]
 pub(crate) fn nothing_is_left(cluster: &Cluster) {
     let up: Vec<_> = cluster.iter().filter(|it| it.connect().is_ok()).collect();

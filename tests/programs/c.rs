@@ -11,7 +11,7 @@ use crate::{addresses, library};
 
 const STANDARD: &[&str] = &["c11"];
 
-/// Test programs that need neither servers nor anybody to talk with.
+/// Test programs that need neither servers nor a test that talks with them.
 const PLAIN: [&str; 2] = ["header_only.c", "version.c"];
 
 const VALGRIND: [&str; 6] = [
@@ -121,7 +121,7 @@ fn guests() -> String {
     paths.filter(|it| it.is_file()).map(|it| fs::read_to_string(it).expect("a text")).collect()
 }
 
-/// But for those that have tests of their own: the demo, and the one that needs TLS.
+/// Except those that have their own tests: the demo, and the one that needs TLS.
 fn examples() -> Vec<PathBuf> {
     let mut sources = c_files("c-examples");
     sources.retain(|source| !source.ends_with("demo.c") && !source.ends_with("secure.c"));

@@ -1,8 +1,8 @@
-//! The compilers, and the languages that the headers are good for.
+//! The compilers, and the languages that the headers support.
 
 use crate::support::program::words_of;
 
-/// A compiler and what it is to take its input for.
+/// A compiler, and the language standard of its input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compiler {
     pub(crate) program: &'static str,
@@ -23,14 +23,14 @@ pub(crate) fn cxx(standards: &'static [&'static str]) -> impl Iterator<Item = Co
 }
 
 /// Every C++ compiler once, one with the oldest standard and one with the newest: for programs that are run.
-/// That the headers serve every compiler in every standard, tests say that only compile.
+/// Other tests, which only compile, check the headers with every compiler in every standard.
 pub(crate) fn cxx_apart() -> impl Iterator<Item = Compiler> {
     cxx(&["c++11"])
         .filter(|it| it.program == CXX[0])
         .chain(cxx(&["c++20"]).filter(|it| it.program == CXX[1]))
 }
 
-/// REDLOCK_TEST_COMPILERS may name those that are wanted, such as "gcc g++".
+/// REDLOCK_TEST_COMPILERS may select some of them, such as "gcc g++".
 fn each(
     programs: [&'static str; 2],
     standards: &'static [&'static str],

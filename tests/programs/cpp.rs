@@ -116,7 +116,7 @@ fn a_program_without_exceptions_has_the_c_header() {
     }
 }
 
-/// It says what to do instead; but type information is not needed.
+/// The error says what to do instead. Type information is not needed.
 #[test]
 fn the_cpp_header_wants_exceptions() {
     let workshop = Workshop::new();
@@ -172,8 +172,8 @@ fn the_strings_of_the_drop_in_are_those_of_sds() {
     }
 }
 
-/// An old program in a tree that still has the old header beside it (here one that declares the same),
-/// in the ways that the head of the drop-in tells.
+/// An old program in a tree that still has the old header beside it. The old header here has the same
+/// declarations. The test uses the ways that the head of the drop-in describes.
 #[test]
 fn the_old_header_in_the_tree_is_got_out_of_the_way() {
     const OLD: &str = "#ifndef __redlock__\n#define __redlock__\n#include <vector>\n#include <iostream>\n\
@@ -205,7 +205,7 @@ fn the_old_header_in_the_tree_is_got_out_of_the_way() {
         let link = workshop.fails_to_build(compiler, &[], &quoted);
         assert!(link.contains("undefined"), "{compiler:?}: {link}");
         runs(&workshop.build_with(compiler, &include, &[&quoted]));
-        // Ours comes after it on the command line of the compiler, and so is put in front.
+        // Our directory comes after it on the compiler's command line, and so is put in front.
         let first = format!("-I{}", library::root().join("include").display());
         runs(&workshop.build_with(compiler, &[&first, &tree], &[&angled]));
         let words = workshop.check(compiler, &twice, &[]).expect_err("both are there");
@@ -256,7 +256,7 @@ fn a_program_for_credlock_builds_and_runs_unchanged() {
 fn both_headers_go_together_in_several_units_of_a_program() {
     let workshop = Workshop::new();
     let units = ["tests/programs/cpp/two_units_a.cpp", "tests/programs/cpp/two_units_b.cpp"];
-    // They differ in the order of the headers, which no standard has anything to do with.
+    // They differ in the order of the headers, and that does not depend on the standard.
     for compiler in compilers::cxx(ALL) {
         assert_eq!(workshop.check(compiler, units[0], &[]), Ok(()), "{compiler:?}");
     }
@@ -279,7 +279,7 @@ fn the_c_header_is_one_of_cpp_too() {
 #[test]
 fn what_must_not_be_copied_cannot_be() {
     const SOURCE: &str = "tests/programs/cpp/no_copy.cpp";
-    /// So many of them are of the drop-in, which is for C++98 too.
+    /// This many of them are of the drop-in, which is for C++98 too.
     const OLD: usize = 5;
     let workshop = Workshop::new();
     let source = fs::read_to_string(library::root().join(SOURCE)).expect("it can be read");

@@ -1,4 +1,4 @@
-//! What Prometheus and Grafana make of what is counted.
+//! How Prometheus and Grafana read the statistics.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn python_with_parser() -> Option<&'static str> {
     })
 }
 
-/// With servers that are there and one that is not, after a lock, a refusal and a wait.
+/// With servers that are up and one that is down, after a lock, a refusal and a wait.
 fn text() -> String {
     let cluster = Cluster::start(3);
     let (manager, rival) = (cluster.manager(), cluster.manager());
@@ -57,7 +57,7 @@ fn the_dashboard_asks_for_what_is_written() {
 fn prometheus_reads_the_text() {
     match python_with_parser() {
         Some(python) => check(python, &[], &text()),
-        // Out loud, since it proves nothing.
+        // Printed, because the test proves nothing then.
         None => {
             println!("left out: there is no prometheus_client (Debian: python3-prometheus-client)")
         }

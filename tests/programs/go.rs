@@ -9,7 +9,7 @@ use crate::support::{Cluster, Server};
 use crate::workshop::{Run, Workshop};
 use crate::{Secure, address_list, addresses, library};
 
-/// What has to go as well while one of the servers is silent or gone.
+/// The tests that must also pass while one of the servers is silent or gone.
 const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept|Reader";
 
 #[test]
@@ -95,7 +95,7 @@ fn the_example_over_tls_runs() {
     assert!(run.status.code() == Some(1) && run.stderr.starts_with("redlock: "), "{}", run.stderr);
 }
 
-/// As it is built where the library is not installed in a usual place.
+/// The build if the library is not installed in a usual place.
 #[test]
 fn pkg_config_tells_where_the_library_is() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
@@ -146,7 +146,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().expect("it is in a directory")
 }
 
-/// The go command in a module, with the library, and with no need of the network or of a home.
+/// The go command in a module, with the library, and without need for the network or a home directory.
 pub(crate) fn go(module: &Path) -> Command {
     let library = library::directory().display();
     let mut command = Command::new("go");

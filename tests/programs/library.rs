@@ -1,5 +1,5 @@
-//! The library as it lies in a system: under the name that the linker looks for and under the one
-//! that programs ask for when they start.
+//! The library as it is installed in a system: under the name that the linker looks for, and under the one that
+//! programs ask for when they start.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::{env, fs, io, process};
 
 use crate::support::library;
 
-/// A directory with the shared library. Its place stays the same from run to run: compilers that keep
-/// what they built take the path for a part of it.
+/// A directory with the shared library. Its path stays the same from run to run, because compiler caches
+/// include the path in their keys.
 pub(crate) fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -26,7 +26,7 @@ pub(crate) fn directory() -> &'static Path {
     })
 }
 
-/// A directory below `target` that is there from run to run.
+/// A directory below `target` that is kept from run to run.
 pub(crate) fn kept(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&directory).expect("a directory can be made");
@@ -38,7 +38,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// In one step, for another run may be using it.
+/// In one step, because another run may be using it.
 fn link(target: &Path, place: &Path) -> io::Result<()> {
     let draft = place.with_extension(format!("draft-{}", process::id()));
     symlink(target, &draft)?;

@@ -1,6 +1,6 @@
-//! The programs in C, C++, Go, Node.js, Python and Ruby, the examples as well as the tests, and the blocks
-//! of code in README.md and docs/: each is built as its reader would build it, without warnings, and run
-//! against real servers. What is needed for that and not there is a failure.
+//! The programs in C, C++, Go, Node.js, Python and Ruby, the examples as well as the tests, and the blocks of
+//! code in README.md and docs/. Each is built as its reader would build it, without warnings, and run against
+//! real servers. A missing requirement is a failure.
 
 #[path = "../support/pages.rs"]
 mod pages;
@@ -38,7 +38,7 @@ fn address_list(cluster: &Cluster) -> String {
     addresses(cluster).join(",")
 }
 
-/// Servers over TLS that want certificates of their clients.
+/// Servers over TLS that require certificates from their clients.
 struct Secure {
     authority: Arc<Authority>,
     servers: Vec<Server>,
@@ -55,8 +55,8 @@ impl Secure {
         Self { authority, servers }
     }
 
-    /// As test programs take them: the authority's file, a client's certificate and its key, and then
-    /// the servers as host:port.
+    /// As test programs take them: the authority's file, a client's certificate and its key, and then the
+    /// servers as host:port.
     fn list(&self) -> Vec<String> {
         let client = self.authority.client();
         let mut list = vec![self.authority.file(), client.certificate, client.key];

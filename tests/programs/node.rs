@@ -51,7 +51,7 @@ fn what_is_missing_is_named() {
     }
 }
 
-/// What was installed for this very purpose goes before what the system has.
+/// Headers from the package that is made for this purpose come before those of the system.
 #[test]
 fn the_headers_of_the_package_go_first() {
     let workshop = Workshop::new();

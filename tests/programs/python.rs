@@ -39,8 +39,8 @@ fn run_the_tests(ground: &Ground) {
     ground.run(&mut command);
 }
 
-/// The python3 command with a script and the library. It writes no bytecode beside the script, and
-/// says where its threads are if it is aborted.
+/// The python3 command with a script and the library. It writes no bytecode beside the script, and prints where
+/// its threads are if it is aborted.
 pub(crate) fn python(script: &Path) -> Command {
     let mut command = Command::new("python3");
     command

@@ -43,7 +43,7 @@ fn example() -> Command {
 }
 
 fn run_the_tests(ground: &Ground) {
-    // Names are told as tests begin: one that does not end is the last.
+    // Names are printed as tests begin. A test that does not end is the last one printed.
     ground.run(ruby(&library::root().join("tests/programs/ruby/all.rb")).arg("-v"));
 }
 

@@ -1,4 +1,4 @@
-//! The example that talks over TLS, and the servers that readers start to try things out on.
+//! The example that uses TLS, and the servers that readers start to try things out.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::workshop::{Run, Workshop};
 
 const GCC: Compiler = Compiler { program: "gcc", standard: "c11" };
 
-/// Servers that c-examples/servers.sh has started. It ends them, too.
+/// Servers that c-examples/servers.sh has started. The same script ends them.
 pub(crate) struct Showroom {
     workshop: Workshop,
     place: Directory,
@@ -55,7 +55,7 @@ impl Showroom {
     }
 }
 
-/// The script, with what it is to do.
+/// The script, with its action.
 pub(crate) fn script(action: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg(library::root().join("c-examples/servers.sh")).arg(action);
@@ -77,8 +77,8 @@ fn build(workshop: &Workshop, compiler: Compiler) -> PathBuf {
 fn the_example_locks_over_tls_on_the_servers_of_the_script() {
     let (room, workshop) = (Showroom::open(), Workshop::new());
     let plain = workshop.build(GCC, &["c-examples/quick_start.c"]);
-    // On a busy machine one of the new servers may greet too late: then the others count as having lost their memory, and
-    // have their votes ten seconds later.
+    // On a busy machine one of the new servers may answer the handshake too late. Then the others count as
+    // having lost their memory, and have their votes ten seconds later.
     wait_until("the servers have their votes", || {
         workshop.run(Command::new(&plain).args(room.plain())).status.success()
     });

@@ -1,4 +1,4 @@
-//! c-examples/servers.sh touches nothing but what it has made: neither directories of others, nor their
+//! c-examples/servers.sh only touches what it has made. It touches neither directories of others, nor their
 //! files, nor processes that some file names. docs/install.md tells how to use it.
 
 use std::fs::{self, Permissions};
@@ -19,7 +19,7 @@ fn bystander(directory: &Path) -> Process {
     Process::start(command.arg("1000").current_dir(directory)).expect("sleep can be run")
 }
 
-/// A server of somebody else's, which runs in this directory and hears of nobody.
+/// Another user's server, which runs in this directory and accepts no TCP connections.
 fn server_of_others(directory: &Path) -> Process {
     let mut command = Command::new(product::tls_program());
     command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(directory.join("socket"));
@@ -31,7 +31,7 @@ fn somebody_listens(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
-/// Whether any process runs in this directory, be it gone or not.
+/// Whether any process runs in this directory, even if the directory was deleted.
 fn somebody_runs_in(directory: &Path) -> bool {
     let processes = fs::read_dir("/proc").expect("it is there").flatten();
     let mut places = processes.filter_map(|it| fs::read_link(it.path().join("cwd")).ok());
@@ -79,7 +79,7 @@ fn a_directory_of_others_stays_with_whatever_its_files_name() {
         assert_eq!(names_in(&theirs).len(), 2, "{action}");
         assert!(!other.has_ended(), "{action}");
     }
-    // An empty one, a file and a link that leads nowhere are somebody's, too.
+    // An empty directory, a file and a dangling link belong to others, too.
     let (empty, file, link) = (place.join("empty"), place.join("file"), place.join("link"));
     fs::create_dir(&empty).expect("it can be made");
     fs::write(&file, "").expect("it can be written");
@@ -102,12 +102,12 @@ fn a_number_that_is_old_ends_nobody() {
         fs::read_to_string(pid_file(2)).expect("a file").trim().parse().expect("a number");
     let first = fs::read_to_string(pid_file(0)).expect("a file");
     let second = fs::read_to_string(pid_file(1)).expect("a file");
-    // Each of the first two is ended by hand, and its number is somebody else's by now.
+    // Each of the first two is ended by hand, and its process id belongs to another process by now.
     for (number, ended, other) in [(0, &first, &elsewhere), (1, &second, &inside)] {
         process::send(ended.trim().parse().expect("a number"), libc::SIGKILL);
         fs::write(pid_file(number), format!("{}\n", other.id())).expect("it can be written");
     }
-    // And the third does not hear.
+    // And the third does not react.
     process::send(server, libc::SIGSTOP);
     let run = room.script("down", &[]);
     assert!(run.status.success(), "{}", run.stderr);
@@ -153,12 +153,12 @@ fn files_of_others_in_its_directory_stay() {
     left.sort();
     assert_eq!(left, ["more", "notes.txt"]);
     assert!(!somebody_runs_in(&room.directory()));
-    // It is nobody's servers any more.
+    // It is no directory of servers any more.
     assert_eq!(room.script("down", &[]).status.code(), Some(1));
     assert!(notes.exists());
 }
 
-/// Whoever starts the third server ends the script at that moment.
+/// The program that is started as the third server ends the script at that moment.
 #[test]
 fn an_up_that_is_interrupted_leaves_nothing_behind() {
     let (place, workshop) = (Directory::new(), Workshop::new());
@@ -179,7 +179,7 @@ fn an_up_that_is_interrupted_leaves_nothing_behind() {
             assert!(!run.status.success() && run.stdout.is_empty(), "{signal}: {}", run.stdout);
             assert!(!directory.exists(), "{signal}: {}", run.stderr);
             assert!(!somebody_runs_in(&directory), "{signal}");
-            // Another test may have one of its ports, and then that was the end of it.
+            // Another test may have one of its ports, and then the script ended because of that.
             if !run.stderr.contains("is in use") {
                 assert_eq!(run.stderr, "", "{signal}");
                 break;

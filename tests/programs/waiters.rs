@@ -1,4 +1,4 @@
-//! What a waiter costs the servers: in every language as much as in C.
+//! What a waiter costs the servers: as much in every language as in C.
 
 use std::process::Command;
 use std::thread;
@@ -106,13 +106,13 @@ new Manager([process.argv[2]]).lock("held", { ttl: 60_000, wait: WAIT_MS })
 
 const WAIT_MS: &str = "5000";
 
-/// How many times as much as the one in C a waiter may ask. The pauses are random, and a busy machine
-/// may stop any of them for a while. Whoever begins the pauses anew every quarter of a second asks five
-/// times as much.
+/// How many times as many requests as the waiter in C a waiter may send. The pauses are random, and a busy
+/// machine may stop any of them for a while. A waiter that restarts its pauses every quarter of a second sends
+/// five times as many.
 const MOST: u64 = 2;
 
-/// They wait at the same time, each at a server of its own, so that what else the machine does is the
-/// same for all of them.
+/// They wait at the same time, each at its own server, so that other load on the machine is the same for all of
+/// them.
 #[test]
 fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     let workshop = Workshop::new();
@@ -135,7 +135,7 @@ fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     assert!(counts.iter().all(|(_, asked)| (2..=most).contains(asked)), "{counts:?}");
 }
 
-/// How often a waiter asks for a lock that somebody else holds, or looks whether anybody does.
+/// How often a waiter tries to take a lock that another client holds, or checks whether it is held.
 fn asked(workshop: &Workshop, mut waiter: Command) -> u64 {
     let server = Server::start();
     server.must(&["SET", "held", "theirs"]);
@@ -143,7 +143,7 @@ fn asked(workshop: &Workshop, mut waiter: Command) -> u64 {
     server.calls("set") - 1 + server.calls("exists")
 }
 
-/// Who waits in any language stands in line and is told, unless that is turned off.
+/// A waiter in any language joins the queue and is told, unless that is turned off.
 #[test]
 fn a_waiter_in_any_language_is_woken_unless_that_is_turned_off() {
     let workshop = Workshop::new();
@@ -170,7 +170,8 @@ fn a_waiter_in_any_language_is_woken_unless_that_is_turned_off() {
     }
 }
 
-/// It waits, far behind others that are gone, and is told: it has the lock, and has not looked again.
+/// The waiter is far behind other waiters, which are gone. It is told, and takes the lock without looking
+/// again.
 fn is_told(workshop: &Workshop, language: &str, mut waiter: Command) {
     const LINE: &str = "held:w";
     let server = Server::start();
@@ -193,11 +194,11 @@ fn is_told(workshop: &Workshop, language: &str, mut waiter: Command) {
         assert_eq!(server.calls("exists"), looked, "{language} was told");
         run
     });
-    // The programs fail where they have it.
+    // The programs fail when they take the lock.
     assert!(!run.status.success(), "{language} has it: {}", run.stderr);
 }
 
-/// What is put in the place of what.
+/// Each pair is a text and its replacement.
 type Changes<'a> = &'a [(&'a str, &'a str)];
 
 type Waiter = fn(&Workshop, Changes<'_>) -> Command;

@@ -1,4 +1,4 @@
-//! Where programs are made and run.
+//! Where programs are built and run.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -15,19 +15,19 @@ use crate::support::directory::Directory;
 use crate::support::process::Process;
 use crate::support::program::words_of;
 
-/// Nothing here takes so long, also with the compilers of all tests at work at once.
+/// Nothing here takes so long, even with the compilers of all tests working at once.
 const LIMIT: Duration = Duration::from_secs(1200);
 
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
 
-/// A directory for what is built, gone with its owner. REDLOCK_TEST_CFLAGS may
-/// hold more options. (CFLAGS would go into the C code of the crates as well.)
+/// A directory for build results, deleted with its owner. REDLOCK_TEST_CFLAGS may hold more options. CFLAGS
+/// would affect the C code of the crates as well.
 pub(crate) struct Workshop {
     directory: Directory,
     number: AtomicU32,
 }
 
-/// What a program did.
+/// The result of a program.
 pub(crate) struct Run {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -39,7 +39,7 @@ impl Workshop {
         Self { directory: Directory::new(), number: AtomicU32::new(0) }
     }
 
-    /// A file of its own with this text.
+    /// Writes a file with this text.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().expect("it is in a directory")).expect("it can be made");
@@ -47,8 +47,8 @@ impl Workshop {
         path
     }
 
-    /// Builds a program from sources of the project, or files by their full paths, as the README
-    /// tells to. Any warning is a failure.
+    /// Builds a program as the README says, from sources of the project, or files by their full paths. Any
+    /// warning is a failure.
     #[track_caller]
     pub(crate) fn build(&self, compiler: Compiler, sources: &[impl AsRef<Path>]) -> PathBuf {
         self.build_with(compiler, &[], sources)
@@ -68,7 +68,7 @@ impl Workshop {
         self.under_a_tool(program)
     }
 
-    /// What is said of a program that cannot be built.
+    /// The error messages for a program that cannot be built.
     #[track_caller]
     pub(crate) fn fails_to_build(
         &self,
@@ -108,7 +108,7 @@ impl Workshop {
         script
     }
 
-    /// Whether it compiles, and what is said if it does not.
+    /// Whether it compiles, and the error messages if it does not.
     #[track_caller]
     pub(crate) fn check(
         &self,
@@ -147,7 +147,7 @@ impl Workshop {
         let name = command.get_program().to_owned();
         let process = Process::start(command).unwrap_or_else(|error| cannot_run(&name, &error));
         let Some(status) = wait(&process, LIMIT) else {
-            // Interpreters say where their threads are before they end by it.
+            // Interpreters print where their threads are before this ends them.
             process.abort();
             let _ = wait(&process, Duration::from_secs(10));
             let said = format!("{}\n{}", read(&stdout), read(&stderr));
@@ -156,7 +156,7 @@ impl Workshop {
         Run { status, stdout: read(&stdout), stderr: read(&stderr) }
     }
 
-    /// Runs a program that has to succeed and to have no complaint.
+    /// Runs a program that must succeed without any complaint.
     #[track_caller]
     pub(crate) fn succeed(&self, command: &mut Command) -> Run {
         let run = self.run(command);
@@ -173,13 +173,13 @@ impl Workshop {
     }
 }
 
-/// What an example is linked with besides, as it says itself.
+/// The other libraries of an example, as the example says itself.
 fn other_libraries(sources: &[impl AsRef<Path>]) -> &'static [&'static str] {
     let is_of_libuv = |source: &Path| source.ends_with("c-examples/libuv.c");
     if sources.iter().any(|it| is_of_libuv(it.as_ref())) { &["-luv"] } else { &[] }
 }
 
-/// How it ended; nothing if it takes longer.
+/// Its exit status; nothing if it takes longer.
 fn wait(process: &Process, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < limit {

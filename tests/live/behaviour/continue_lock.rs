@@ -31,7 +31,7 @@ fn continue_lock_keeps_the_lock_with_a_fresh_lease_each_time() {
                 }
             });
         }
-        // Whatever happens in between, the onlookers must not go on for ever.
+        // The observing threads must end, whatever happens in between.
         let _ends = EndsOnDrop(&done);
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(5 * ROUND_TTL as u64 / 4) {

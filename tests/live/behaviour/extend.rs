@@ -44,7 +44,7 @@ fn extend_never_shortens() {
     }
     assert!(lease.remaining_ms() >= remaining - passed_ms(start) - 2);
     let passed = passed_ms(start) + 2;
-    // A server that was not heard yet comes after its requests all the same.
+    // A server that was not heard yet still carries out its requests later.
     for (server, left) in cluster.iter().zip(left) {
         assert!(server.pttl("r") >= left - passed - passed_ms(start), "{}", cluster.describe("r"));
     }
@@ -71,7 +71,7 @@ fn extend_after_the_end_is_lost_and_touches_nobody() {
     assert!(cluster.iter().all(|server| server.pttl("r") <= TTL), "{}", cluster.describe("r"));
 }
 
-/// The one that hangs has lost it, too, and nobody waits for its answer.
+/// The frozen server has lost the key, too, and the call does not wait for its answer.
 #[test]
 fn what_a_majority_lost_does_not_come_back_bit_by_bit() {
     let cluster = Cluster::start(3);
@@ -92,7 +92,7 @@ fn what_a_majority_lost_does_not_come_back_bit_by_bit() {
     cluster.wait_until_gone("r");
 }
 
-/// Whether or not it was asked first: after a confirmation that failed, no server is asked any more.
+/// With and without a confirmation first. After a confirmation that failed, no server is asked again.
 #[test]
 fn extend_of_a_lock_that_was_taken_over_is_lost_and_touches_nobody() {
     let cluster = Cluster::start(3);
@@ -125,7 +125,7 @@ fn extend_gives_a_missing_key_again() {
     for server in &cluster[..2] {
         server.must(&["DEL", "r"]);
     }
-    // A server whose answer comes when the others have decided is given it by the next extension.
+    // A server whose answer comes after the others have decided gets the key again with the next extension.
     wait_until("those that lost it have it again", || {
         assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
         cluster.having("r") == 5
@@ -146,7 +146,7 @@ fn a_key_given_again_is_no_vote() {
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
     is_empty(&lease);
     cluster.wait_until_gone("r");
-    // Nothing arrives later either: every server has answered all that was sent to it.
+    // Nothing arrives later either, because every server has answered all requests.
     wait_until("each server was heard", || manager.is_locked("r") == Ok(false));
     let other = manager.take("other", TTL);
     cluster.wait_until_everywhere("other");

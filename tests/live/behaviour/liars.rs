@@ -1,20 +1,21 @@
-//! A server that does not tell the truth has one vote, also in when the others are asked again.
+//! A server that lies has one vote, also about when the other servers are asked again.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::{Cluster, Fake, Lease, Manager};
 use crate::{PATIENT_MS, TTL};
 
-/// As many as the pauses lead to in a second: 8 of them until they are as long as they get, and 7 more;
-/// some are by chance far shorter. One that a liar cuts short is over in a millisecond.
+/// The number of tries that the pauses allow in a second: 8 until the pauses reach their full length, and 7
+/// more. Some pauses are far shorter by chance. A pause that a liar cuts short ends within a millisecond.
 const WAIT_MS: i64 = 1_000;
 const MANY: u64 = 60;
 
-/// For how long the key lives that it has not: no longer, for ever, or as long at each look.
+/// The remaining TTL that the liar states for a key that it does not have: expired, for ever, or the same at
+/// each look.
 const LIES_MS: [i64; 6] = [0, -1, -7, 1, 20, 250];
 
-/// How often real servers, some of which somebody else has the lock on, are asked within a wait, at
-/// most.
+/// The maximum number of times that a real server is asked within a wait. Another client holds the lock on some
+/// of them.
 #[track_caller]
 fn asked(cluster: &Cluster, held_on: usize, liar: &Fake) -> u64 {
     for server in &cluster[..held_on] {
@@ -27,7 +28,7 @@ fn asked(cluster: &Cluster, held_on: usize, liar: &Fake) -> u64 {
     manager.connect_to_all();
     let lease = Lease::new();
     let status = manager.try_lock("r", TTL, WAIT_MS, &lease);
-    // The last try is cut short: on a busy machine servers may not answer in that time.
+    // The last try is cut short. On a busy machine the servers may not answer in that time.
     assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
     cluster.iter().map(|it| it.calls("set")).max().expect("there are some")
 }
@@ -69,15 +70,15 @@ fn a_liar_beside_a_server_that_is_down_does_not_set_the_pace() {
     }
 }
 
-/// Whoever waits has it as soon as the keys have expired, whatever a liar says, and looked at that moment
-/// rather than at the next one that a pause led to.
+/// A waiting client takes the lock as soon as the keys have expired, whatever a liar says. It looks at that
+/// moment, and does not wait for the end of its next pause.
 #[test]
 fn a_liar_keeps_nobody_from_looking_when_the_keys_expire() {
     for left_ms in [0, -1, 600_000] {
         let (cluster, liar) = (Cluster::start(2), Fake::lying(left_ms));
         let manager = Manager::at(&[liar.address(), cluster[0].address(), cluster[1].address()]);
         assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
-        // A pause that does not end early is over long after the wait.
+        // Unless it ends early, this pause ends long after the wait.
         assert_eq!(manager.set_retry(1, 600_000), REDLOCK_OK);
         manager.connect_to_all();
         for server in cluster.iter() {

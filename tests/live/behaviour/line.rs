@@ -1,5 +1,5 @@
-//! Threads of one manager that want the same lock: they stand in line, and only the first of them
-//! asks the servers.
+//! Threads of one manager that want the same lock. They stand in a queue, and only the first of them asks the
+//! servers.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,13 +13,14 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::support::{Cluster, Lease, Manager, Server, finishes, wait_until};
 use crate::{EndsOnDrop, TTL, patient};
 
-/// What no wait here takes.
+/// Longer than any wait here.
 const LONG_WAIT_MS: i64 = 60_000;
 
-/// So many locks of something else take a while.
+/// So many lock and unlock cycles of another resource take a while.
 const CYCLES: usize = 300;
 
-/// Who has it, and how often each had it. Whoever finds it in another's hands fails.
+/// Records whether a caller holds the lock, and how often each caller took it. A caller that takes the lock
+/// while another holds it fails.
 struct Turns {
     is_had: AtomicBool,
     counts: Vec<AtomicUsize>,
@@ -31,7 +32,7 @@ impl Turns {
         Self { is_had: AtomicBool::new(false), counts }
     }
 
-    /// Takes the lock, has it for a moment and gives it back.
+    /// Takes the lock, holds it for a moment and releases it.
     #[track_caller]
     fn take(&self, manager: &Manager, caller: usize, lease: &Lease) {
         let status = manager.try_lock("r", TTL, LONG_WAIT_MS, lease);
@@ -56,7 +57,7 @@ fn sets(cluster: &Cluster) -> Vec<u64> {
     cluster.iter().map(|it| it.calls("set")).collect()
 }
 
-/// As a measure of time: those who poll would do it many times meanwhile.
+/// A measure of time: a polling waiter would poll many times meanwhile.
 fn pass_time(manager: &Manager) {
     for _ in 0..CYCLES {
         let other = manager.take("other", TTL);
@@ -86,16 +87,16 @@ fn equally_greedy_threads_take_turns_and_ask_once_each_time() {
     });
     let counts = turns.counts();
     let (least, most) = (counts.iter().min().expect("some"), counts.iter().max().expect("some"));
-    // A thread that the system keeps from running misses a turn.
+    // A thread that the system does not schedule misses a turn.
     assert!(least * 4 >= most * 3, "{counts:?}");
     let made: Vec<u64> = sets(&cluster).iter().zip(before).map(|(now, it)| now - it).collect();
     let had = turns.sum() as u64;
-    // A server that is slow is not always asked.
+    // A slow server is not always asked.
     assert!(made.iter().all(|&it| it <= had + 2), "{made:?} for {had}");
     cluster.wait_until_gone("r");
 }
 
-/// But for one of them, once a second: the servers may have lost it.
+/// One waiter asks once a second, because the servers may have lost the lock.
 #[test]
 fn those_who_wait_ask_nobody_while_this_manager_has_it() {
     let cluster = Cluster::start(3);
@@ -139,8 +140,8 @@ fn who_gives_up_is_told_why_and_is_in_nobodys_way() {
             .collect();
         for wait_ms in [0, 1, 50, 120] {
             let lease = Lease::new();
-            // Who comes before the two others asks the servers at its end, and for 25 ms at most: a busy
-            // machine may need longer, and then it is REDLOCK_UNREACHABLE.
+            // A call that is before the two others in the queue asks the servers at the end of its wait, for 25
+            // ms at most. A busy machine may need longer, and then the result is REDLOCK_UNREACHABLE.
             wait_until("it is told", || {
                 manager.try_lock("r", TTL, wait_ms, &lease) == REDLOCK_TAKEN
             });
@@ -182,7 +183,7 @@ fn lock_and_continue_lock_wait_in_line() {
                 };
                 assert_eq!(status, REDLOCK_OK, "{}", lease.message());
                 counter.fetch_add(1, Ordering::SeqCst);
-                // Two that continue may have one lock, which one of them releases.
+                // Two callers that continue may share one lock, and one of them releases it.
                 let status = manager.unlock(&lease);
                 assert!(status == REDLOCK_OK || thread % 3 == 2, "{}", lease.message());
             });
@@ -200,7 +201,7 @@ fn a_lock_released_through_another_manager_lets_the_line_go_on() {
     let cluster = Cluster::start(3);
     let (manager, other) = (patient(&cluster), patient(&cluster));
     let held = manager.take("r", TTL);
-    // Over another connection a release may come before what it is to release.
+    // Over another connection a release may arrive before the acquire that it must release.
     cluster.wait_until_everywhere("r");
     thread::scope(|scope| {
         let waiting: Vec<_> = (0..3)
@@ -208,7 +209,8 @@ fn a_lock_released_through_another_manager_lets_the_line_go_on() {
                 scope.spawn(|| {
                     let lease = Lease::new();
                     let status = manager.try_lock("r", TTL, LONG_WAIT_MS, &lease);
-                    // A server that released the last one only after it had refused this one is given it by an extension.
+                    // A server may release the last lock only after it refused this one. An extension gives it
+                    // the key.
                     wait_until("the key is on all servers", || {
                         cluster.having("r") == 3 || manager.extend(&lease, TTL) != REDLOCK_OK
                     });
@@ -228,14 +230,14 @@ fn a_lock_released_through_another_manager_lets_the_line_go_on() {
 fn a_lock_that_nobody_releases_ends_and_lets_the_line_go_on() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
-    // On a busy machine so short a lock may be over before it is had.
+    // On a busy machine so short a lock may expire before the call returns.
     wait_until("it is had", || manager.lock("r", 400, &Lease::new()) == REDLOCK_OK);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let lease = Lease::new();
                 let status = manager.try_lock("r", 400, LONG_WAIT_MS, &lease);
-                // So short a lock may also end while it is being taken.
+                // So short a lock may also expire while it is being taken.
                 assert!([REDLOCK_OK, REDLOCK_TOO_SLOW].contains(&status), "{}", lease.message());
             });
         }
@@ -243,11 +245,11 @@ fn a_lock_that_nobody_releases_ends_and_lets_the_line_go_on() {
     cluster.wait_until_gone("r");
 }
 
-/// The lone thread gets its chance, and the many are not slowed down to its pace.
+/// The lone thread gets its chance, and the many threads are not slowed down to its pace.
 #[test]
 fn two_managers_share_whatever_the_number_of_their_threads() {
     const LONE_TIMES: usize = 4;
-    /// What the many get through in vain if nobody stands back.
+    /// The number of turns that the many threads complete if they never give way.
     const FAR_TOO_MANY: usize = 60_000;
     let cluster = Cluster::start(3);
     let (busy, lone) = (patient(&cluster), patient(&cluster));
@@ -285,7 +287,7 @@ fn two_lone_threads_of_two_managers_share() {
             let turns = &turns;
             scope.spawn(move || {
                 let lease = Lease::new();
-                // Each goes on until both have had it often.
+                // Each goes on until both have taken the lock often.
                 while *turns.counts().iter().min().expect("two") < 20 {
                     assert!(turns.counts()[caller] < 20_000, "{:?}", turns.counts());
                     turns.take(manager, caller, &lease);
@@ -352,7 +354,7 @@ fn those_in_line_are_told_that_the_servers_are_out_of_reach() {
     });
 }
 
-/// A child has no line of its parent's, nor a place in it.
+/// A child has neither its parent's queue nor a place in it.
 #[test]
 fn a_child_of_a_process_with_callers_in_line_locks_on_its_own() {
     let cluster = Cluster::start(3);
@@ -367,11 +369,11 @@ fn a_child_of_a_process_with_callers_in_line_locks_on_its_own() {
             });
         }
         for _ in 0..5 {
-            // SAFETY: the child makes calls that the library allows in one, and ends.
+            // SAFETY: the child makes calls that the library allows in a child, and ends.
             let child = unsafe { libc::fork() };
             if child == 0 {
                 let wrong = locks_in_child(&manager);
-                // SAFETY: nothing of the parent is to be cleaned up.
+                // SAFETY: nothing of the parent needs to be cleaned up.
                 unsafe { libc::_exit(wrong) };
             }
             let mut status = 0;
@@ -385,10 +387,10 @@ fn a_child_of_a_process_with_callers_in_line_locks_on_its_own() {
     cluster.wait_until_gone("child");
 }
 
-/// Returns 0, or which call was not answered as it should be. Nothing here may panic: other threads'
-/// locks may be held for ever in a child.
+/// Returns 0, or the number of the first call with a wrong result. Nothing here may panic, because a child may
+/// inherit locks of other threads that nobody releases.
 fn locks_in_child(manager: &Manager) -> i32 {
-    // SAFETY: no memory is involved. A child that hangs is ended.
+    // SAFETY: no memory is involved. The alarm ends a child that hangs.
     unsafe { libc::alarm(50) };
     let (lease, other) = (Lease::new(), Lease::new());
     for _ in 0..10 {

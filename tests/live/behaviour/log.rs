@@ -1,5 +1,5 @@
-//! What a logger is told, and how often: a line for each thing that becomes of a server, but one a
-//! second for things that are alike.
+//! What a logger is told, and how often: a line for each change of a server's state, but at most one a second
+//! for similar events.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::support::product::product;
 use crate::support::{Fake, Lease, Log, Manager, Server, wait_until};
 use crate::{PATIENT_MS, TTL};
 
-/// So often the server does the same.
+/// How often the server does the same thing.
 const MANY: usize = 300;
 
 fn manager_at(address: String) -> Manager {
@@ -21,13 +21,14 @@ fn manager_at(address: String) -> Manager {
     manager
 }
 
-/// The lines that hold these words.
+/// The lines that contain these words.
 fn lines(log: &Log<'_>, words: &str) -> Vec<String> {
     let lines = log.lines().into_iter().map(|it| it.1);
     lines.filter(|it| it.contains(words)).collect()
 }
 
-/// For how many these stand: each for itself, and for those that it says were left out.
+/// The number of events that these lines stand for: each line for itself, and for the events that it says were
+/// left out.
 fn stands_for(lines: &[String]) -> usize {
     let more = |it: &String| {
         let more = it.split_once("(and ")?.1.split_once(" more like it")?.0;
@@ -36,7 +37,7 @@ fn stands_for(lines: &[String]) -> usize {
     lines.iter().map(|it| 1 + more(it).unwrap_or(0)).sum()
 }
 
-/// Those who lock and unlock see one error without end: what works in between is no news.
+/// A manager that locks and unlocks sees one endless error. Successful calls in between are no news.
 #[test]
 fn a_user_who_may_not_use_scripts_is_told_of_once() {
     let server = Server::start();
@@ -77,7 +78,7 @@ fn a_server_that_alternates_two_errors_is_told_of_once_a_second() {
     for _ in 0..MANY {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
     }
-    // Without another error it is told how many there were.
+    // Without another error the log tells how many there were.
     wait_until("all are told of, or counted", || {
         assert_eq!(manager.connect(0), REDLOCK_OK);
         stands_for(&log.lines().into_iter().map(|it| it.1).collect::<Vec<_>>()) == MANY

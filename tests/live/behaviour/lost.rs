@@ -1,5 +1,5 @@
-//! A lock that a majority of the servers has lost is lost, whatever any of them says later: somebody else
-//! may have had it in between.
+//! A lock that a majority of the servers has lost is lost, whatever any of them says later, because another
+//! client may have held it in between.
 
 use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
@@ -8,7 +8,7 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::support::{Cluster, Lease, Manager, wait_until};
 use crate::{TTL, is_empty, patient};
 
-/// One that waits so briefly that servers which hang cost no time.
+/// Sets a reply timeout so short that servers that hang cost no time.
 fn brief(manager: &Manager) {
     assert_eq!(manager.set_timeouts(1_000, 100), REDLOCK_OK);
 }
@@ -34,8 +34,8 @@ fn locked(cluster: &Cluster, manager: &Manager) -> Lease {
     lease
 }
 
-/// It hangs when the extension comes, and has lost the key by then: the extension must not set it, nor may
-/// its answer be forgotten because nobody waited for it.
+/// The server hangs when the extension comes, and has lost the key by then. The extension must not set the key.
+/// Its answer must not be forgotten, although no call waits for it.
 #[test]
 fn an_extension_that_is_carried_out_late_brings_nothing_back() {
     let cluster = Cluster::start(3);
@@ -46,8 +46,8 @@ fn an_extension_that_is_carried_out_late_brings_nothing_back() {
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
     cluster[1].must(&["DEL", "r"]);
     cluster[0].resume();
-    // The answer to the PING comes after the extension was carried out, which came over another
-    // connection before; or the next call finds out.
+    // The answer to the PING usually comes after the extension was carried out, because the extension came
+    // earlier, over another connection. Otherwise the next call finds out.
     cluster[0].must(&["PING"]);
     brief(&manager);
     wait_until("the lock is known to be lost", || {
@@ -61,8 +61,8 @@ fn an_extension_that_is_carried_out_late_brings_nothing_back() {
     cluster.wait_until_gone("r");
 }
 
-/// Through one manager after the other, with the servers in another order: what is known of a server
-/// belongs to the server.
+/// Uses one manager after the other, with the servers in another order. Knowledge about a server belongs to the
+/// server.
 #[test]
 fn managers_of_other_orders_bring_nothing_back_either() {
     let cluster = Cluster::start(3);
@@ -88,12 +88,12 @@ fn a_lease_can_be_used_with_a_manager_of_the_same_servers_in_another_order() {
     let cluster = Cluster::start(5);
     let (first, second) = (patient(&cluster), reversed(&cluster));
     let lease = locked(&cluster, &first);
-    // What it takes to see that each server is taken for itself: two have lost it, and are given it again.
+    // Shows that the managers tell the servers apart: two servers have lost the key, and get it again.
     for server in &cluster[..2] {
         server.must(&["DEL", "r"]);
     }
     wait_until("those that lost it have it again", || {
-        // First the one that did not take it: what it finds out is what the other goes by.
+        // First the manager that did not take the lock. The other manager uses what it finds out.
         for manager in [&second, &first] {
             assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
             assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_OK, "{}", lease.message());
@@ -104,7 +104,7 @@ fn a_lease_can_be_used_with_a_manager_of_the_same_servers_in_another_order() {
     cluster.wait_until_gone("r");
 }
 
-/// The release of a lock that only some have goes to these, by who they are.
+/// If only some servers have the lock, its release goes to these servers, identified by who they are.
 #[test]
 fn a_release_through_another_manager_goes_to_the_servers_that_have_the_lock() {
     let cluster = Cluster::start(3);
@@ -114,7 +114,7 @@ fn a_release_through_another_manager_goes_to_the_servers_that_have_the_lock() {
     brief(&first);
     assert_eq!(first.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
     wait_until("two have it", || cluster[1].exists("r") && cluster[2].exists("r"));
-    // The connection is lost before the release, or with it: then it goes over the next one.
+    // The connection is lost before the release, or with it. Then the release goes over the next connection.
     cluster[2].hang_up();
     brief(&second);
     wait_until("it is released", || second.unlock(&lease) != REDLOCK_UNREACHABLE);
@@ -146,7 +146,7 @@ fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
     }
 }
 
-/// The first manager may not have heard the third server's grant, and nobody has to wait for that.
+/// The first manager may not have heard the third server's grant, and no call has to wait for that.
 #[test]
 fn what_one_manager_has_not_heard_another_finds_out() {
     let cluster = Cluster::start(3);
@@ -159,7 +159,7 @@ fn what_one_manager_has_not_heard_another_finds_out() {
     ];
     for round in 0..30 {
         let lease = first.take("r", TTL);
-        // Two of three have it, and had it all the time.
+        // Two of three servers have the key, and had it all the time.
         wait_until("it is there", || cluster.having("r") == 3);
         cluster[round % 3].must(&["DEL", "r"]);
         assert_eq!(uses[round / 10](&second, &lease), REDLOCK_OK, "{}", lease.message());
@@ -168,14 +168,14 @@ fn what_one_manager_has_not_heard_another_finds_out() {
     }
 }
 
-/// The third server's grant is heard when nobody waits for it any more; that it was in time is known by
-/// how long it has the key, so it can stand in for one that dies.
+/// The third server's grant is read when no call waits for it any more. The time for which this server has the
+/// key proves that the grant was in time, so this server can replace one that dies.
 #[test]
 fn a_grant_that_was_read_late_counts_if_it_was_carried_out_in_time() {
     let cluster = Cluster::start(3);
     for dies in 0..3 {
         let manager = patient(&cluster);
-        // With a TTL of so long the window is half a second.
+        // With such a long TTL the window is half a second.
         let lease = manager.take("r", TTL);
         cluster.wait_until_everywhere("r");
         cluster[dies].freeze();

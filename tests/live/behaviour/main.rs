@@ -1,5 +1,5 @@
-//! The rules of a lock, on real servers: what stands on the wire, who holds it and for how long,
-//! how often it is tried for, and what keeping and giving it back do.
+//! The rules of a lock, on real servers: what is sent on the wire, who holds the lock and for how long, how
+//! often a call tries to take it, and what extending and releasing it do.
 
 #[path = "../../support/mod.rs"]
 mod support;
@@ -30,9 +30,9 @@ use support::{Cluster, Lease, Manager, wait_until};
 
 const TTL: i64 = 600_000;
 
-/// A machine that is busy must not look like a server that is slow.
+/// A busy machine must not look like a slow server.
 const PATIENT_MS: i64 = 20_000;
-/// A call that took so long has waited for something that need not be waited for.
+/// A call that took so long has waited unnecessarily.
 const TOO_LONG: Duration = Duration::from_secs(10);
 
 /// A manager that is connected to all servers.
@@ -43,10 +43,10 @@ fn patient(cluster: &Cluster) -> Manager {
     manager
 }
 
-/// A lease whose lock has ended by itself.
+/// A lease whose lock has expired.
 fn expired(manager: &Manager, resource: &str) -> Lease {
     let lease = Lease::new();
-    // On a busy machine so short a lock may be over before it is had.
+    // On a busy machine so short a lock may expire before the call returns.
     wait_until("it is had", || manager.lock(resource, 300, &lease) == REDLOCK_OK);
     wait_until("it ends", || !lease.is_held());
     lease
@@ -70,7 +70,7 @@ fn passed_ms(since: Instant) -> i64 {
     i64::try_from(since.elapsed().as_millis()).expect("not that long")
 }
 
-/// Ends the threads that look on, also when the test that they belong to fails.
+/// Ends the observing threads, also when their test fails.
 struct EndsOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndsOnDrop<'_> {

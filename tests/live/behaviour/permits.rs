@@ -1,4 +1,4 @@
-//! Permits of a semaphore: so many at a time and no more, each a lock of its own slot.
+//! Permits of a semaphore: a limited number at a time. Each permit is a lock of its own slot.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -11,7 +11,7 @@ use crate::support::events::Wanted;
 use crate::support::{Cluster, Lease, Manager, wait_until};
 use crate::{TTL, patient};
 
-/// What no wait here takes.
+/// Longer than any wait here.
 const LONG_WAIT_MS: i64 = 60_000;
 
 fn acquire(manager: &Manager, permits: i32, wait_ms: i64, lease: &Lease) -> RedLockStatus {
@@ -26,7 +26,7 @@ fn take(manager: &Manager, permits: i32) -> Lease {
     lease
 }
 
-/// How many slots there are on a server.
+/// The number of slots that are taken on a server.
 fn slots(cluster: &Cluster, server: usize) -> usize {
     let names = (0..8).map(|slot| if slot == 0 { "r".to_owned() } else { format!("r#{slot}") });
     names.filter(|name| cluster[server].exists(name)).count()
@@ -96,7 +96,7 @@ fn a_permit_is_extended_confirmed_handed_over_and_released_like_a_lock() {
     assert_eq!(adopted.resource(), "r#1", "the slot has the name of its key");
     assert_eq!(manager.unlock(&adopted), REDLOCK_OK);
     cluster.wait_until_gone("r#1");
-    // Somebody deletes it.
+    // Another client deletes the key.
     let lease = take(&manager, 2);
     cluster.iter().for_each(|server| {
         server.must(&["DEL", "r#1"]);
@@ -109,7 +109,7 @@ fn a_permit_is_extended_confirmed_handed_over_and_released_like_a_lock() {
 fn servers_that_disagree_are_brought_to_one_slot_and_nothing_is_left_elsewhere() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
-    // Each server has another slot free, and the last is free on two of them: r#3 is to be had on a and c.
+    // Each server has another slot free. The last slot is free on two of them: r#3 can be taken on a and c.
     let taken: [&[&str]; 3] = [&["r", "r#1", "r#2"], &["r", "r#1", "r#3"], &["r#2"]];
     for (server, keys) in cluster.iter().zip(taken) {
         for key in keys {
@@ -185,7 +185,7 @@ fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
     });
     for (server, before) in cluster.iter().zip(before) {
         let calls = server.scripts() - before;
-        // To take it, to release it, and what may be left; those who poll would be far above.
+        // Scripts that take the permit, release it, and clean up. Polling waiters would need far more.
         assert!(calls <= 4 * (CALLERS * TIMES) as u64, "{calls}");
     }
 }
@@ -204,11 +204,11 @@ fn what_no_semaphore_is_is_named() {
     let wanted = Wanted { permits: 200, ..Wanted::new("r".repeat(2_000), TTL) };
     assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
     assert!(lease.message().contains("too many for 200 permits"), "{}", lease.message());
-    // The most there is: a name of 1024 bytes, and 256 permits.
+    // The maximum: a name of 1024 bytes, and 256 permits.
     let wanted = Wanted { permits: 256, ..Wanted::new("r".repeat(1_024), TTL) };
     let status = manager.acquire(&wanted, &lease);
     assert_eq!(status, REDLOCK_OK, "{}", lease.message());
-    // It is not continued as a lock.
+    // A permit cannot be continued as a lock.
     let lease = take(&manager, 2);
     assert_eq!(manager.continue_lock("r", TTL, &lease), REDLOCK_INVALID_ARGUMENT);
     assert!(lease.message().contains("permit"), "{}", lease.message());
@@ -235,7 +235,7 @@ fn it_is_told_how_many_are_taken() {
             lease
         })
         .collect();
-    // Slots of a minority are none.
+    // Slots that only a minority has do not count.
     cluster[0].must(&["SET", "s", "a", "PX", "600000"]);
     cluster[1].must(&["SET", "s", "b", "PX", "600000"]);
     assert_eq!(manager.inspect_permits("s", 3).expect("they answer").permits_taken, 0);

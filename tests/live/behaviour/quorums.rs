@@ -1,4 +1,4 @@
-//! How many servers it takes, and what half of them is worth.
+//! How many servers a lock needs, and what half of them is worth.
 
 use std::thread;
 use std::time::Instant;
@@ -31,8 +31,8 @@ quorums! {
     a_quorum_of_seven: 7 needs 4,
 }
 
-/// The keys of others stand on some of the servers; no server is down, so nothing that is silent
-/// is waited for, in a tie as little as otherwise.
+/// Other clients' keys are on some of the servers. No server is down, so the call waits for no silent server,
+/// in a tie as well as otherwise.
 fn quorum_of_grants(servers: usize, quorum: usize) {
     let cluster = Cluster::start(servers);
     let manager = patient(&cluster);
@@ -64,8 +64,8 @@ fn quorum_of_grants(servers: usize, quorum: usize) {
     }
 }
 
-/// How many have granted is not said: the call ends when a quorum is out of reach, with or without
-/// them.
+/// The number of grants is not checked. The call ends when a quorum is out of reach, before or after these
+/// grants.
 fn counts_the_votes(lease: &Lease, servers: usize, quorum: usize) {
     let (message, of) = (lease.message(), format!(" of {servers} servers "));
     let needed = format!(", {quorum} needed: ");
@@ -80,7 +80,7 @@ fn what_cannot_be_had_is_not_waited_for() {
         for server in &cluster[..taken] {
             server.must(&["SET", "r", "theirs"]);
         }
-        // Whatever the others may say.
+        // The answers of the others do not matter.
         let frozen = &cluster[taken..servers - 1];
         frozen.iter().for_each(Server::freeze);
         let start = Instant::now();

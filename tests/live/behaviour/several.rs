@@ -64,11 +64,11 @@ fn whoever_has_one_of_them_keeps_all_from_being_had_and_the_words_tell_which() {
         server.must(&["SET", "c", "another's", "PX", "80000", "NX"]);
     }
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
-    // The one that keeps it out for longest.
+    // The words name the resource that keeps the caller out for longest.
     assert!(lease.message().contains("resource 2 of 3 held by another ("), "{}", lease.message());
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "a", "c"])));
     none_is_set(&cluster, &NAMES);
-    // Of another kind, and without an end.
+    // A key of another kind, without an expiry.
     cluster.iter().for_each(|it| drop(it.must(&["RPUSH", "c", "x"])));
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
     assert!(lease.message().contains("resource 3 of 3 held by another (for ever)"));
@@ -85,13 +85,13 @@ fn a_server_that_lacks_one_key_is_no_voter_until_it_has_all_again() {
     let lease = take(&manager, &NAMES);
     NAMES.iter().for_each(|name| cluster.wait_until_everywhere(name));
     cluster[0].must(&["DEL", "a"]);
-    // It has the other keys, and they do not count: one more, and the lock is lost.
+    // The server has the other keys, and they do not count. If one more server loses a key, the lock is lost.
     assert_eq!(manager.confirm(&lease, 1), REDLOCK_OK, "{}", lease.message());
     assert!(!cluster[0].exists("a"), "a question changes nothing");
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK);
     wait_until("it is given it again", || cluster[0].exists("a"));
     everywhere_is(&cluster, "a", Some(&lease.token()));
-    // Another round, and it counts as the others do.
+    // After another round the server counts as the others do.
     wait_until("it is a voter", || manager.extend(&lease, TTL) == REDLOCK_OK);
     cluster[0].must(&["DEL", "b"]);
     cluster[1].must(&["DEL", "c"]);
@@ -189,7 +189,7 @@ fn names_that_cannot_be_locked_together_are_refused_by_their_place() {
     refused(&["x"; 129], "resource_count is 129, more than 128");
     let long = "x".repeat(65_536);
     refused(&[&long, "secret"], "65542 bytes together");
-    // One is a lock as any other.
+    // A lock of one resource is an ordinary lock.
     let one = take(&manager, &["one"]);
     assert_eq!(one.resources(), ["one"]);
     assert_eq!(manager.unlock(&one), REDLOCK_OK);

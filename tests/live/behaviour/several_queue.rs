@@ -1,4 +1,5 @@
-//! Those that want several resources, and those that want one of them, in the lines of one manager and beside others.
+//! Callers that want several resources, and callers that want one of them, in the queues of one manager and
+//! beside others.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,11 @@ use crate::support::events::Wanted;
 use crate::support::{Cluster, Lease, Manager};
 use crate::{TTL, patient};
 
-/// What no wait here takes.
+/// Longer than any wait here.
 const LONG_WAIT_MS: i64 = 60_000;
 
-/// Who has which of three resources: whoever finds one in another's hands fails.
+/// Records which of three resources are in use. A caller that takes a resource while another caller uses it
+/// fails.
 #[derive(Default)]
 struct Hands([AtomicBool; 3]);
 
@@ -78,7 +80,7 @@ fn who_wants_one_that_is_free_is_not_kept_from_it_by_one_that_waits_for_another(
             });
             let lease = Lease::new();
             for _ in 0..50 {
-                // It comes to this before the other has what it waits for.
+                // This caller gets the lock before the other one, which still waits for its second resource.
                 let status = manager.try_lock("a", TTL, LONG_WAIT_MS, &lease);
                 assert_eq!(status, REDLOCK_OK, "{}", lease.message());
                 assert_eq!(manager.unlock(&lease), REDLOCK_OK);

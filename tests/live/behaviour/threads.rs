@@ -49,7 +49,7 @@ fn freeze_two_in_turn(cluster: &Cluster, done: &AtomicBool) {
 fn count_up(manager: &Manager, counter: &Unguarded, times: usize) {
     let lease = Lease::new();
     for _ in 0..times {
-        // Not for ever: if one of the threads fails with the lock in its hands, the others must end.
+        // Not for ever. If one of the threads fails while it holds the lock, the others must end.
         let status = manager.try_lock("r", TTL, 60_000, &lease);
         assert_eq!(status, REDLOCK_OK, "{}", lease.message());
         counter.add_one();
@@ -57,14 +57,14 @@ fn count_up(manager: &Manager, counter: &Unguarded, times: usize) {
     }
 }
 
-/// A number that only the holder of a lock may change. The lock is what makes it sound to share.
+/// A number that only the holder of a lock may change. The lock makes it sound to share.
 struct Unguarded(UnsafeCell<u32>);
 
 // SAFETY: the threads of the test touch it only while they hold the lock that is tested.
 unsafe impl Sync for Unguarded {}
 
 impl Unguarded {
-    /// Slowly enough for another thread to come in between, if one may.
+    /// Slow, so that another thread could come in between if the lock did not exclude it.
     fn add_one(&self) {
         // SAFETY: see above; volatile, so that nothing is optimized away.
         let before = unsafe { self.0.get().read_volatile() };
@@ -110,7 +110,7 @@ fn a_manager_may_be_freed_the_moment_its_last_call_has_returned() {
                 let manager = Arc::clone(&manager);
                 thread::spawn(move || {
                     let lease = Lease::new();
-                    // The last of the threads to be done frees the manager.
+                    // The last thread to finish frees the manager.
                     let resource = format!("r{round}-{thread}");
                     (manager.try_lock(resource, 20_000, 0, &lease), lease)
                 })
@@ -124,7 +124,7 @@ fn a_manager_may_be_freed_the_moment_its_last_call_has_returned() {
             assert_eq!(lease.token().len(), 40);
         }
     }
-    // The one connection left is that of the test.
+    // The one connection left belongs to the test.
     for server in cluster.iter() {
         wait_until("all connections are closed", || connected_clients(server) == 1);
     }
@@ -163,7 +163,7 @@ fn statistic(server: &Server, section: &str, name: &str) -> i64 {
     value.and_then(|it| it.parse().ok()).expect("a number")
 }
 
-/// The thread that waits for the sockets must not sleep on when another has read its answer.
+/// The thread that waits for the sockets must not sleep on when another thread has read its answer.
 #[test]
 fn who_waits_is_told_when_another_thread_reads_the_answer() {
     let server = Server::start();
@@ -177,7 +177,7 @@ fn who_waits_is_told_when_another_thread_reads_the_answer() {
             }
         });
         let _end = EndsOnDrop(&done);
-        // A pause just longer than that after which a quiet connection is looked at.
+        // A pause just longer than the time after which a quiet connection is checked.
         for _ in 0..60 {
             server.must(&["CLIENT", "PAUSE", "52"]);
             let (lease, begun) = (Lease::new(), Instant::now());

@@ -1,4 +1,4 @@
-//! How often, and how long, a lock that is taken is tried for.
+//! How often, and for how long, a call tries to take a lock that is held.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -76,13 +76,13 @@ fn try_lock_tries_for_the_time_given_whatever_the_count() {
     let tries = server.calls("set") - before;
     assert!(tries >= 3, "{tries} tries");
     assert!(took >= Duration::from_millis(700 - 75), "{took:?}");
-    // A pause that is longer than the time given does not prolong it.
+    // A pause that is longer than the wait time does not prolong the call.
     manager.set_retry(1, 60_000);
     refused_for(&manager, 300);
 }
 
-/// How long it took. The last try has little time: where the machine is too busy even for that,
-/// this is asked again.
+/// Returns how long the call took. The last try has little time. If the machine is too busy even for that, the
+/// call is repeated.
 fn refused_for(manager: &Manager, wait_ms: i64) -> Duration {
     for _ in 0..10 {
         let start = Instant::now();
@@ -136,13 +136,12 @@ fn pauses_are_random() {
     let took: Vec<_> = (0..12)
         .map(|_| try_hard(&server, || manager.lock("r", TTL, &Lease::new())).1.as_millis())
         .collect();
-    // Each is one pause of 50 to 150 ms. That all of twelve lie within 20 ms by chance happens
-    // once in millions of runs.
+    // Each is one pause of 50 to 150 ms. By chance, all twelve lie within 20 ms once in millions of runs.
     let (least, most) = (took.iter().min().expect("twelve"), took.iter().max().expect("twelve"));
     assert!(*least >= 50 && most - least > 20, "{took:?}");
 }
 
-/// A server on which somebody else holds "r", and a manager of it that is connected.
+/// A server on which another client holds "r", and a manager that is connected to it.
 fn taken() -> (Server, Manager) {
     let server = Server::start();
     server.must(&["SET", "r", "theirs"]);
@@ -152,7 +151,7 @@ fn taken() -> (Server, Manager) {
     (server, manager)
 }
 
-/// How many tries the server saw in a call that is refused, and how long it took.
+/// The number of tries that the server saw in a refused call, and how long the call took.
 fn try_hard(server: &Server, call: impl FnOnce() -> RedLockStatus) -> (u64, Duration) {
     let (before, start) = (server.calls("set"), Instant::now());
     assert_eq!(call(), REDLOCK_TAKEN);
@@ -160,7 +159,7 @@ fn try_hard(server: &Server, call: impl FnOnce() -> RedLockStatus) -> (u64, Dura
     (server.calls("set") - before, took)
 }
 
-/// A server that owes an answer is not asked again, nor waited for again, until it has caught up.
+/// A server that owes an answer is neither asked nor waited for again until it has caught up.
 #[test]
 fn a_server_that_is_behind_is_not_asked() {
     let server = Server::start();
@@ -173,15 +172,15 @@ fn a_server_that_is_behind_is_not_asked() {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
         !lease.message().contains("so not asked")
     };
-    // The second time, too, if the first one ended to the millisecond; and long before it gets another
-    // connection, after which it would not be asked either.
+    // The server may be asked the second time, too, if the first call ended to the millisecond. This is long
+    // before the server gets another connection. After that it would not be asked either.
     let asked = (0..3).take_while(|_| is_asked()).count();
     assert!((1..=2).contains(&asked), "it was asked {asked} times: {}", lease.message());
     server.resume();
     wait_until("it is asked again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
 }
 
-/// A connection that was quiet is looked at before it is used, so that a restart costs no attempt.
+/// A quiet connection is checked before it is used, so a restart costs no attempt.
 #[test]
 fn a_restart_in_a_quiet_time_costs_no_attempt() {
     let server = Server::start();
@@ -191,7 +190,7 @@ fn a_restart_in_a_quiet_time_costs_no_attempt() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     server.kill();
     server.restart();
-    // As long as a connection has to be quiet; nothing happens that could be waited for.
+    // As long as a connection has to be quiet. No event happens that the test could wait for.
     thread::sleep(Duration::from_millis(80));
     assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
 }

@@ -1,4 +1,4 @@
-//! Giving a lock back, once and again, in time and too late.
+//! Releasing a lock, once and again, in time and too late.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -51,7 +51,7 @@ fn unlock_of_a_lock_that_somebody_else_holds_now_is_lost_and_theirs_stays() {
     let theirs = rival.take("r", TTL);
     cluster.wait_until_everywhere("r");
     assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
-    // What the first manager may have sent is through when a later lock of it is on all servers.
+    // All requests of the first manager have arrived when a later lock of it is on all servers.
     let _other = manager.take("other", TTL);
     cluster.wait_until_everywhere("other");
     everywhere_is(&cluster, "r", Some(&theirs.token()));

@@ -35,11 +35,11 @@ fn the_validity_is_never_more_than_the_servers_say() {
     }
 }
 
-/// The Q-th largest time to live is how long a quorum keeps the key.
+/// A quorum keeps the key for the Q-th largest time to live.
 fn the_servers_bear_out(cluster: &Cluster, lease: &Lease, drift: i64) {
     let (remaining, start) = (lease.remaining_ms(), Instant::now());
     let mut left: Vec<_> = cluster.iter().map(|server| server.pttl("r")).collect();
-    // They were asked after the lease, and have counted down meanwhile; 1 ms for the rounding.
+    // The servers were asked after the lease, and have counted down meanwhile. 1 ms is for the rounding.
     let passed = passed_ms(start) + 1;
     left.sort_unstable_by(|a, b| b.cmp(a));
     let quorum_left = left[cluster.quorum() - 1] + passed;
@@ -71,7 +71,7 @@ fn a_lock_that_came_too_late_is_given_back() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);
-    // 198 ms are left to take the lock in; the keys would stay for a hundred seconds.
+    // 198 ms are left to take the lock in. The keys would stay for a hundred seconds.
     assert_eq!(manager.set_clock_drift_factor(0.998), REDLOCK_OK);
     let lease = Lease::new();
     while_frozen(&cluster, Duration::from_millis(500), || {
@@ -83,7 +83,7 @@ fn a_lock_that_came_too_late_is_given_back() {
     cluster.wait_until_gone("r");
 }
 
-/// Runs a call with two of three servers frozen, and lets them go on a while after it has begun.
+/// Runs a call with two of three servers frozen, and resumes them a while after the call has begun.
 fn while_frozen(cluster: &Cluster, pause: Duration, call: impl FnOnce()) {
     cluster[..2].iter().for_each(Server::freeze);
     let asked = || cluster[2].calls("set") + cluster[2].scripts();

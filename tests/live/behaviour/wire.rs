@@ -1,4 +1,4 @@
-//! What stands on the servers while a lock is held, and that it is understood both ways.
+// The data on the servers while a lock is held. The library and other clients respect each other's locks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -89,8 +89,8 @@ fn every_attempt_has_a_token_of_its_own() {
     assert_eq!((tokens.len(), distinct.len()), (7, 7));
 }
 
-/// Each of these attempts leaves a release that the server answers with an error. They must not stand
-/// in the way of locks on anything else.
+/// Each of these attempts leaves a release that the server answers with an error. These releases must not delay
+/// locks of other resources.
 #[test]
 fn refusals_without_number_are_in_nobodys_way() {
     let cluster = Cluster::start(3);
@@ -106,7 +106,7 @@ fn refusals_without_number_are_in_nobodys_way() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
 }
 
-/// Without the right to delete anything nothing can be released; new locks must still be had.
+/// Without the right to delete keys nothing can be released. New locks must still be granted.
 #[test]
 fn releases_that_are_not_permitted_are_in_nobodys_way() {
     let cluster = Cluster::start(3);

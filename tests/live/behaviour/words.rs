@@ -1,5 +1,5 @@
-//! What is said of each server when a call fails: what is known of it, also of those that were not heard
-//! because it was decided without them.
+//! The message of a failed call about each server: everything that is known about it. This includes servers
+//! that were not heard because the result was decided without them.
 
 use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
@@ -9,7 +9,7 @@ use crate::support::usage::{addresses, blames};
 use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until, wait_until_ok};
 use crate::{PATIENT_MS, TTL, patient};
 
-/// What nobody can know who reads it.
+/// Words that tell the reader nothing.
 const VAGUE: &str = "had not answered yet";
 
 #[track_caller]
@@ -18,7 +18,7 @@ fn says(message: &str, server: &str, reasons: &[&str]) {
     assert!(!message.contains(VAGUE), "{message}");
 }
 
-/// At the moment when servers were stopped, the connections to them look as they did before.
+/// Just after servers were stopped, the connections to them look the same as before.
 #[test]
 fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
     for stopped in 1..=3 {
@@ -49,7 +49,7 @@ fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
     }
 }
 
-/// They may be there again, and are used.
+/// The servers may be up again, and are used.
 #[test]
 fn servers_that_were_just_restarted_are_connected_to() {
     let cluster = Cluster::start(3);
@@ -58,8 +58,8 @@ fn servers_that_were_just_restarted_are_connected_to() {
     let lease = manager.take("r", TTL);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     cluster.iter().for_each(Server::restart);
-    // At the first try; unless they were so quick that the connections which they closed had only just been made: then it
-    // is a moment before others are.
+    // This succeeds at the first try, unless the servers were so quick that they closed connections which had
+    // only just been made. Then new connections take a moment.
     wait_until("they are connected to", || manager.connect(0) == REDLOCK_OK);
     manager.connect_to_all();
 }
@@ -78,7 +78,7 @@ fn of_servers_that_are_well_nothing_else_is_said() {
         let down = ["not connected", "connection lost"];
         addresses(&cluster[..3]).iter().for_each(|it| says(&message, it, &down));
         for it in addresses(&cluster[3..]) {
-            // Of connections alone: that there is one.
+            // About connections only: that there is one.
             assert!(blames(&message, std::slice::from_ref(&it), &down).is_err(), "{message}");
             assert!(message.contains("2 of 5 servers are connected") || message.contains(&it));
         }
@@ -86,7 +86,7 @@ fn of_servers_that_are_well_nothing_else_is_said() {
     }
 }
 
-/// Each in its way: down, not logged in to, frozen, taken, and well.
+/// Each server is in another state: down, not logged in to, frozen, taken, and well.
 #[test]
 fn what_is_known_of_each_is_said_of_each() {
     let cluster = Cluster::start(3);
@@ -105,7 +105,7 @@ fn what_is_known_of_each_is_said_of_each() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     down.kill();
     assert_eq!(manager.set_timeouts(1_500, 300), REDLOCK_OK);
-    // One of three that are there, so that it decides.
+    // One of the three servers that are up, so that its answer decides.
     cluster[0].freeze();
     let well = addresses(&cluster[1..]);
     wait_until_ok("all of it is known", || {
@@ -121,7 +121,8 @@ fn what_is_known_of_each_is_said_of_each() {
         })
     });
     cluster[0].resume();
-    // Somebody else has it on two, and the third is not heard, for it is decided.
+    // Another client holds the lock on two servers. The third server is not heard, because the result is
+    // decided.
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);

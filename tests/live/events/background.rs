@@ -1,4 +1,4 @@
-//! The thread that a program may ask for: it drives when nobody else does, and nothing else.
+//! The optional background thread of the library: it drives when no other thread does, and does nothing else.
 
 use std::fs;
 use std::sync::mpsc::RecvTimeoutError;
@@ -19,7 +19,7 @@ fn kept(resource: &str) -> Wanted {
     Wanted { keep_alive: true, ..Wanted::new(resource, SHORT) }
 }
 
-/// The thread of this test's manager alone: other tests of this program have theirs.
+/// The thread of this test's manager only. Other tests of this program have their own.
 fn ids_of_ours() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").expect("there are threads");
     let ids = tasks.map(|it| it.expect("a thread").file_name().to_string_lossy().into_owned());
@@ -93,7 +93,7 @@ fn calls_that_block_go_on_beside_it() {
     assert!(other.is_held());
 }
 
-/// Alone in its process: the threads are counted.
+/// Alone in its process, because the threads are counted.
 #[test]
 fn there_is_a_thread_while_it_is_wanted_and_none_before_and_after() {
     let cluster = Cluster::start(3);
@@ -109,7 +109,7 @@ fn there_is_a_thread_while_it_is_wanted_and_none_before_and_after() {
     let status = fs::read_to_string(format!("/proc/self/task/{ours}/status")).unwrap_or_default();
     let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
     if let Some(blocked) = blocked {
-        // All that can be, but for those that the C library keeps for itself.
+        // All signals that can be blocked, except those that the C library reserves for itself.
         let mask = u64::from_str_radix(blocked.trim(), 16).expect("a mask");
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGALRM, libc::SIGCHLD];
         assert!(signals.iter().all(|it| mask & (1 << (it - 1)) != 0), "{blocked}");

@@ -1,4 +1,4 @@
-//! Calls that are cancelled, blocking and submitted, at whatever they are: nothing of them stays locked.
+//! Calls that are cancelled, blocking and submitted, at any stage: none of them leaves a lock.
 
 use std::thread;
 
@@ -48,7 +48,7 @@ fn a_thread_that_waits_for_servers_is_called_back_and_what_they_grant_is_release
         assert_eq!(waiter.join().expect("no panic"), REDLOCK_CANCELLED);
     });
     cluster.iter().for_each(|server| server.resume());
-    // The servers carry out both, one behind the other.
+    // The servers execute both requests, one after the other.
     let next = manager.take("s", TTL);
     cluster.wait_until_everywhere("s");
     cluster.wait_until_gone("r");
@@ -90,7 +90,7 @@ fn a_submitted_call_that_is_cancelled_has_its_event_all_the_same() {
 fn a_lease_that_is_freed_cancels_its_call() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
-    // While it waits, and when it has been had and nobody has taken the event.
+    // While it waits, and after the lock was taken but its event was not.
     let held = manager.take("r", TTL);
     let lease = Lease::new();
     let wanted = Wanted { wait_ms: -1, ..Wanted::new("r", TTL) };
@@ -114,7 +114,7 @@ fn a_lock_that_nobody_was_told_of_goes_with_its_manager() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
-    // What waits for its own drives for all.
+    // A call that waits for its own result drives all calls.
     let own = manager.take("s", TTL);
     cluster.wait_until_everywhere("r");
     assert_eq!(manager.confirm(&own, 0), REDLOCK_OK, "{}", own.message());
@@ -176,7 +176,7 @@ fn what_is_not_under_way_cannot_be_cancelled() {
     assert_eq!(manager.cancel(&lease), REDLOCK_OK);
     assert!(lease.is_held());
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
-    // Through another manager than that of the call, nothing is.
+    // Through a manager other than that of the call, nothing is cancelled.
     let waiting = Lease::new();
     let wanted = Wanted { wait_ms: 500, ..Wanted::new("r", TTL) };
     assert_eq!(manager.submit_acquire(&wanted, &waiting, 1), REDLOCK_OK);

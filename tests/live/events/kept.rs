@@ -1,4 +1,5 @@
-//! Locks that are kept: as long as somebody drives, until they are unlocked, and told in time when they cannot be.
+//! Kept locks: they are kept as long as a thread drives, until they are unlocked. The holder is told in time if
+//! a lock cannot be kept.
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
@@ -94,7 +95,7 @@ fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
     assert_eq!(cluster.having("r"), 0, "it was taken again");
 }
 
-/// Of both is told: of the call that was to extend the lock, and of the lock that was to be kept.
+/// There are two events: one for the call that extended the lock, and one for the kept lock.
 #[test]
 fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
     let cluster = Cluster::start(3);
@@ -111,7 +112,7 @@ fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
     assert_eq!(manager.next_event(100), None, "each is told once");
 }
 
-/// Of a lock that nobody was told to have, nobody is told that it is lost.
+/// If no caller was told that the lock was taken, no caller is told that it is lost.
 #[test]
 fn a_lock_that_is_over_when_it_is_told_is_too_slow_and_no_more() {
     let cluster = Cluster::start(3);
@@ -125,7 +126,7 @@ fn a_lock_that_is_over_when_it_is_told_is_too_slow_and_no_more() {
     assert_eq!(manager.next_event(100), None, "it was told twice");
 }
 
-/// The lease of a lock that was lost, and of which nobody has taken the news yet.
+/// The lease of a lost lock. The event of the loss has not been taken yet.
 fn lost(cluster: &Cluster, manager: &Manager) -> Lease {
     let lease = Lease::new();
     assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
@@ -139,7 +140,7 @@ fn lost(cluster: &Cluster, manager: &Manager) -> Lease {
     lease
 }
 
-/// Who unlocks it hears of it by that, and need not be told once more.
+/// A caller that unlocks the lock hears of the loss by that call, and needs no second event.
 #[test]
 fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
     let cluster = Cluster::start(3);
@@ -151,7 +152,7 @@ fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
     assert_eq!(manager.next_event(100), None);
 }
 
-/// A lease that continued the lock may release it as well as the one that has it kept.
+/// The lease that keeps the lock may release it, and so may a lease that continued it.
 #[test]
 fn a_lock_that_another_lease_has_unlocked_is_not_told_to_be_lost() {
     let cluster = Cluster::start(3);
@@ -167,7 +168,7 @@ fn a_lock_that_another_lease_has_unlocked_is_not_told_to_be_lost() {
         drive();
         !keeping.is_held()
     });
-    // From now on there is news that nobody has taken.
+    // From now on there is an event that nobody has taken.
     drive();
     let _ = manager.unlock(&continuing);
     assert_eq!(manager.next_event(100), None);

@@ -1,4 +1,4 @@
-//! One descriptor is enough for a loop: it is readable whenever there is something to do or to tell.
+//! One descriptor is enough for an event loop. It is readable whenever there is work to do or an event to take.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
     let descriptor = manager.descriptor();
     assert!(descriptor > 2);
     assert!(!is_readable(descriptor, AT_ONCE), "there is nothing to do");
-    // No time is up meanwhile, and so nothing but the sockets gives a reason to look.
+    // No timer expires meanwhile, so only the sockets make the descriptor readable.
     assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
     let wanted = Wanted::new("r", 10 * AN_HOUR_MS);
     for round in 0..50 {
@@ -33,7 +33,7 @@ fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
     }
 }
 
-/// Its Sentinels are asked on the way.
+/// The Sentinels are asked during the connection.
 #[test]
 fn masters_are_found_by_waiting_for_the_descriptor_alone() {
     let groups = ["g1", "g2", "g3"].map(|name| Group::start(name, 1, 1_000));
@@ -52,12 +52,12 @@ fn masters_are_found_by_waiting_for_the_descriptor_alone() {
 
 #[test]
 fn it_is_readable_as_long_as_there_is_an_event() {
-    // One, so that no answer comes late.
+    // A single server, so that no answer comes late.
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let descriptor = manager.descriptor();
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
-    // Driven by a call that blocks, while the loop does something else.
+    // Driven by a blocking call, while the loop does something else.
     let own = manager.take("s", TTL);
     assert_eq!(manager.unlock(&own), REDLOCK_OK);
     for _ in 0..3 {
@@ -67,7 +67,7 @@ fn it_is_readable_as_long_as_there_is_an_event() {
     assert_eq!(manager.next_event(0), None);
 }
 
-/// The first call is sent at once, and the second with whatever is sent next.
+/// The first call is sent at once, and the second with the next data that is sent.
 #[test]
 fn it_is_readable_when_something_was_submitted_that_is_not_sent() {
     let cluster = Cluster::start(3);
@@ -98,7 +98,7 @@ fn it_is_readable_when_a_timer_is_due() {
     assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event_by_descriptor().status, REDLOCK_TAKEN);
     drop(held);
-    // The time of servers that do not answer.
+    // The reply timeout of servers that do not answer.
     cluster.iter().for_each(|server| server.freeze());
     assert_eq!(manager.submit_acquire(&Wanted::new("s", TTL), &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event_by_descriptor().status, REDLOCK_UNREACHABLE);
@@ -108,7 +108,8 @@ fn it_is_readable_when_a_timer_is_due() {
 #[test]
 fn it_goes_on_with_connections_that_are_made_anew() {
     let cluster = Cluster::start(3);
-    // These are there at once, so that nothing but the number of the descriptor tells the new from the old.
+    // Unix sockets connect at once, so only the number of the descriptor distinguishes the new connection from
+    // the old.
     let sockets: Vec<_> = cluster.iter().map(|it| format!("unix://{}", it.unix_socket())).collect();
     for manager in [cluster.manager(), Manager::of_urls(&sockets)] {
         goes_on_with_new_connections(&cluster, &manager);
@@ -118,16 +119,16 @@ fn it_goes_on_with_connections_that_are_made_anew() {
 #[track_caller]
 fn goes_on_with_new_connections(cluster: &Cluster, manager: &Manager) {
     let lease = Lease::new();
-    // No time is up meanwhile, and so nothing but the sockets gives a reason to look.
+    // No timer expires meanwhile, so only the sockets make the descriptor readable.
     assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
-    // A connection that was closed a moment ago may be found out by asking.
+    // A call may have to find out that a connection was closed a moment ago.
     let wanted = Wanted { wait_ms: 60_000, ..Wanted::new("r", 10 * AN_HOUR_MS) };
     for round in 0..5 {
         assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
         assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
         assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
         assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
-        // One is left, and a quorum is not.
+        // One server stays connected, and a quorum does not.
         cluster.iter().take(2).for_each(|server| server.hang_up());
     }
 }
@@ -139,7 +140,7 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
     cluster.wait_until_everywhere("r");
-    // Timers of what is over may come up once.
+    // Timers of finished work may expire once.
     let mut wakes = 0;
     while is_readable(manager.descriptor(), Duration::from_millis(700)) {
         assert_eq!(manager.next_event(0), None);
@@ -148,7 +149,8 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
     }
 }
 
-/// Nothing else happens for an hour then. Who stands in line looks at the end of a pause, and who does not tries.
+/// Nothing else happens for an hour. A waiter in the queue looks at the end of a pause, and other waiters try
+/// to lock.
 #[test]
 fn what_is_asked_at_the_end_of_a_pause_is_sent_without_another_reason_to_look() {
     let cluster = Cluster::start(3);
@@ -157,7 +159,7 @@ fn what_is_asked_at_the_end_of_a_pause_is_sent_without_another_reason_to_look() 
     }
 }
 
-/// The command is what it sends after each of them.
+/// `command` is what the waiter sends after each pause.
 #[track_caller]
 fn goes_on_after_its_pauses(cluster: &Cluster, waking: bool, command: &str) {
     let (manager, lease, other) = (connected(cluster), Lease::new(), cluster.manager());
@@ -168,7 +170,7 @@ fn goes_on_after_its_pauses(cluster: &Cluster, waking: bool, command: &str) {
         let wanted = Wanted { wait_ms: AN_HOUR_MS, ..Wanted::new("r", 10 * AN_HOUR_MS) };
         let before = cluster[0].calls(command);
         assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
-        // The first is sent before there is a pause.
+        // The first command is sent before there is a pause.
         while cluster[0].calls(command) < before + 2 {
             assert!(is_readable(manager.descriptor(), Duration::from_secs(60)), "for a minute");
             assert_eq!(manager.next_event(0), None);
@@ -181,8 +183,8 @@ fn goes_on_after_its_pauses(cluster: &Cluster, waking: bool, command: &str) {
     }
 }
 
-/// The servers answer so quickly that all is there in one look: the greeting, and what a chore has come to. What
-/// is asked because of that is sent all the same.
+/// The servers answer so quickly that one pass sees everything: the handshake, and the results of a chore.
+/// Requests that follow from these results are sent all the same.
 #[test]
 fn what_is_asked_within_a_look_is_sent_without_another_reason_to_look() {
     let cluster = Cluster::start(3);

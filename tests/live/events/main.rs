@@ -1,5 +1,5 @@
-//! Calls that block nobody: submitted ones and their events, a descriptor for loops, calls that are cancelled,
-//! and locks that are kept.
+//! Calls that block no thread: submitted calls and their events, a descriptor for event loops, calls that are
+//! cancelled, and kept locks.
 
 #[path = "../../support/mod.rs"]
 mod support;

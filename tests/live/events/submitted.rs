@@ -1,4 +1,4 @@
-//! Each submitted call has exactly one event, with what it has come to.
+//! Each submitted call has exactly one event, with its result.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,7 +14,7 @@ use crate::support::events::{Event, Wanted};
 use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
-/// What is told of a call on this lease.
+/// The event of a call on this lease.
 fn done(status: redlock::ffi::status::RedLockStatus, lease: &Lease, user_data: usize) -> Event {
     let lease = lease.raw().addr();
     Event { is_lost: false, status, lease, user_data, remaining_ms: 0 }
@@ -93,7 +93,7 @@ fn a_wait_is_ended_by_whoever_releases_the_lock() {
             assert_eq!(manager.event(), done(REDLOCK_OK, lease, 10 + index));
             continue;
         }
-        // The release, and the lock of the next, come in any order.
+        // The release, and the lock of the next call, come in any order.
         let next = manager.event();
         if next.user_data == 10 + index {
             continue;
@@ -141,7 +141,7 @@ fn blocking_calls_loops_and_threads_share_one_manager() {
     let (left, taken) = (AtomicUsize::new(2 * EACH), AtomicUsize::new(0));
     let leases: Vec<Lease> = (0..2 * EACH).map(|_| Lease::new()).collect();
     thread::scope(|scope| {
-        // Two that ask for events, one of them by looking again and again.
+        // Two threads ask for events. One of them polls.
         for wait_ms in [100, 0] {
             let (manager, left, taken, leases) = (&manager, &left, &taken, &leases);
             scope.spawn(move || {
@@ -183,7 +183,7 @@ fn who_takes_his_event_too_late_has_no_lock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", 3_000), &lease, 1), REDLOCK_OK);
-    // A call that blocks drives the other as well; then nobody takes its event.
+    // A blocking call also drives the other call. After that no thread takes its event.
     let own = manager.take("s", TTL);
     cluster.wait_until_gone("r");
     assert_eq!(manager.event(), done(REDLOCK_TOO_SLOW, &lease, 1));

@@ -1,4 +1,4 @@
-//! What makes no sense is refused in words, and nothing else happens.
+//! Calls that make no sense are refused in words, and nothing else happens.
 
 use std::ptr;
 
@@ -58,7 +58,7 @@ fn who_takes_events_leaves_the_words_of_other_calls_alone() {
     assert!(manager.descriptor() >= 0);
     assert_eq!(manager.cancel(&lease), REDLOCK_OK);
     assert_eq!(manager.message(), words);
-    // Where they fail they say why.
+    // If they fail, they say why.
     // SAFETY: the manager lives; NULL is refused.
     let statuses = unsafe {
         let status = RedLock_NextEvent(manager.raw(), 0, ptr::null_mut());
@@ -101,7 +101,7 @@ fn options_are_looked_at_one_by_one() {
         if options.resource_size == 70_000 {
             continue;
         }
-        // SAFETY: manager, lease and options live, and so does what they point to.
+        // SAFETY: manager, lease and options live, and so does the memory that they point to.
         let statuses = unsafe {
             [
                 RedLock_Acquire(manager.raw(), &raw const options, lease.raw()),
@@ -124,7 +124,7 @@ fn options_are_looked_at_one_by_one() {
     assert_eq!(manager.event().status, REDLOCK_OK);
 }
 
-/// A program of a later version, which has more fields.
+/// A program of a later version, whose struct has more fields.
 #[test]
 fn fields_that_are_not_known_have_to_be_zero() {
     #[repr(C)]
@@ -139,7 +139,7 @@ fn fields_that_are_not_known_have_to_be_zero() {
         let known = RedLockAcquireOptions { size: size_of::<Later>(), ..wanted.options() };
         let later = Later { known, added };
         let options = (&raw const later).cast();
-        // SAFETY: manager, lease and options live, and so does what they point to.
+        // SAFETY: manager, lease and options live, and so does the memory that they point to.
         let status = unsafe { RedLock_Acquire(manager.raw(), options, lease.raw()) };
         let expected = if later.added == 0 { REDLOCK_OK } else { REDLOCK_INVALID_ARGUMENT };
         assert_eq!(status, expected, "{}", lease.message());
@@ -153,7 +153,7 @@ fn null_is_refused_everywhere() {
     let wanted = Wanted::new("r", TTL);
     let options = wanted.options();
     let (no_manager, no_lease, no_data) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: what is not NULL lives.
+    // SAFETY: every pointer that is not NULL is valid.
     unsafe {
         for status in [
             RedLock_Acquire(no_manager, &raw const options, lease.raw()),
@@ -211,7 +211,7 @@ fn words_are_copied_as_far_as_there_is_room() {
     let words = lease.message();
     for size in [0, 1, 5, words.len(), words.len() + 1, 200] {
         let mut room = [b'x'; 200];
-        // SAFETY: the lease lives, and there is so much room.
+        // SAFETY: the lease lives, and the buffer has this size.
         let length =
             unsafe { RedLockLease_CopyErrorMessage(lease.raw(), room.as_mut_ptr().cast(), size) };
         assert_eq!(length, words.len());
@@ -223,7 +223,7 @@ fn words_are_copied_as_far_as_there_is_room() {
     assert_eq!(manager.add("nonsense://", 0), REDLOCK_INVALID_ARGUMENT);
     let words = manager.message();
     let mut room = vec![0_u8; 4096];
-    // SAFETY: the manager lives, and there is so much room.
+    // SAFETY: the manager lives, and the buffer has this size.
     let length =
         unsafe { RedLock_CopyErrorMessage(manager.raw(), room.as_mut_ptr().cast(), room.len()) };
     assert_eq!(&room[..length], words.as_bytes());

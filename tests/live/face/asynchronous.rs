@@ -1,4 +1,4 @@
-//! Futures: on any executor, with a thread of the manager's or driven by its descriptor.
+//! Futures on any executor. A thread of the manager drives, or the executor drives by the manager's descriptor.
 
 use std::time::Duration;
 
@@ -87,8 +87,8 @@ fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
     assert!(lease.is_held());
 }
 
-/// Wherever a future is dropped, nothing stays locked: before it was sent, while servers are asked, when they have
-/// granted it and nobody has looked.
+/// Whenever a future is dropped, it leaves no lock: before it was sent, while servers are asked, and after they
+/// have granted the lock but before the result is taken.
 #[test]
 fn a_future_that_is_dropped_leaves_nothing_locked() {
     let cluster = Cluster::start(3);
@@ -101,7 +101,7 @@ fn a_future_that_is_dropped_leaves_nothing_locked() {
         drop(future);
     }
     cluster.wait_until_gone("r");
-    // Granted, and its end is never taken, unless it comes at once.
+    // Granted, and the result is never taken, unless it comes at once.
     let mut future = manager.acquire_async(&options("r"));
     let lease = poll_once(&mut future);
     cluster.wait_until_everywhere("r");
@@ -133,7 +133,8 @@ fn a_waiter_that_is_dropped_is_out_of_the_line() {
     cluster.wait_until_gone("r");
 }
 
-/// One that was not cancelled would ask again after each of its pauses, which are shorter than half a second.
+/// A waiter that was not cancelled would ask again after each of its pauses, which are shorter than half a
+/// second.
 #[test]
 fn a_waiter_that_is_dropped_asks_no_more() {
     let cluster = Cluster::start(3);
@@ -149,7 +150,7 @@ fn a_waiter_that_is_dropped_asks_no_more() {
         asked() > 0
     });
     drop(waiting);
-    // It leaves the line, where it stands in one. The first news is that it was cancelled.
+    // The waiter leaves the queue if it is in one. The first event is its cancellation.
     manager.drive().expect("it drives");
     manager.drive_for(Duration::from_millis(500)).expect("it drives");
     let before = asked();

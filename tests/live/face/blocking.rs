@@ -49,7 +49,7 @@ fn a_lease_that_is_dropped_is_released_and_nobody_waits_for_that() {
     cluster.wait_until_gone("r");
 }
 
-/// The lease keeps the connections, and the last one that is dropped closes them.
+/// The lease keeps the connections, and the last lease that is dropped closes them.
 #[test]
 fn a_lease_outlives_its_manager() {
     let cluster = Cluster::start(3);

@@ -1,4 +1,5 @@
-//! The smallest executors: one that sleeps until it is woken, and one that drives the manager by its descriptor.
+//! The smallest executors: one that sleeps until it is woken, and one that drives the manager by its
+//! descriptor.
 
 use std::future::Future;
 use std::os::fd::RawFd;
@@ -23,7 +24,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future to its end on this thread. Somebody else drives.
+/// Runs a future to its end on this thread. Another thread drives.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let count = AtomicUsize::new(0);
     let waker = Waker::from(Arc::new(Unpark { thread: thread::current(), count }));
@@ -36,7 +37,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The same, on a thread that waits for the descriptor and drives. It polls only when it was woken.
+/// The same, on a thread that waits for the descriptor and drives. It polls the future only when it was woken.
 pub(crate) fn drive_on<T>(manager: &Manager, future: impl Future<Output = T>) -> T {
     let descriptor = manager.descriptor().expect("a descriptor");
     let woken = Arc::new(Unpark { thread: thread::current(), count: AtomicUsize::new(1) });

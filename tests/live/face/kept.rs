@@ -1,4 +1,4 @@
-//! Locks that are kept, and the news that they cannot be.
+//! Kept locks, and the notification when they cannot be kept.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn a_lock_that_a_majority_does_not_answer_for_is_told_of_while_it_is_held() {
     let _ = manager.descriptor().expect("a descriptor");
     let mut lease = manager.acquire(&redlock::Options::new("r", SHORT)).expect("it is free");
     lease.keep_alive().expect("it is held");
-    // Nobody else drives, and a server that was not connected yet has the key only when the lock was extended.
+    // No other thread drives. A server that was not connected yet gets the key only when the lock is extended.
     wait_until("the key is on all servers", || {
         manager.drive().expect("it drives");
         cluster.having("r") == cluster.len()

@@ -1,5 +1,5 @@
-//! The library as Rust programs have it: calls that block, futures on an executor of the test's own, locks that are
-//! kept, and what is dropped halfway.
+//! The library as Rust programs use it: blocking calls, futures on an executor of the test's own, kept locks,
+//! and values that are dropped halfway.
 
 #[path = "../../support/mod.rs"]
 mod support;

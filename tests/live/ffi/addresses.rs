@@ -1,4 +1,4 @@
-//! Where a server is said to be: what is refused, in which words, and what is the same server.
+//! The addresses of servers: which are refused, in which words, and which name the same server.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 
@@ -20,7 +20,7 @@ fn a_port_is_1_to_65535() {
     accepted(&manager, manager.add("127.0.0.1", 65_535));
 }
 
-/// With port 0, as the bindings pass them all.
+/// With port 0, as all bindings pass it.
 #[test]
 fn a_host_may_name_its_port() {
     let server = Server::start();
@@ -31,7 +31,7 @@ fn a_host_may_name_its_port() {
     for host in ["127.0.0.1:6379", "redis-1.example:6379", "[::1]:6379", "[fe80::1%eth0]:6379"] {
         accepted(&manager, manager.add(host, 0));
     }
-    // The same, as they may be said otherwise.
+    // The same addresses, written in another form.
     for (host, port) in [("127.0.0.1", 6379), ("redis://redis-1.example", 0), ("::1", 6379)] {
         refused(&manager, manager.add(host, port), &["added before"]);
     }
@@ -43,7 +43,7 @@ fn a_port_that_a_host_names_is_one_and_the_only_one() {
     for host in ["h:", "h:0", "h:65536", "h:x", "h:-1", "h:+1", "h: 1", "[::1]:", "[::1]:x"] {
         refused(&manager, manager.add(host, 0), &["port is 0", "colon", "65535"]);
     }
-    // All of it is an address.
+    // The whole text is an address.
     for host in ["::1", "::1:6379", "2001:db8::1:6379"] {
         refused(&manager, manager.add(host, 0), &["port is 0", "[IPv6 address]:port"]);
     }
@@ -154,7 +154,7 @@ fn a_url_may_ask_for_tls() {
     // It is the same server, with TLS or without.
     refused(&manager, manager.add("redis://h", 0), &["was added before, as number 1"]);
     refused(&manager, manager.add("rediss://", 0), &["rediss", "names no host"]);
-    // What some libraries take for a wish not to verify anything.
+    // Some libraries take this as a request to verify nothing.
     refused(&manager, manager.add("rediss://k/#insecure", 0), &["fragment"]);
     refused(&manager, manager.add("rediss://k-", 0), &["no certificate can be for"]);
 }
@@ -236,7 +236,7 @@ fn a_malformed_url_is_refused() {
         assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{url}");
         assert!(!manager.message().is_empty());
     }
-    // Nothing of it was kept.
+    // None of it was kept.
     let status = manager.connect(0);
     assert_eq!(status, redlock::ffi::status::RedLockStatus::REDLOCK_NO_SERVERS);
 }
@@ -385,7 +385,7 @@ fn a_refused_server_is_none() {
         manager.add(url, 0);
     }
     refused(&manager, manager.add("127.0.0.1", server.port().into()), &["added before"]);
-    // Of one server, one is a quorum.
+    // The manager has one server, so one is a quorum.
     let lease = Lease::new();
     assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
 }

@@ -1,4 +1,4 @@
-//! What the header declares, read from its text.
+//! The declarations of the header, read from its text.
 
 use std::fs;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 /// A function of the header.
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// The names of its parameters that are pointers, in their order.
+    /// The names of its pointer parameters, in their order.
     pub(crate) pointers: Vec<String>,
-    /// The names of those that are strings.
+    /// The names of its string parameters.
     pub(crate) strings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Log lines for callers into whom C does not call.
+//! Log lines for callers that cannot be called back from C.
 
 use std::ffi::{CStr, c_char};
 
@@ -8,16 +8,16 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 use crate::support::{Manager, Server, wait_until};
 use crate::{accepted, refused};
 
-/// A line with its level, in so much room.
+/// A line with its level, in a buffer of this size.
 fn take_into(manager: &Manager, size: usize) -> (i32, String) {
     let mut room = vec![c_char::MAX; size + 8];
-    // SAFETY: the manager lives, and there is as much room as is said.
+    // SAFETY: the manager lives, and the buffer has at least the stated size.
     let level = unsafe { RedLock_TakeLogLine(manager.raw(), room.as_mut_ptr(), size) };
     assert!(
         room[size..].iter().all(|it| *it == c_char::MAX),
         "it wrote more than there is room for"
     );
-    // SAFETY: a C string was written to the room.
+    // SAFETY: a C string was written to the buffer.
     let line = unsafe { CStr::from_ptr(room.as_ptr()) };
     (level, line.to_str().expect("whole characters").to_owned())
 }
@@ -56,7 +56,7 @@ fn a_line_is_cut_to_what_there_is_room_for() {
         assert_eq!((level, line.len()), (1, size - 1));
     }
     let (manager, _) = one_that_complains(100);
-    // SAFETY: no room is needed for nothing.
+    // SAFETY: no buffer is needed for a size of zero.
     let level = unsafe { RedLock_TakeLogLine(manager.raw(), std::ptr::null_mut(), 0) };
     assert_eq!(level, 1, "a line that is not wanted is taken all the same");
 }
@@ -72,7 +72,7 @@ fn where_nothing_is_to_be_kept_nothing_is() {
     }
 }
 
-/// The one that was set last is told.
+/// The one that was set last gets the lines.
 #[test]
 fn a_logger_takes_the_place_of_what_is_kept() {
     let (manager, server) = one_that_complains(100);

@@ -1,5 +1,5 @@
-//! Arguments that make no sense: each is refused in words of its own, and nothing else happens; and
-//! those at the very edge of sense, which work.
+//! Invalid arguments: each is refused in its own words, and nothing else happens. Arguments at the limit of the
+//! valid range work.
 
 #[path = "../../support/mod.rs"]
 mod support;
@@ -24,7 +24,7 @@ use support::{Lease, Manager, Server};
 
 const TTL: i64 = 600_000;
 
-/// Everything that there is to see of a lock, on both sides, and that no refused call may change.
+/// Everything that is visible of a lock, on both sides. No refused call may change it.
 #[derive(Debug, PartialEq, Eq)]
 struct Sight {
     is_held: bool,
@@ -62,7 +62,7 @@ impl Holder {
         }
     }
 
-    /// Runs `body`, in which every call is refused: so the lock stays, and no server hears of it.
+    /// Runs `body`, in which every call is refused. So the lock stays, and no request reaches the server.
     #[track_caller]
     fn nothing_happens<T>(&self, body: impl FnOnce() -> T) -> T {
         let before = (self.sight(), self.server.pttl(Self::RESOURCE));
@@ -117,7 +117,7 @@ fn says(message: &str, words: &[&str]) {
     assert!(!message.contains('\n'), "more than one line: {message:?}");
 }
 
-/// Faults that are not the same are not told in the same words.
+/// Different faults are not reported in the same words.
 #[track_caller]
 fn all_differ(messages: &[String]) {
     for (index, message) in messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! As many servers as there may be, and more.
+//! The maximum number of servers, and more.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use crate::{TTL, accepted, refused, says};
 
 const MOST: usize = 64;
 
-/// Every port is waited for together, so this is much for a busy machine and little for waiting
-/// for one after the other.
+/// All ports are waited for together. So this is much for a busy machine, and little for waiting for one port
+/// after the other.
 const WITHIN_REASON: Duration = Duration::from_secs(5);
 
 #[test]
@@ -53,7 +53,7 @@ fn sixty_four_servers_of_which_33_live_serve_within_reason() {
     cluster.wait_until_gone("r");
 }
 
-/// A manager of these servers and so many dead ones that it has as many as it may.
+/// A manager of these servers and of dead ones, up to the maximum number.
 fn with_dead_ones(cluster: &Cluster) -> Manager {
     let manager = cluster.manager();
     for _ in cluster.len()..MOST {

@@ -1,4 +1,4 @@
-//! The words of a manager that threads share.
+//! The error message of a manager that threads share.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::support::Manager;
 const READERS: usize = 2;
 const READS: usize = 600_000;
 
-/// Calls that are refused, each in words of its own.
+/// Calls that are refused, each in its own words.
 const FAULTS: [fn(&Manager) -> RedLockStatus; 4] = [
     |it| it.set_retry(0, 200),
     |it| it.set_timeouts(-7, 0),
@@ -20,7 +20,7 @@ const FAULTS: [fn(&Manager) -> RedLockStatus; 4] = [
     |it| it.set_clock_drift_factor(7.5),
 ];
 
-/// As C reads them: byte by byte, wherever the pointer leads.
+/// As C reads them: byte by byte, from wherever the pointer leads.
 fn read(pointer: *const c_char) -> &'static CStr {
     // SAFETY: the header promises a string that lives as long as the manager, and the test ends first.
     unsafe { CStr::from_ptr(pointer) }

@@ -93,7 +93,7 @@ fn a_long_name_is_not_repeated_in_messages() {
     assert_eq!(lease.resource(), name);
 }
 
-/// A manager with a connection to every server: otherwise a lock is content with a quorum.
+/// A manager with a connection to every server. Otherwise a lock would be complete with a quorum.
 #[track_caller]
 fn connected(cluster: &Cluster) -> Manager {
     let manager = cluster.manager();
@@ -103,7 +103,7 @@ fn connected(cluster: &Cluster) -> Manager {
     manager
 }
 
-/// A lock of this name is taken under this very key, is nobody else's, is kept and released.
+/// A lock of this name is taken under exactly this key, excludes other clients, is kept and released.
 #[track_caller]
 fn serves_as_a_name(manager: &Manager, cluster: &Cluster, name: &[u8]) {
     let lease = Lease::new();

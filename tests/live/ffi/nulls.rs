@@ -35,7 +35,7 @@ type Call = fn(&Arguments) -> Answer;
 
 const ROOM: usize = 4;
 
-/// What it answers.
+/// The kind of value that the function returns.
 enum Answer {
     Status(RedLockStatus),
     Nothing(()),
@@ -43,20 +43,20 @@ enum Answer {
     Milliseconds(i64),
     Number(i64),
     Level(i32),
-    /// How many bytes, of words or of a name; or how many names.
+    /// The number of bytes of words or of a name, or the number of names.
     Bytes(usize),
     Descriptor(i32),
-    /// How many bytes a text has, whether there is room for it or not.
+    /// The number of bytes of a text, whether the buffer is large enough or not.
     Text(usize),
     Words(*const c_char),
-    /// Words about a handle, which say so if there is none.
+    /// Words about a handle. They say so if there is no handle.
     Complaint(*const c_char),
 }
 use Answer::{
     Bytes, Complaint, Descriptor, Held, Level, Milliseconds, Nothing, Number, Status, Text, Words,
 };
 
-/// The pointers of a call, each good unless it is missing.
+/// The pointers of a call, each valid unless it is missing.
 struct Arguments<'a> {
     manager: &'a Manager,
     lease: &'a Lease,
@@ -170,13 +170,13 @@ impl Arguments<'_> {
 macro_rules! calls {
     ($($answer:ident $function:ident($($argument:expr),*) of $it:ident;)*) => {
         [$((stringify!($function), |$it: &Arguments| {
-            // SAFETY: every pointer is NULL or good for the length of the call.
+            // SAFETY: every pointer is NULL or valid for the duration of the call.
             $answer(unsafe { $function($($argument),*) })
         })),*]
     };
 }
 
-/// All functions that take a pointer, each with other arguments that are good.
+/// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
     let calls: [(&str, Call); 68] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
@@ -265,7 +265,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
     calls.into_iter().collect()
 }
 
-/// Where NULL has a meaning.
+/// The arguments for which NULL has a meaning.
 const FINE: [&str; 10] = [
     "callback",
     "destroy",
@@ -280,7 +280,7 @@ const FINE: [&str; 10] = [
 ];
 
 fn is_fine(function: &str, missing: &[&str]) -> bool {
-    // Either both of its files are there, or none.
+    // Either both of its files are given, or neither.
     let is_half = function == "RedLock_SetTlsCertificate" && missing.len() == 1;
     missing.iter().all(|it| FINE.contains(it)) && !is_half
 }
@@ -332,7 +332,7 @@ fn an_answer_is_false_after_a_failure_whatever_is_missing() {
     });
 }
 
-/// Each function, without each of its pointers, and without any several of them.
+/// Each function, without each of its pointers, and without each combination of several pointers.
 #[track_caller]
 fn each_choice(mut body: impl FnMut(&str, &[&str], Call)) {
     let calls = calls();
@@ -342,7 +342,7 @@ fn each_choice(mut body: impl FnMut(&str, &[&str], Call)) {
             let chosen = (0..pointers.len()).filter(|it| choice >> it & 1 == 1);
             let missing: Vec<&str> = chosen.map(|it| pointers[it]).collect();
             if missing == ["user_data"] && takes_lease(&function.name) {
-                // That is no mistake: the call would be made.
+                // This is valid: the call would be made.
                 continue;
             }
             body(&function.name, &missing, calls[&*function.name]);
@@ -387,14 +387,14 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
         }
         Status(status) => {
             assert_eq!(*status, REDLOCK_INVALID_ARGUMENT, "{function} without {missing:?}");
-            // Another call may be using the lease of one that is cancelled.
+            // Another call may be using the lease that is cancelled.
             let has_words = takes_lease(function) && function != "RedLock_Cancel";
             let words = match has_words && !is_missing("lease") {
                 true => lease.message(),
                 false if takes_manager(function) && !is_missing("rl") => manager.message(),
                 false => return,
             };
-            // What follows, if anything, tells why it may not be.
+            // Any text after this explains why NULL is not allowed.
             let words = words.split(", but ").next().unwrap_or_default();
             let is_named = missing.iter().any(|it| *words == format!("{it} is NULL"));
             assert!(is_named, "{function} without {missing:?} says {words:?}");

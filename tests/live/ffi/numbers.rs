@@ -132,7 +132,7 @@ fn a_count_is_at_least_1_and_a_delay_at_least_0() {
         messages.push(manager.message());
     }
     all_differ(&messages);
-    // One try, so no pause of 25 days: the setting of before stays, both halves of it.
+    // One try, so no pause of 25 days: both parts of the earlier setting stay.
     one_try(&holder);
     accepted(manager, manager.set_retry(i32::MAX, i32::MAX));
     accepted(manager, manager.set_retry(i32::MAX, 0));
@@ -194,7 +194,7 @@ fn confirm_asks_for_no_negative_time() {
         refused_with(lease, status, &[&format!("least_ms is {least_ms}")]);
     }
     assert_eq!(manager.confirm(lease, 0), REDLOCK_OK);
-    // That nobody has it for so long says nothing against the lock that is there.
+    // No lock lasts that long, but this does not affect the lock that is held.
     for least_ms in [2 * TTL, LONGEST_TTL, i64::MAX - 1, i64::MAX] {
         assert_eq!(manager.confirm(lease, least_ms), REDLOCK_TOO_SHORT, "{}", lease.message());
         says(&lease.message(), &[&format!("{least_ms} ms"), "ms only"]);

@@ -1,5 +1,5 @@
-//! Somebody passes a secret in the wrong place, or in a wrong form. Whatever function takes the string,
-//! no message and no line of the log has any of it.
+//! A caller passes a secret in the wrong place, or in a wrong form. Whichever function takes the string, no
+//! message and no log line contains any part of it.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, c_char};
@@ -28,16 +28,16 @@ use crate::support::events::{Wanted, no_event};
 use crate::support::usage::make_brief;
 use crate::support::{Lease, Manager, ports};
 
-/// Stands in every secret below.
+/// A part of every secret below.
 const MARK: &str = "Barley";
 
-/// What a secret, or what holds one, may look like.
+/// Forms of a secret, or of a text that contains one.
 const SHAPES: [&str; 28] = [
     "Barley",
     "open-Barley_42",
     "an open Barley",
     "-----BEGIN PRIVATE KEY-----\nMIGHBarleyAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n",
-    // As it stands in a variable of the environment, in JSON, or in a shell's double quotes.
+    // As it is written in an environment variable, in JSON, or in a shell's double quotes.
     "-----BEGIN PRIVATE KEY-----\\nMIGHBarleyAgEAMBMGByqGSM49\\n-----END PRIVATE KEY-----\\n",
     "MIGHBarleyAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2OF/2NxApJCzGCEDdfSp6VQ==",
     "data:application/x-pem-file;base64,MIGHBarleyAgEAMBMGByqGSM49",
@@ -69,8 +69,8 @@ type Pass = fn(*mut RedLock, &Lease, *const c_char) -> RedLockStatus;
 /// Each string that a function takes, by its name.
 fn places() -> Vec<(&'static str, &'static str, Pass)> {
     const NOTHING: *const c_char = ptr::null();
-    // SAFETY (all): the manager, the lease and the string outlive the call, and NULL is allowed where it
-    // is passed.
+    // SAFETY (all): the manager, the lease and the string outlive the call, and NULL is allowed where it is
+    // passed.
     vec![
         // SAFETY: see above.
         ("RedLock_AddServerUrl", "host_or_url", |rl, _, it| unsafe {
@@ -211,13 +211,13 @@ fn every_string_that_a_function_takes_has_its_place_here() {
     let declared = functions();
     let declared =
         declared.iter().flat_map(|it| it.strings.iter().map(|name| (&*it.name, &**name)));
-    // Places for a line, and for words, that go out.
+    // Output buffers, for a log line and for words.
     let goes_out =
         |it: &(&str, &str)| matches!(*it, (_, "line" | "message" | "text") | ("RedLock_Detach", _));
     let declared = declared.filter(|it| !goes_out(it));
     let known = places();
     let known = known.iter().map(|&(function, parameter, _)| (function, parameter));
-    // The words of a status are asked for by its number, all other strings go out.
+    // The words of a status are requested by its number. All other strings are output.
     assert_eq!(declared.collect::<BTreeSet<_>>(), known.collect::<BTreeSet<_>>());
 }
 
@@ -225,7 +225,7 @@ fn every_string_that_a_function_takes_has_its_place_here() {
 fn nothing_of_a_secret_is_told_whichever_place_it_is_passed_in() {
     for (function, parameter, pass) in places().into_iter().chain(fields()) {
         for shape in SHAPES {
-            // A secret that is too long for a path, and one that is no text.
+            // A secret that is too long for a path, and one that is not valid text.
             let long = shape.repeat(200);
             for text in [shape.as_bytes(), long.as_bytes(), &[shape.as_bytes(), b"\xff"].concat()] {
                 let (status, words) = all_that_is_told(pass, text);
@@ -235,8 +235,8 @@ fn nothing_of_a_secret_is_told_whichever_place_it_is_passed_in() {
     }
 }
 
-/// A server's name is told wherever that server is spoken of. One that comes too late, or is one too
-/// many, is none yet.
+/// The words name a server wherever they mention it. A server that was added too late, or beyond the maximum
+/// number, is not a server of the manager.
 #[test]
 fn a_server_that_is_not_taken_is_not_named() {
     for host in
@@ -259,7 +259,7 @@ fn a_server_that_is_not_taken_is_not_named() {
     }
 }
 
-/// The words of the call, and of those that come after it.
+/// The words of the call, and of later calls.
 fn all_that_is_told(pass: Pass, text: &[u8]) -> (RedLockStatus, Vec<String>) {
     let text = CString::new(text).expect("no NUL in it");
     let manager = Manager::at(&[format!("127.0.0.1:{}", ports::free())]);
@@ -268,7 +268,7 @@ fn all_that_is_told(pass: Pass, text: &[u8]) -> (RedLockStatus, Vec<String>) {
     let status = pass(manager.raw(), &lease, text.as_ptr());
     let mut words = vec![manager.message(), lease.message()];
     if status == REDLOCK_OK {
-        // It was taken: nobody is there to hear of it, but there are words about that.
+        // The string was accepted. No server is there to receive it, but there are words about that.
         assert_ne!(manager.try_lock("other", TTL, 0, &lease), REDLOCK_OK);
         words.push(lease.message());
         assert_ne!(manager.connect(50), REDLOCK_OK);

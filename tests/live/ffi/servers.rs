@@ -25,7 +25,7 @@ fn it_is_filled_as_far_as_there_is_room() {
     for room in 0..5 {
         let mut infos = [no_server_info(); 6];
         let mut count = room;
-        // SAFETY: the manager lives, and there is room for as many as is said.
+        // SAFETY: the manager lives, and the array has room for the stated number of structs.
         let status = unsafe { RedLock_Servers(manager.raw(), infos.as_mut_ptr(), &raw mut count) };
         assert_eq!((status, count), (REDLOCK_OK, 3), "{}", manager.message());
         for (place, info) in infos.iter().enumerate() {
@@ -38,7 +38,7 @@ fn it_is_filled_as_far_as_there_is_room() {
     }
     let nobody = Manager::new();
     let mut count = 0;
-    // SAFETY: the manager lives, and no array is needed for no struct.
+    // SAFETY: the manager lives, and a count of zero needs no array.
     let status = unsafe { RedLock_Servers(nobody.raw(), ptr::null_mut(), &raw mut count) };
     assert_eq!((status, count), (REDLOCK_OK, 0));
 }
@@ -73,7 +73,7 @@ fn a_size_that_cannot_be_is_refused() {
     for size in [0, 1, SIZE - 1, 64 * 1024 + 1] {
         let mut info = RedLockServerInfo { size, ..no_server_info() };
         let mut count = 1;
-        // SAFETY: the manager lives, and the size is looked at before anything is written.
+        // SAFETY: the manager lives, and the size is checked before anything is written.
         let status = unsafe { RedLock_Servers(manager.raw(), &raw mut info, &raw mut count) };
         assert_eq!((status, count), (REDLOCK_INVALID_ARGUMENT, 1));
         let words = format!("infos->size is {size}: begin with REDLOCK_SERVER_INFO_INIT");

@@ -1,4 +1,4 @@
-//! What is counted is what happened, to the last one.
+//! The counters equal the number of events, exactly.
 
 use std::ptr;
 
@@ -18,12 +18,12 @@ use crate::support::usage::{connected, make_brief};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 use crate::{TTL, accepted};
 
-/// Of a server that is not there.
+/// A manager of a server that does not exist.
 fn nowhere() -> Manager {
     Manager::at(&["127.0.0.1:1".to_owned()])
 }
 
-/// 5 ms of a wait without an end.
+/// 5 ms of an unlimited wait.
 fn slice(manager: &Manager, lease: &Lease) -> RedLockStatus {
     // SAFETY: manager, lease and string live.
     unsafe { RedLock_TryLockSlice(manager.raw(), c"r".as_ptr(), TTL, -1, 5, lease.raw()) }
@@ -49,7 +49,7 @@ fn nothing_is_counted_before_anything_happens() {
     assert_eq!((stats.attempts, stats.requests, stats.connections, stats.kept), (0, 0, 0, 0));
     is_sound(&stats.acquire_time, 0);
     assert!(stats.bounds_us.is_sorted() && stats.bounds_us[0] == 25);
-    // Nor are calls that are refused for what they are given.
+    // Calls that are refused for their arguments are not counted either.
     let manager = nowhere();
     assert_eq!(manager.try_lock("r", 0, 0, &Lease::new()), REDLOCK_INVALID_ARGUMENT);
     assert_eq!(manager.unlock(&Lease::new()), REDLOCK_LOST);
@@ -63,7 +63,7 @@ fn calls_are_counted_by_what_they_come_to() {
     let (manager, rival) = (connected(&cluster), connected(&cluster));
     let before = manager.stats();
     assert_eq!((before.connections, before.connections_lost), (3, 0));
-    // 5 locks, of which one is given away, one is adopted, one is lost, and one has two levels.
+    // 5 locks. One of them is given away, one is adopted, one is lost, and one has two levels.
     let lease = Lease::new();
     for _ in 0..2 {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
@@ -86,7 +86,7 @@ fn calls_are_counted_by_what_they_come_to() {
     assert_eq!(lease.retain(), REDLOCK_OK);
     assert_eq!([(); 2].map(|()| manager.unlock(&lease)), [REDLOCK_OK; 2]);
     assert_eq!(manager.is_locked("r"), Ok(false));
-    // One that is cancelled while it waits, and one that comes after the holder.
+    // One call that is cancelled while it waits, and one that takes the lock after the holder.
     let held = rival.take("held", TTL);
     let wanted = Wanted { wait_ms: -1, ..Wanted::new("held", TTL) };
     for ending in [REDLOCK_CANCELLED, REDLOCK_OK] {
@@ -110,7 +110,7 @@ fn calls_are_counted_by_what_they_come_to() {
     assert_eq!(numbers(stats.adopt), [1, 0, 0, 0, 1, 0, 0, 0]);
     assert_eq!(numbers(stats.inspect), [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!((stats.detached, stats.waits, stats.waiting, stats.kept), (1, 2, 0, 0));
-    // Those that wait ask again and again.
+    // Waiting calls ask again and again.
     assert!(stats.attempts >= 8, "{}", stats.attempts);
     is_sound(&stats.acquire_time, 6);
     is_sound(&stats.wait_time, 2);
@@ -180,7 +180,7 @@ fn kept_locks_are_counted() {
     let stats = manager.stats();
     assert_eq!((stats.kept, stats.kept_lost), (0, 1));
     assert!(stats.not_renewed >= 1);
-    // Those that are kept are not extended by calls.
+    // Renewals of a kept lock do not count as extensions by calls.
     assert_eq!(numbers(stats.extend), [0; 8]);
 }
 
@@ -220,7 +220,7 @@ fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
     assert_eq!(get(size_of::<RedLockStats>() - 8), REDLOCK_INVALID_ARGUMENT);
     assert!(manager.message().contains("begin with REDLOCK_STATS_INIT"), "{}", manager.message());
     assert_eq!(get(size_of::<RedLockStats>()), REDLOCK_OK);
-    // One that a later version has made longer.
+    // A struct that a later version has made longer.
     let mut long = [RedLockStats::default(); 2];
     long[0].size = 2 * size_of::<RedLockStats>();
     // SAFETY: see above.
@@ -235,12 +235,12 @@ fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
 #[test]
 fn the_text_is_written_as_a_whole_or_not_at_all() {
     let manager = nowhere();
-    // SAFETY: the manager lives, and there is no room.
+    // SAFETY: the manager lives, and the size of the buffer is zero.
     let needed = unsafe { RedLock_StatsText(manager.raw(), ptr::null_mut(), 0) };
     assert!(needed > 1_000);
     for size in [1, 2, needed / 2, needed, needed + 1, needed + 100] {
         let mut room = vec![b'?'; size + 8];
-        // SAFETY: the manager lives, and there is as much room as is said.
+        // SAFETY: the manager lives, and the buffer has at least the stated size.
         let said = unsafe { RedLock_StatsText(manager.raw(), room.as_mut_ptr().cast(), size) };
         assert_eq!(said, needed);
         let written = if size > needed { needed } else { 0 };
@@ -249,7 +249,7 @@ fn the_text_is_written_as_a_whole_or_not_at_all() {
     }
 }
 
-/// Where the URL has a user and a password.
+/// The URL has a user and a password.
 #[test]
 fn servers_are_named_without_secrets() {
     let manager = Manager::of_urls(&[
@@ -263,7 +263,7 @@ fn servers_are_named_without_secrets() {
     assert_eq!(value(&text, "redlock_server_votes{server=\"127.0.0.1:1\"}"), "0");
 }
 
-/// Every line is what the format allows: a comment, or a name, labels, and a number.
+/// The format allows each line: a comment, or a name, labels, and a number.
 #[test]
 fn the_text_is_well_formed() {
     let cluster = Cluster::start(3);
@@ -308,11 +308,11 @@ fn value<'a>(text: &'a str, series: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("{series} is not in\n{text}"))
 }
 
-/// The lines that were kept of this level.
+/// The lines of this level that were kept.
 fn lines(manager: &Manager) -> Vec<String> {
     let mut room = vec![0_u8; 4_096];
     let mut take = || {
-        // SAFETY: the manager lives, and there is as much room as is said.
+        // SAFETY: the manager lives, and the buffer has the stated size.
         let level =
             unsafe { RedLock_TakeLogLine(manager.raw(), room.as_mut_ptr().cast(), room.len()) };
         let end = room.iter().position(|&it| it == 0).expect("a NUL");
@@ -321,7 +321,7 @@ fn lines(manager: &Manager) -> Vec<String> {
     std::iter::from_fn(&mut take).filter(|it| it.0 == 3).map(|it| it.1).collect()
 }
 
-/// The part of each line that does not tell times.
+/// The parts of each line that contain no times.
 fn events(manager: &Manager) -> Vec<String> {
     let is_of_time = |it: &&str| it.contains("_ms=");
     let timeless =

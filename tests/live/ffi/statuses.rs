@@ -1,4 +1,4 @@
-//! What is said of a status, whatever integer it is.
+//! The words about a status, for any integer.
 
 use std::ffi::CStr;
 

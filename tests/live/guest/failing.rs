@@ -1,4 +1,4 @@
-//! Every call to the system that the library makes fails, one after the other.
+//! Every system call that the library makes fails, one after the other.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::support::{Cluster, Program, Server, library};
 
-/// Most of the time is spent waiting for a server that is to be connected to anew.
+/// Most of the time is spent waiting to connect to a server again.
 const AT_ONCE: usize = 6;
 
 #[test]
@@ -33,7 +33,7 @@ fn whatever_is_called_fails_from_some_call_on_and_there_is_a_status() {
     fails("all", 1);
 }
 
-/// Threads are started for a program that asks for one.
+/// The library starts a thread if the program asks for it.
 #[test]
 fn whichever_call_fails_once_there_is_an_event_and_all_goes_on() {
     let failed = fails("once", 0);
@@ -47,10 +47,10 @@ fn whatever_is_called_fails_from_some_call_on_and_there_is_an_event() {
     fails("all", 0);
 }
 
-/// Should the library begin to call another of these, the C program has to let it fail, too. (What it
-/// has of files and paths besides is for the backtraces of panics, which nobody prints, and for the
-/// certificates of the system. `readv` stands in a table of what can be done with such a file, and
-/// nobody calls it. `mprotect` guards the stack of signal handlers in a program of Rust's own.)
+/// If the library begins to call another of these functions, the C program must make it fail, too. The other
+/// imports for files and paths are for the backtraces of panics, which are never printed, and for the
+/// certificates of the system. `readv` is in a table of operations on such a file, and is never called.
+/// `mprotect` guards the stack of signal handlers in a Rust program.
 #[test]
 fn no_function_is_called_that_is_not_made_to_fail() {
     const OTHERS: &str = "accept accept4 bind brk clock_nanosleep clone dup dup2 dup3 epoll_create \
@@ -86,8 +86,8 @@ fn fails(how: &str, threads: usize) -> BTreeSet<String> {
 /// The same, with these servers.
 fn fails_with(cluster: &Cluster, how: &str, threads: usize) -> BTreeSet<String> {
     let program = Program::compile("failing_calls");
-    // Names are looked up only where a quorum cannot be had without; and a resolver that has failed is left in
-    // peace for a second, which is long for so many failures.
+    // Names are looked up only if a quorum is impossible without them. After a failure the resolver is left
+    // alone for a second, and that is long for so many failures.
     let host = if threads == 0 { "127.0.0.1" } else { "localhost" };
     let by_name = |server: &Server| format!("{}://{host}:{}", server.scheme(), server.port());
     let places = [

@@ -1,4 +1,4 @@
-//! What the library leaves alone in the process, and what it takes of it.
+//! The parts of the process that the library leaves alone, and the resources that it uses.
 
 use crate::support::{Cluster, Fake, Fault, Program, Server, ports};
 
@@ -30,7 +30,7 @@ fn descriptors_are_given_back() {
     program.ends_well();
 }
 
-/// The program prints nothing itself, so whatever is printed is ours.
+/// The program prints nothing itself, so any output is ours.
 #[test]
 fn nothing_is_printed_whatever_goes_wrong() {
     let program = Program::compile("guest_silent");

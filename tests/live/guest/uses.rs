@@ -1,5 +1,4 @@
-//! Uses that a program may come to: freeing at any time, sharing a lease, and calling back out of
-//! the logger.
+//! Possible uses by a program: freeing at any time, sharing a lease, and making calls from the logger.
 
 use crate::support::{Cluster, Program, Server};
 
@@ -15,8 +14,8 @@ fn a_manager_is_freed_at_once_at_any_moment() {
     program.says("go on");
     program.ends_well();
     cluster.iter().for_each(Server::resume);
-    // What was queued behind the requests is carried out although nobody waits for it. (What was fought
-    // for was released through another manager, which may be faster than the acquire on one server.)
+    // A release that was queued behind the requests is carried out although no call waits for it. The contended
+    // lock was released through another manager, and that release may arrive before the acquire on one server.
     for key in ["kept", "other", "outstanding"] {
         cluster.wait_until_gone(key);
     }
@@ -73,7 +72,7 @@ fn logs(how: &str) {
 
 const PASSWORD: &str = "s3same-0pen";
 
-/// From now on whoever connects has to know the password.
+/// From now on new connections need the password.
 fn protect(server: &Server) {
     server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
 }

@@ -1,4 +1,4 @@
-//! Servers that do not let us in, or not do what it takes.
+//! Servers that refuse the log-in, or a command that a call needs.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -14,8 +14,7 @@ use crate::support::{Cluster, Lease, Manager, Server, wait_until, wait_until_ok}
 const PASSWORD: &str = "s3same-0pen";
 const EVERYTHING: &[&str] = &["resetkeys", "~*", "+@all"];
 
-/// What a user is not given, and which calls fail where a majority does not give it: to lock, to extend,
-/// to confirm, to unlock.
+/// The rights that a user lacks, and which calls fail if a majority denies them: lock, extend, confirm, unlock.
 const DENIALS: [(&[&str], [bool; 4]); 13] = [
     // The commands themselves.
     (&["-set"], [true, false, false, false]),
@@ -24,22 +23,22 @@ const DENIALS: [(&[&str], [bool; 4]); 13] = [
     (&["-@scripting"], [false, true, false, true]),
     (&["-evalsha"], [false; 4]),
     (&["-getrange"], [false, false, true, false]),
-    // All keys but some, and all keys but for reading.
+    // All keys but some, and all keys for reading only.
     (&["resetkeys", "~other*"], [true, true, true, true]),
     (&["resetkeys", "%R~*"], [true, true, false, true]),
-    // What a script calls, and what only rides along.
+    // Commands that a script calls, and commands that only accompany a request.
     (&["-get"], [false, true, false, true]),
     (&["-del"], [false, false, false, true]),
     (&["-pexpire"], [false, true, false, false]),
     (&["-pttl"], [false, true, true, false]),
-    // Everything but to be let in.
+    // Everything except the log-in.
     (&["-@all"], [true, true, true, true]),
 ];
 
-/// Of these a release knows nothing where the server can delete a key that has a value by itself.
+/// A release does not use these rights if the server has a command that deletes a key with a given value.
 const FOR_THE_SCRIPT: [&str; 4] = ["-eval", "-@scripting", "-get", "-del"];
 
-/// Those that the server knows: before Redis 7.0 who might read a key might write it.
+/// The denials that the server knows: before Redis 7.0 a user who could read a key could also write it.
 fn denials() -> impl Iterator<Item = (&'static [&'static str], [bool; 4])> {
     let is_known = |rules: &[&str]| !(product().is_before_7() && rules.contains(&"%R~*"));
     let has_command = product().deletes_by() != "eval";
@@ -55,7 +54,7 @@ fn a01_what_a_minority_does_not_permit_does_not_show() {
     for (rules, _) in denials() {
         permit(&cluster[0], rules);
         let manager = insider(&cluster);
-        // The others have to grant the lock, or there is no quorum that may extend it.
+        // The others have to grant the lock, or no quorum can extend it.
         wait_until("the others are connected", || {
             let (status, words) = (manager.connect(0), manager.message());
             let lacks = |address: &String| words.contains(address);
@@ -136,7 +135,7 @@ fn a01_a_user_that_is_deleted_in_a_hold_is_named_and_goes_on_when_it_is_back() {
     manager.connect_to_all();
     let (log, lease) = (manager.log(), manager.take(RESOURCE, TTL));
     cluster.wait_until_everywhere(RESOURCE);
-    // One is not enough to show.
+    // One server is not enough to have an effect.
     cluster[0].must(&["ACL", "DELUSER", "locker"]);
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
     cluster[1].must(&["ACL", "DELUSER", "locker"]);
@@ -153,7 +152,7 @@ fn a01_whoever_is_not_let_in_is_told_why() {
     let cluster = guarded();
     for server in cluster.iter() {
         server.must(&["ACL", "SETUSER", "idle", "off", &format!(">{PASSWORD}"), "~*", "+@all"]);
-        // From now on the password of everybody else is this one; the test is in already.
+        // From now on this is the password of all other users. The test has logged in already.
         server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
     }
     let not_in = [
@@ -173,15 +172,14 @@ fn a01_whoever_is_not_let_in_is_told_why() {
         });
         tells_no_password(&[log.text(), lease.message(), manager.message()]);
     }
-    // With the right one for a quorum, the others do not matter.
+    // With the right password for a quorum, the others do not matter.
     let manager = manager_of(cluster[..2].iter(), "locker:s3same-0pen@");
     assert_eq!(manager.add(&url(&cluster[2], "locker:wr0ng-pass@"), 0), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
 }
 
-/// Three servers that a user with a password may use.
-/// The commands of the paragraph of docs/shared.md about users: what readers and writers need, and what it takes to be
-/// woken and to wake.
+/// The commands of the paragraph of docs/shared.md about users: the commands that readers and writers need, and
+/// the commands that it takes to be woken and to wake.
 fn named_rights() -> (Vec<String>, Vec<String>) {
     let page = include_str!("../../../docs/shared.md");
     let paragraph = page.split("A user of few rights needs").nth(1).expect("it is there");
@@ -232,7 +230,7 @@ fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
                     judge("unlock", everybody.unlock(&reader), &reader, true);
                 }
             }
-            // A release is done when a quorum has heard of it. Elsewhere the writer would be refused.
+            // A release is complete when a quorum has heard it. Elsewhere the writer would be refused.
             cluster.wait_until_gone(RESOURCE);
             judge("a writer", manager.try_lock(RESOURCE, TTL, 0, &lease), &lease, true);
             cluster.wait_until_everywhere(RESOURCE);

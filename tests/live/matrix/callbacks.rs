@@ -1,4 +1,4 @@
-//! Loggers that do what they like in the middle of a call that goes wrong.
+//! Loggers that do arbitrary things in the middle of a call that goes wrong.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
@@ -18,7 +18,7 @@ use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until};
 /// Called for each line, on the thread of the call.
 struct Logger<'a> {
     react: Box<dyn Fn() + 'a>,
-    /// How often it was called, and whether it is being called right now: what it does itself may
+    /// How often the logger was called, and whether it is being called right now. The logger's own actions may
     /// log as well.
     calls: Cell<usize>,
     is_in_it: Cell<bool>,
@@ -29,7 +29,7 @@ impl<'a> Logger<'a> {
         let (calls, is_in_it) = (Cell::new(0), Cell::new(false));
         let logger = Box::new(Self { react: Box::new(react), calls, is_in_it });
         let user_data = ptr::from_ref(&*logger).cast_mut().cast();
-        // SAFETY: the manager lives, and each test keeps the box until its last call on it is over.
+        // SAFETY: the manager lives, and each test keeps the box until its last call on the manager is over.
         let status = unsafe { RedLock_SetLogger(manager.raw(), Some(react_to), user_data) };
         assert_eq!(status, REDLOCK_OK);
         logger
@@ -37,7 +37,7 @@ impl<'a> Logger<'a> {
 }
 
 unsafe extern "C" fn react_to(_: i32, _: *const c_char, user_data: *mut c_void) {
-    // SAFETY: it is what `Logger::of` gave, which lives; it is used by the thread of the test alone.
+    // SAFETY: the pointer comes from `Logger::of`, and the logger lives. Only the thread of the test uses it.
     let logger = unsafe { &*user_data.cast::<Logger>() };
     logger.calls.set(logger.calls.get() + 1);
     if !logger.is_in_it.replace(true) {
@@ -55,14 +55,14 @@ fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
     let is_free = Cell::new(false);
     let logger = Logger::of(&manager, || {
         if !is_free.replace(true) {
-            // SAFETY: made by RedLock_New and freed once: its owner is told to forget it.
+            // SAFETY: made by RedLock_New and freed once, because its owner forgets it.
             unsafe { RedLock_Free(raw) };
         }
     });
     mem::forget(manager);
     cluster[..2].iter().for_each(Server::kill);
     let lease = Lease::new();
-    // SAFETY: the manager is freed only after this call has begun, which keeps it.
+    // SAFETY: the manager is freed only after this call has begun, and the call keeps it alive.
     let status = unsafe { RedLock_Lock(raw, c"r".as_ptr(), TTL, lease.raw()) };
     assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
     assert!(is_free.get() && logger.calls.get() > 0);
@@ -71,7 +71,7 @@ fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
     wait_until("nothing is left", || !cluster[2].exists("r"));
 }
 
-/// Also for the resource of the call that it is told after, and with its lease.
+/// Also for the resource of the call that is being logged, and with its lease.
 #[test]
 fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
     let cluster = Cluster::start(3);
@@ -106,7 +106,7 @@ fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
     });
 }
 
-/// Whenever in a call it is called, what is left of the lock is no more than the servers have.
+/// Whenever the logger is called in a call, the remaining validity is no more than the servers have.
 #[test]
 fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
     const TTL_MS: i64 = 1_000;
@@ -132,7 +132,8 @@ fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
     cluster.wait_until_gone("r");
 }
 
-/// The logger is called when all else is done, and a success would be none when it returns.
+/// The logger is called when everything else is done. A success would no longer be true when the logger
+/// returns.
 #[test]
 fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
     const TTL_MS: i64 = 300;
@@ -140,7 +141,7 @@ fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
     let manager = connected(&cluster);
     let lease = Lease::new();
     let logger = Logger::of(&manager, || {
-        // What is left is rounded down: with less than a millisecond it is held still.
+        // The remaining time is rounded down. With less than a millisecond left, the lock is still held.
         wait_until("it has expired", || !lease.is_held());
     });
     let calls: [(&dyn Fn() -> RedLockStatus, RedLockStatus); 3] = [
@@ -167,8 +168,8 @@ fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
     cluster.wait_until_gone("r");
 }
 
-/// Each of two threads is in its logger when the other is, and both confirm the lease of the other, as a
-/// logger that tells whether a lock is still there may.
+/// Each of two threads is in its logger while the other is. Both confirm the lease of the other thread. A
+/// logger that reports whether a lock is still there may do that.
 #[test]
 fn x02_loggers_that_confirm_each_others_leases_do_not_wait_for_each_other() {
     let cluster = Cluster::start(3);

@@ -1,4 +1,4 @@
-//! Calls that are cancelled on their way: each is made by a thread that waits for it, or submitted.
+//! Calls that are cancelled on their way. Each is a blocking call or a submitted call.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use crate::support::usage::TTL;
 use crate::support::{Lease, Manager, wait_until};
 
 pub(crate) const KEY: &str = "r";
-/// What comes with the events of submitted calls.
+/// The user data of the events of submitted calls.
 pub(crate) const TAG: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Verb {
     Unlock,
 }
 
-/// Who waits for a call.
+/// How a call is made: a thread waits for it, or it is submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     Blocking,
@@ -32,7 +32,7 @@ pub(crate) const VERBS: [Verb; 4] = [Verb::Acquire, Verb::Extend, Verb::Confirm,
 pub(crate) const MANNERS: [Manner; 2] = [Manner::Blocking, Manner::Submitted];
 
 impl Verb {
-    /// A lease that the call can be made on, with its lock taken by this manager where there has to be one.
+    /// A lease for the call. If the call needs a lock, this manager has taken it.
     #[track_caller]
     pub(crate) fn lease(self, holder: &Manager) -> Lease {
         match self {
@@ -61,7 +61,8 @@ impl Verb {
         assert_eq!(status, REDLOCK_OK, "{self:?}: {}", lease.message());
     }
 
-    /// Makes the call, and cancels it once when it is there, or has ended by itself. Returns what it has come to.
+    /// Makes the call. Cancels it once when `is_there` returns true, or when the call has ended by itself.
+    /// Returns its status.
     #[track_caller]
     pub(crate) fn cancelled_once(
         self,
@@ -74,7 +75,7 @@ impl Verb {
         cancelled_once(manner, (manager, lease), (run, submit), is_there)
     }
 
-    /// The lease is as it has to be after a call that was cancelled.
+    /// The lease has the state that it must have after a cancelled call.
     #[track_caller]
     pub(crate) fn check_lease(self, lease: &Lease) {
         assert!(lease.message().contains("cancelled"), "{self:?}: {}", lease.message());
@@ -84,13 +85,13 @@ impl Verb {
         assert_eq!(lease.token().is_empty(), self == Self::Acquire, "{self:?}");
     }
 
-    /// All is well after a call that was cancelled, and nothing is held back any more: what was held is held, and
-    /// nothing else is; others lock at once.
+    /// All is well after a cancelled call, once nothing is held back any more: a lock that was held is held,
+    /// and nothing else is. Other clients lock at once.
     #[track_caller]
     pub(crate) fn check_servers(self, manager: &Manager, lease: &Lease, rig: &Rig) {
         let is_connected = || manager.is_locked("another") == Ok(false);
         wait_until("the manager has its servers again", is_connected);
-        // One that is connected last has its release then, if somebody drives.
+        // A server that is connected last gets its release then, if a thread drives.
         let is_gone = || is_connected() && rig.servers.having(KEY) == 0;
         if matches!(self, Self::Extend | Self::Confirm) {
             assert_eq!(manager.confirm(lease, 0), REDLOCK_OK, "{self:?}: {}", lease.message());
@@ -109,7 +110,7 @@ impl Verb {
     }
 }
 
-/// The same for any call on this lease, in the manner that is asked for; with [`TAG`] where it is submitted.
+/// The same for any call on this lease, in the given manner. A submitted call has [`TAG`].
 #[track_caller]
 pub(crate) fn cancelled_once(
     manner: Manner,
@@ -141,7 +142,7 @@ pub(crate) fn cancelled_once(
     }
 }
 
-/// A call that was cancelled, or had ended before: then it has done what it was to do.
+/// Whether the call was cancelled. Otherwise it had ended before and has done its work.
 #[track_caller]
 pub(crate) fn is_cancelled(verb: Verb, status: RedLockStatus, lease: &Lease) -> bool {
     if status == REDLOCK_CANCELLED {

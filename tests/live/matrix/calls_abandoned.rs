@@ -1,4 +1,4 @@
-//! Submitted calls whose lease, manager, process or servers go.
+//! Submitted calls whose lease, manager, process or servers go away.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::support::{Cluster, Lease, Manager, Program, Proxy, Server, Way, wait_
 
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// The call is submitted, and its requests or their answers lie in the proxies.
+/// The call is submitted, and its requests or their answers are held in the proxies.
 #[track_caller]
 fn under_way(verb: Verb, rig: &Rig, manager: &Manager, way: Way) -> Lease {
     let lease = verb.lease(manager);
@@ -51,7 +51,7 @@ fn e10_a_lease_that_is_freed_in_a_call_has_one_event_and_leaves_nothing_of_the_c
             rig.heal();
             wait_until("all has come", || manager.is_locked("another") == Ok(false));
             if matches!(verb, Verb::Extend | Verb::Confirm) {
-                // To free it releases nothing: what was held before ends with its time.
+                // Freeing the lease releases nothing: a lock that was held before ends with its TTL.
                 assert_eq!(rig.servers.having(KEY), 3, "{verb:?}");
             } else {
                 rig.servers.wait_until_gone(KEY);
@@ -62,7 +62,8 @@ fn e10_a_lease_that_is_freed_in_a_call_has_one_event_and_leaves_nothing_of_the_c
     }
 }
 
-/// The lock was had, and nobody has taken the news: whoever frees the lease wants it no more.
+/// The lock was taken, and no caller has taken the event. A caller that frees the lease no longer wants the
+/// lock.
 #[test]
 fn e10_a_lock_that_was_had_by_a_lease_that_is_freed_is_released() {
     let rig = Rig::start(3);
@@ -102,7 +103,7 @@ fn e10_a_manager_that_is_freed_tells_each_end_once_and_then_destroys_once() {
     }
 }
 
-/// There is no event without somebody who is told.
+/// There is no event if nobody is there to take it.
 #[test]
 fn e10_a_manager_that_is_freed_without_a_callback_leaves_nothing_of_its_calls() {
     for verb in VERBS {
@@ -116,7 +117,7 @@ fn e10_a_manager_that_is_freed_without_a_callback_leaves_nothing_of_its_calls() 
                 is_held_back(&rig, way)
             });
             drop(manager);
-            // Without a thread nobody is told, and what the callback was to have is destroyed all the same.
+            // Without a thread no event is delivered, but the callback's data is destroyed all the same.
             assert_eq!(events.recv_timeout(A_MINUTE), Err(RecvTimeoutError::Disconnected));
             rig.heal();
             is_left_alone(verb, &rig, &lease);
@@ -124,8 +125,8 @@ fn e10_a_manager_that_is_freed_without_a_callback_leaves_nothing_of_its_calls() 
     }
 }
 
-/// What was on its way has come, with what was sent behind it: the connections are closed. What was held before is held
-/// still, and nothing else.
+/// The data that was on its way has arrived, with the requests sent behind it: the connections are closed. A
+/// lock that was held before is still held, and nothing else is.
 #[track_caller]
 fn is_left_alone(verb: Verb, rig: &Rig, lease: &Lease) {
     let is_idle = || rig.proxies.iter().all(Proxy::is_idle);
@@ -139,7 +140,7 @@ fn is_left_alone(verb: Verb, rig: &Rig, lease: &Lease) {
     rig.recovers(&manager, KEY);
 }
 
-/// So many are under way that most wait for their turn to ask.
+/// So many calls are in progress that most wait for their turn to ask.
 #[test]
 fn e10_calls_whose_servers_die_have_one_event_each() {
     const COUNT: usize = 600;
@@ -155,7 +156,7 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
             assert!(!event.is_lost);
             event.status == REDLOCK_OK
         };
-        // A few are had before.
+        // A few locks are taken before.
         let mut events = vec![manager.event(), manager.event()];
         cluster[..dying].iter().for_each(Server::kill);
         events.extend((2..COUNT).map(|_| manager.event()));
@@ -167,7 +168,7 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
         let mut which: Vec<_> = events.iter().map(|it| it.user_data).collect();
         which.sort_unstable();
         assert!(which.into_iter().eq(0..COUNT), "each of the calls has its own");
-        // Extensions, confirmations and releases of those that are held have one event each, too.
+        // Extensions, confirmations and releases of held locks also have one event each.
         for (nth, event) in events.iter().filter(|it| held(it)).take(30).enumerate() {
             let lease = &leases[event.user_data];
             let (status, allowed) = match nth % 3 {
@@ -180,7 +181,7 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
             assert_eq!((event.status, event.user_data), (allowed, nth), "{}", lease.message());
             assert_eq!(manager.next_event(0), None, "one event for one call");
         }
-        // They come back empty, and so does all that was held.
+        // The servers come back empty, so all held locks are gone.
         cluster[..dying].iter().for_each(Server::restart);
         wait_until("the manager locks again", || {
             let lease = Lease::new();

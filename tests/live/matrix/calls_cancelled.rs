@@ -26,7 +26,7 @@ fn e01_a_call_that_nobody_has_driven_yet_asks_nobody() {
         assert_eq!((event.status, event.user_data), (REDLOCK_CANCELLED, 3), "{verb:?}");
         verb.check_lease(&lease);
         verb.check_servers(&manager, &lease, &rig);
-        // The key was asked for once, by the other client, and never extended.
+        // The key was requested once, by the other client, and never extended.
         for server in rig.servers.iter() {
             let asked = ["set", "pexpire"].map(|it| server.calls(it));
             assert!(asked[0] <= 1 && asked[1] == 0, "{verb:?}: {asked:?}");
@@ -74,8 +74,8 @@ fn e02_a_release_is_cancelled_at_any_byte() {
     at_every_byte(Verb::Unlock, false);
 }
 
-/// Makes this call to one server again and again, and cancels it when the proxy has handed on one byte more each
-/// time, until the call is over before. `is_new`: through a manager that has to connect first.
+/// Repeats this call to one server. Each time the proxy forwards one byte more, and then the call is cancelled.
+/// Stops when the call ends before that. `is_new`: the call uses a manager that has to connect first.
 fn at_every_byte(verb: Verb, is_new: bool) {
     thread::scope(|scope| {
         for way in BOTH {
@@ -98,7 +98,7 @@ fn at_every_byte(verb: Verb, is_new: bool) {
     });
 }
 
-/// Returns whether so many bytes are less than all.
+/// Returns whether this number of bytes is less than the whole conversation.
 fn at_byte(
     verb: Verb,
     manner: Manner,
@@ -125,7 +125,8 @@ fn at_byte(
     true
 }
 
-/// What is held back holds nobody up, unless the key was asked for already, and the release is held back behind that.
+/// The data that is held back delays no other client. The exception is a key that was already requested: the
+/// release is held back behind that request.
 fn others_lock_meanwhile(way: Way, rig: &Rig, manager: &Manager) {
     if way == Way::Replies {
         rig.servers.wait_until_gone(KEY);
@@ -142,12 +143,12 @@ fn others_lock_meanwhile(way: Way, rig: &Rig, manager: &Manager) {
     assert_eq!(rival.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
-/// How far one server of three is when the call is cancelled.
+/// How far one of three servers is when the call is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
-    /// It has not heard of it.
+    /// The server has not received the request.
     Unasked,
-    /// Its answer is on its way.
+    /// The server's answer is on its way.
     Asked,
     Heard,
 }
@@ -155,12 +156,13 @@ pub(crate) enum Stand {
 const STANDS: [Stand; 3] = [Stand::Unasked, Stand::Asked, Stand::Heard];
 
 impl Stand {
-    /// All that three servers can be in.
+    /// All combinations of states of three servers.
     pub(crate) fn of_three() -> impl Iterator<Item = [Self; 3]> {
         (0..27).map(|number| [number / 9, number / 3 % 3, number % 3].map(|it| STANDS[it]))
     }
 
-    /// From now on each server gets no further than that. What is returned tells whether each is so far.
+    /// From now on each server gets no further than its state. The returned function tells whether every server
+    /// is in its state.
     pub(crate) fn bring_about(stands: [Self; 3], rig: &Rig) -> impl Fn() -> bool {
         let heard = |it: &Proxy| it.handed_on(Way::Replies);
         let before: Vec<_> = rig.proxies.iter().map(heard).collect();
@@ -214,7 +216,8 @@ fn at_every_packet(verb: Verb) {
 }
 
 fn at_packet(verb: Verb, manner: Manner, rig: &Rig, stands: [Stand; 3]) {
-    // Whoever took the lock may have answers under way still: nothing of that is to be taken for this call's.
+    // The manager that took the lock may still have answers on their way. They must not be mistaken for answers
+    // to this call.
     let lease = verb.lease(&rig.connected());
     let is_idle = || rig.proxies.iter().all(Proxy::is_idle);
     wait_until("the connections of before are closed", is_idle);
@@ -244,7 +247,7 @@ fn at_packet(verb: Verb, manner: Manner, rig: &Rig, stands: [Stand; 3]) {
     verb.check_servers(&manager, &lease, rig);
 }
 
-/// The grant and the cancellation meet, now one of them a little earlier and now the other.
+/// The grant and the cancellation meet. Sometimes one of them is a little earlier, and sometimes the other.
 #[test]
 fn e03_a_call_that_is_cancelled_as_it_ends_has_one_result_and_it_is_true() {
     const ROUNDS: usize = 150;
@@ -289,7 +292,7 @@ fn cancelled_as_it_ends(verb: Verb, manner: Manner, rig: &Rig, manager: &Manager
     status
 }
 
-/// A refusal is no reason to keep anything, and a cancelled acquire leaves what is another's alone.
+/// A refusal is no reason to keep anything, and a cancelled acquire leaves another client's lock alone.
 #[test]
 fn e03_an_acquire_that_is_being_refused_leaves_the_lock_to_its_holder() {
     for manner in MANNERS {
@@ -300,7 +303,7 @@ fn e03_an_acquire_that_is_being_refused_leaves_the_lock_to_its_holder() {
         let (manager, lease) = (rig.connected(), Lease::new());
         for stalled in 1..=3 {
             rig.proxies[..stalled].iter().for_each(|it| it.stall(Way::Replies));
-            // Two refusals are enough, whatever the third says.
+            // Two refusals are enough, whatever the third server says.
             let is_held = || rig.proxies[..stalled].iter().all(|it| it.is_holding(Way::Replies));
             let is_there = || stalled > 1 && is_held();
             let status = Verb::Acquire.cancelled_once(manner, &manager, &lease, is_there);

@@ -15,7 +15,7 @@ fn patient() -> Wanted {
     Wanted { wait_ms: -1, ..Wanted::new(KEY, TTL) }
 }
 
-/// Submits so many calls that want the lock. Each is in the queue when this returns, behind those before it.
+/// Submits this many calls that want the lock. When this returns, each is in the queue behind the earlier ones.
 fn waiters<const COUNT: usize>(manager: &Manager) -> [Lease; COUNT] {
     std::array::from_fn(|nth| {
         let lease = Lease::new();
@@ -24,7 +24,7 @@ fn waiters<const COUNT: usize>(manager: &Manager) -> [Lease; COUNT] {
     })
 }
 
-/// The next event is this call's, and it has its lock.
+/// The next event belongs to this call, and the call holds its lock.
 #[track_caller]
 fn has_its_turn(manager: &Manager, lease: &Lease, nth: usize) {
     let event = manager.event();
@@ -41,7 +41,8 @@ fn is_cancelled(manager: &Manager, lease: &Lease, nth: usize) {
     assert!(!lease.is_held() && lease.token().is_empty());
 }
 
-/// Whichever of three is cancelled, the first to ask or one behind it: the others have their turn, in their order.
+/// One of three calls is cancelled: the first, which asks, or one behind it. The others have their turn, in
+/// their order.
 #[test]
 fn e04_of_those_that_wait_for_their_turn_the_others_have_theirs() {
     for cancelled in 0..3 {
@@ -65,7 +66,8 @@ fn e04_of_those_that_wait_for_their_turn_the_others_have_theirs() {
     }
 }
 
-/// The lock was on its way to the first when that was cancelled: it asks behind the release, in one write.
+/// The lock was on its way to the first call when that call was cancelled. The next call asks behind the
+/// release, in one write.
 #[test]
 fn e04_a_turn_that_is_cancelled_goes_to_the_next() {
     for way in [Way::Requests, Way::Replies] {
@@ -92,7 +94,7 @@ fn e04_a_turn_that_is_cancelled_goes_to_the_next() {
     }
 }
 
-/// A call that was asking is cancelled: who stands behind it does not wait for its answers.
+/// A call that was asking is cancelled. The call behind it does not wait for its answers.
 #[test]
 fn e04_who_waits_behind_a_call_that_is_asking_has_its_turn_when_that_is_cancelled() {
     for way in [Way::Requests, Way::Replies] {
@@ -120,12 +122,13 @@ fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_thei
     thread::scope(|scope| {
         let wait = |lease| {
             let manager = &manager;
-            // Longer than anybody waits for its turn here, and not for ever: a test that fails is to end.
+            // Longer than any call waits for its turn here, but not for ever, because a test that fails must
+            // end.
             scope.spawn(move || manager.try_lock(KEY, TTL, 120_000, lease))
         };
         let [first, second, third] = leases.each_ref().map(wait);
         wait_until("it is cancelled", || {
-            // One that has not begun yet cannot be.
+            // A call that has not begun yet cannot be cancelled.
             assert_eq!(manager.cancel(&leases[1]), REDLOCK_OK);
             second.is_finished()
         });
@@ -146,7 +149,7 @@ fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_thei
     cluster.wait_until_gone(KEY);
 }
 
-/// It was refused, and does not ask again for half a minute at the least.
+/// The call was refused, and does not ask again for half a minute at least.
 #[test]
 fn e04_a_call_is_cancelled_in_its_pause() {
     for is_blocking in [false, true] {
@@ -174,7 +177,7 @@ fn e04_a_call_is_cancelled_in_its_pause() {
                 |(proxy, before): (&Proxy, &u64)| proxy.handed_on(Way::Replies) > *before;
             wait_until("it was refused", || {
                 let is_refused = rig.proxies.iter().zip(&before).all(has_answered);
-                // What was handed on before this is read by this.
+                // The answers that the proxy forwarded before this are read by this call.
                 assert_eq!(manager.next_event(0), None);
                 is_refused
             });
@@ -189,7 +192,8 @@ fn e04_a_call_is_cancelled_in_its_pause() {
     }
 }
 
-/// Its time is up about when it is cancelled: one or the other, and one event.
+/// The time of the call is up at about the moment when it is cancelled. It ends one way or the other, with one
+/// event.
 #[test]
 fn e04_a_call_that_is_cancelled_when_its_time_is_up_ends_once() {
     const WAIT_MS: u64 = 20;

@@ -1,4 +1,4 @@
-//! Clocks that step, stand, or run fast, on either side, and locks that are short.
+//! Clocks that step, stand still, or run fast, on either side, and short locks.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -13,13 +13,13 @@ use crate::support::shim::Clocks;
 use crate::support::usage::{DEADLINE, PATIENT_MS, TTL, connected, connected_unguarded, in_time};
 use crate::support::{Cluster, Lease, Server, wait_until};
 
-/// Servers whose wall clocks, by which keys expire, can be moved.
+/// Servers whose wall clocks can be moved. Keys expire by these clocks.
 pub(crate) struct Timed {
     pub(crate) cluster: Cluster,
     clocks: Vec<Clocks>,
 }
 
-/// A key on each of them by which they show what time it is for them.
+/// A key on each server that shows the server's time.
 const SHOWN: &str = "time";
 const LONG: i64 = 10_000_000_000;
 
@@ -34,8 +34,8 @@ impl Timed {
         Self { cluster, clocks }
     }
 
-    /// These of them at once. A server may look at its wall clock once in a millisecond only, and at
-    /// another one in between: Valkey since 9.1 does.
+    /// Steps these clocks at once. A server may read its wall clock only once in a millisecond, and another
+    /// clock in between. Valkey since 9.1 does that.
     pub(crate) fn step_some(&self, servers: Range<usize>, ms: i64) {
         let before: Vec<_> = servers.clone().map(|it| self.cluster[it].pttl(SHOWN)).collect();
         self.clocks[servers.clone()].iter().for_each(|it| it.step_wall(ms));
@@ -47,7 +47,7 @@ impl Timed {
         }
     }
 
-    /// All of them.
+    /// Steps all clocks.
     pub(crate) fn step(&self, ms: i64) {
         self.step_some(0..self.clocks.len(), ms);
     }
@@ -80,7 +80,7 @@ fn c02_clocks_that_step_back_make_no_lock_valid_for_longer() {
         rivals.one_holds();
         assert!(lease.remaining_ms() <= most && lease.validity_ms() <= most);
     }
-    // Whoever waits for one that is not released does not wait for an hour.
+    // A waiter for a lock that is not released does not wait for an hour.
     in_time(DEADLINE, || {
         let status = rivals.rival.try_lock(RESOURCE, TTL, 300, &rivals.wanted);
         assert_eq!(status, REDLOCK_TAKEN, "{}", rivals.wanted.message());
@@ -92,7 +92,8 @@ fn c02_clocks_that_step_back_make_no_lock_valid_for_longer() {
 #[test]
 fn c02_where_clocks_stand_a_lock_ends_all_the_same_and_nobody_waits_for_ever() {
     let servers = Timed::start(3);
-    // A clock that goes on is one that was set forward, to who has read it while it stood: that may be some of them.
+    // A client that read a clock while it stood still takes it for a clock that was set forward when it runs
+    // again. This may affect some of the servers.
     let holder = connected_unguarded(&servers.cluster);
     let rival = connected_unguarded(&servers.cluster);
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
@@ -112,8 +113,8 @@ fn c02_where_clocks_stand_a_lock_ends_all_the_same_and_nobody_waits_for_ever() {
     assert_eq!(status, REDLOCK_OK, "{}", wanted.message());
 }
 
-/// A client that holds a lock, and servers that have it, in a time that goes in steps: a hundredth of
-/// the TTL for the client, and more for the servers.
+/// A client that holds a lock, and servers that have it. Time moves in steps: a hundredth of the TTL for the
+/// client, and more for the servers.
 struct Lapse {
     servers: Timed,
     clocks: Clocks,
@@ -127,13 +128,14 @@ impl Lapse {
         let mut client = Client::start(&servers.cluster, &clocks.environment());
         client.must(&format!("lock {TTL}"));
         servers.cluster.wait_until_everywhere(RESOURCE);
-        // It would take clocks that go so much faster than its own for ones that are set.
+        // With a guard, the rival would mistake clocks that run so much faster than its own for clocks that
+        // were set.
         let rivals = (connected_unguarded(&servers.cluster), Lease::new());
         Self { servers, clocks, client, rivals }
     }
 
-    /// Returns whether the rival gets the lock at the end of the step, and whether the client then
-    /// still believes to have it.
+    /// Returns whether the rival gets the lock at the end of the step, and whether the client then still
+    /// believes that it holds the lock.
     fn step(&mut self, servers_ms: i64) -> (bool, bool) {
         self.servers.step(servers_ms);
         self.clocks.sleep(TTL / 100);
@@ -150,8 +152,8 @@ fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
         let (taken_over, held) = lapse.step(TTL / 100 * 1005 / 1000);
         was_taken_over |= taken_over;
         assert!(!(was_taken_over && held), "both have it after {hundredth} % of the TTL");
-        // The time that this test takes comes to that of the steps, for all of them: a busy machine may
-        // need some hundredths.
+        // The duration of this test adds to the steps, for all of them. A busy machine may need some hundredths
+        // of the TTL.
         let is_early = hundredth <= 90;
         assert!(if is_early { held } else { hundredth <= 98 || !held }, "{hundredth} %: {held}");
         assert!(!(is_early && was_taken_over), "taken over after {hundredth} % of the TTL");
@@ -163,7 +165,7 @@ fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
 fn c03_servers_that_run_three_percent_fast_let_another_in_at_the_end_of_a_long_hold() {
     let mut lapse = Lapse::start();
     let both = (1..=100).find(|_| lapse.step(TTL / 100 * 103 / 100) == (true, true));
-    // By the steps alone it is 98; the time that this test takes comes to that.
+    // By the steps alone it is 98. The duration of this test adds to that.
     let is_at_the_end = both.is_some_and(|it| (90..=98).contains(&it));
     assert!(is_at_the_end, "the drift was not exceeded ({both:?}), so this test shows nothing");
     assert_eq!(lapse.client.does("confirm 0").status, "REDLOCK_LOST");
@@ -199,7 +201,7 @@ fn c04_steps_of_the_clients_wall_clock_change_nothing() {
     assert!(extended.remaining_ms > TTL && extended.remaining_ms < 2 * TTL, "{extended:?}");
     client.must("unlock");
 
-    // In a call that waits, too.
+    // Also in a call that waits.
     let holder = connected(&cluster);
     let _held = holder.take(RESOURCE, TTL);
     for step in [-HOUR, HOUR] {
@@ -241,7 +243,7 @@ fn c05_a_machine_that_slept_has_no_lock_at_the_first_look() {
 
 #[test]
 fn c05_a_machine_that_slept_in_a_call_gets_and_keeps_nothing_of_it() {
-    // An extension has to come before the end of what it extends, however long it is for.
+    // An extension has to come before the end of the lock that it extends, whatever its new TTL.
     for (has_it, order, ttl_ms) in
         [(false, "lock", TTL), (true, "extend", TTL), (true, "extend", 3 * TTL)]
     {
@@ -253,7 +255,8 @@ fn c05_a_machine_that_slept_in_a_call_gets_and_keeps_nothing_of_it() {
         }
         asleep_in(&mut client, &cluster, &clocks, &format!("{order} {ttl_ms}"));
         client.does("unlock");
-        // A connection that was silent for so long may have been given up: then it is told later.
+        // A connection that was silent for so long may have been given up. Then the server gets the release
+        // later.
         wait_until("nothing is left", || {
             client.does("ask").status == "REDLOCK_OK" && cluster.having(RESOURCE) == 0
         });
@@ -284,7 +287,7 @@ fn c07_short_locks_are_valid_for_as_long_as_they_say_and_never_longer_than_their
         for round in 0..3 {
             let (resource, lease) = (format!("{ttl_ms}-{round}"), Lease::new());
             let mut asked_at = Instant::now();
-            // On a busy machine so short a lock may be over before it is had.
+            // On a busy machine so short a lock may expire before the call returns.
             wait_until("it is had", || {
                 asked_at = Instant::now();
                 manager.try_lock(&*resource, ttl_ms, 0, &lease) == REDLOCK_OK

@@ -1,5 +1,5 @@
-//! Clocks of servers that somebody sets: who knew them before sees it, and waits until all keys have ended that may be
-//! gone.
+//! Server clocks that are set. A client that knew the clocks before notices it, and waits until all keys have
+//! ended that may have vanished.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const SET_FORWARD: &str = "its clock was set forward by";
 /// The shortest time for which a server has no vote.
 const LEAST_MS: i64 = 3_000;
 
-/// The manager tries until the words say of these servers that their clocks were set, and never gets the lock.
+/// The manager tries until the words say that the clocks of these servers were set. It never gets the lock.
 #[track_caller]
 fn is_kept_out(manager: &Manager, servers: &[Server]) {
     let (lease, addresses) = (Lease::new(), addresses(servers));
@@ -53,7 +53,7 @@ fn c08_servers_whose_clocks_are_set_forward_have_no_vote_and_let_nobody_in() {
     }
 }
 
-/// The connections are lost as well: what is known of a clock outlives them.
+/// The connections are lost as well. Knowledge about a clock outlives the connection.
 #[test]
 fn c08_a_step_is_seen_by_who_connects_again() {
     let timed = Timed::start(3);
@@ -71,7 +71,7 @@ fn c08_a_step_is_seen_by_who_connects_again() {
     assert!(timed.cluster[..2].iter().all(is_told), "{:?}", log.lines());
 }
 
-/// One after another, and each is waited for: the lock is had again when it may be.
+/// One server after another, and each is waited for. The lock can be taken again when that is safe.
 #[test]
 fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended() {
     let timed = Timed::start(3);
@@ -81,7 +81,7 @@ fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended
         let held = holder.take(RESOURCE, LEAST_MS);
         let began = Instant::now();
         timed.step_some(round..round + 1, 10 * LEAST_MS);
-        // The others have it still, or it is the rival's turn.
+        // The others still have the lock, or it is the rival's turn.
         let wanted = Lease::new();
         assert_eq!(rival.set_timeouts(PATIENT_MS, 0), REDLOCK_OK);
         wait_until("the lock is had again", || {
@@ -92,7 +92,7 @@ fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended
         let least = Duration::from_millis(LEAST_MS.unsigned_abs() * 9 / 10);
         assert!(began.elapsed() >= least, "after {:?}", began.elapsed());
         assert_eq!(rival.unlock(&wanted), REDLOCK_OK, "{}", wanted.message());
-        // Not with a longer lock, or that is waited for.
+        // Not with a longer lock, because the guard would wait for its TTL.
         wait_until("it has its vote", || {
             let lease = holder.take("another", LEAST_MS);
             assert_eq!(holder.unlock(&lease), REDLOCK_OK, "{}", lease.message());
@@ -101,7 +101,8 @@ fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended
     }
 }
 
-/// As after our machine stood still: who cannot tell which clock was set takes no vote, and says nothing of it to others.
+/// The same happens after our machine stood still. A manager that cannot tell which clock was set counts no
+/// vote, and notes nothing on the servers.
 #[test]
 fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_that_they_bore() {
     let timed = Timed::start(3);
@@ -114,7 +115,7 @@ fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_
     assert_eq!(timed.cluster.iter().map(|it| it.get(NOTE)).collect::<Vec<_>>(), notes);
 }
 
-/// A key lives longer than it should: that is safe, and no more than a line in the log.
+/// A key lives longer than it should. That is safe, and only causes a line in the log.
 #[test]
 fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {
     let timed = Timed::start(3);
@@ -140,7 +141,7 @@ fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {
     assert!(!log.lines().iter().any(|it| it.1.contains(SET_FORWARD)), "{:?}", log.lines());
 }
 
-/// The holder itself: what it has left is no more than what the servers have.
+/// The holder itself: its remaining validity is no more than the servers have.
 #[test]
 fn c08_a_lock_is_valid_no_longer_than_the_servers_have_it() {
     for is_extended in [false, true] {

@@ -1,5 +1,5 @@
-//! Clients that are stopped for longer than their locks last, at every moment of a call: whatever they
-//! do when they go on, they do not believe to have what another has.
+//! Clients that are stopped for longer than their locks last, at every moment of a call. Whatever they do when
+//! they go on, they do not believe that they hold a lock that another client holds.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ impl Scene {
         Self { cluster, pauses, client, rival }
     }
 
-    /// The client is stopped at the moment of this number within the call, or after it. Tells what it
-    /// had to say in the end, if it was after the call.
+    /// The client is stopped at the moment of this number within the call, or after the call. If it was stopped
+    /// after the call, returns the client's final report.
     fn stop_at(&mut self, moment: i64, order: &str) -> Option<Said> {
         self.pauses.set(moment);
         self.client.begins(&format!("stop {order}"));
@@ -50,7 +50,8 @@ impl Scene {
         (!within).then_some(said)
     }
 
-    /// The rival takes the lock as soon as it can. Tells at which moment it had it.
+    /// The rival takes the lock as soon as it can. Returns the lease and the moment at which the rival took the
+    /// lock.
     #[track_caller]
     fn is_taken_over(&self) -> (Lease, i64) {
         let lease = Lease::new();
@@ -59,7 +60,7 @@ impl Scene {
         (lease, since_boot_ms())
     }
 
-    /// The client does not believe what is not so any more, and left what is the rival's alone.
+    /// The client does not believe outdated facts, and has not touched the rival's lock.
     #[track_caller]
     fn is_the_rivals(&mut self, lease: &Lease, taken_at_ms: i64, said: &Said, when: &str) {
         assert!(!said.held && said.remaining_ms == 0, "{when}: {said:?}");
@@ -77,8 +78,8 @@ impl Scene {
         wait_until("the client has the lock", || self.client.does(&order).held);
     }
 
-    /// Two of three servers grant only while the client is stopped, and it goes on when its patience is
-    /// over.
+    /// Two of three servers grant only while the client is stopped. The client goes on when its reply timeout
+    /// is over.
     fn stop_before_the_grants(&mut self, moment: i64) -> Stopped {
         let sets =
             |servers: &[Server]| servers.iter().map(|it| it.calls("set")).collect::<Vec<_>>();
@@ -89,7 +90,7 @@ impl Scene {
         self.client.begins(&format!("stop try {TTL} 0"));
         self.client.running().await_stop();
         let in_time = begun.elapsed() < PATIENCE;
-        // The third is asked last, and what it says next is said after it has done what lies there.
+        // The third server is asked last. It answers this PING after it has processed the earlier requests.
         self.cluster[2].must(&["PING"]);
         let has_asked = self.cluster[2].calls("set") > before[2];
         self.cluster[..2].iter().for_each(Server::resume);
@@ -114,8 +115,8 @@ impl Scene {
         }
     }
 
-    /// Every third moment from this one on, until the call is over before it comes. Tells which that
-    /// was.
+    /// Stops the client at every third moment from this one on, until the call ends before the moment comes.
+    /// Returns that moment.
     fn at_moments_from(mut self, first: i64, order: &str, prepare: fn(&mut Self)) -> i64 {
         let mut moment = first;
         loop {
@@ -123,7 +124,7 @@ impl Scene {
             match self.stop_at(moment, order) {
                 None => moment += LANES,
                 Some(said) if said.status == "REDLOCK_OK" => return moment,
-                // The machine is so busy that the lock was over before the call.
+                // The machine is so busy that the lock expired before the call.
                 Some(_) => {}
             }
         }
@@ -133,16 +134,16 @@ impl Scene {
 /// How long the client waits for replies where that matters.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// At what time a client was stopped in a call.
+/// When a client was stopped in a call.
 enum Stopped {
     BeforeItAsked,
-    /// When its patience was over already.
+    /// When its reply timeout was over already.
     TooLate,
-    /// When it could still have been granted the lock in time. What it said in the end.
+    /// When it could still have been granted the lock in time. Contains its final report.
     InTime(Said),
 }
 
-/// Most of the time is spent waiting for locks to end, so some do that side by side.
+/// Most of the time is spent waiting for locks to end, so several lanes run side by side.
 const LANES: i64 = 3;
 
 #[track_caller]
@@ -155,7 +156,7 @@ fn at_every_moment(order: &str, prepare: fn(&mut Scene)) {
     });
     let moments = ends.iter().min().expect("there are lanes") - 1;
     println!("stopped at {moments} moments of {order}");
-    // Three requests, three replies, and looks at the clock before and after.
+    // Three requests, three replies, and clock readings before and after.
     assert!(moments >= 12, "only {moments} moments");
 }
 
@@ -179,7 +180,7 @@ fn c06_a_client_that_is_stopped_in_a_release_releases_nothing_of_anothers() {
     at_every_moment("unlock", Scene::has_a_lock);
 }
 
-/// The grants lie in its sockets while it is stopped, and their keys are long gone when it reads them.
+/// The grants are in the client's sockets while it is stopped. Their keys are long gone when it reads them.
 #[test]
 fn c06_grants_that_are_read_too_late_are_none() {
     let mut scene = Scene::start();
@@ -201,11 +202,11 @@ fn c06_grants_that_are_read_too_late_are_none() {
     }
 }
 
-/// The grants lie in its sockets as well, and only the client's own patience was over meanwhile: it
-/// looks for them, wherever in its wait it was stopped.
+/// The grants are in the client's sockets as well, and only the client's own reply timeout has passed. The
+/// client looks for the grants, wherever in its wait it was stopped.
 #[test]
 fn c06_grants_that_are_late_but_valid_are_had() {
-    // About the wait, the look at the clock, and the reading of the third server's grant.
+    // About the number of moments for the wait, the clock reading, and the reading of the third server's grant.
     const ENOUGH: usize = 7;
     let mut scene = Scene::start();
     scene.client.must(&format!("timeout {}", PATIENCE.as_millis()));

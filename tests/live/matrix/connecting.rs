@@ -1,4 +1,4 @@
-//! Connections that do not come to be, names that resolve oddly, and one server under several names.
+//! Connections that are not established, names that resolve oddly, and one server under several names.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Instant;
@@ -33,7 +33,7 @@ fn n06_connections_that_are_closed_at_once_are_told_and_in_nobodys_way() {
     are_strange(Fake::closing, &["closed", "reset", "lost"]);
 }
 
-/// What counts is the time for connecting, however long a reply may take.
+/// The connect timeout counts, however long a reply may take.
 #[test]
 fn n06_connecting_is_bounded_by_its_own_timeout() {
     const CONNECT_MS: i64 = 400;
@@ -65,13 +65,13 @@ fn n06_a_connection_on_which_nothing_is_ever_said_is_given_up_and_made_anew() {
     let manager = rig.manager();
     assert_eq!(manager.set_timeouts(300, 300), REDLOCK_OK);
     in_time(DEADLINE, || assert_eq!(manager.connect(0), REDLOCK_UNREACHABLE));
-    // Nothing will come over the one that hangs, not even its end.
+    // Nothing will come over the connection that hangs, not even its end.
     rig.proxies[0].strand();
     rig.heal();
     rig.recovers(&manager, "r");
 }
 
-/// The program brings a resolver of its own, which it has say what it likes.
+/// The program brings its own resolver, and controls what the resolver answers.
 #[test]
 fn n09_names_are_looked_up_when_needed_and_each_of_their_addresses_is_tried() {
     let cluster = Cluster::start(3);
@@ -104,8 +104,7 @@ fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
     cluster.wait_until_gone("r");
 }
 
-/// Its process has one vote, so it is no quorum.
-/// What is said of one that is there twice.
+/// What the words say about a server that is listed twice. Its process has one vote, so it is no quorum.
 const SAME: &str = "it is the same server as ";
 
 #[test]
@@ -178,7 +177,7 @@ fn n10_two_databases_of_one_server_have_one_vote() {
         for url in &urls {
             assert_eq!(manager.add(url, 0), REDLOCK_OK, "{}", manager.message());
         }
-        // Who is connected first stays: so both have the same database of the two.
+        // The connection that is made first stays, so both managers use the same one of the two databases.
         proxy.stall(Way::Replies);
         wait_until("the quorum is connected", || manager.connect(0) == REDLOCK_OK);
         proxy.flow(Way::Replies);

@@ -135,7 +135,7 @@ fn f01_a_child_with_the_pid_of_its_parent_is_no_parent() {
     }
 }
 
-/// What the test before has a shim for, where the system permits it.
+/// The previous test uses a shim for this. Here the system provides it, where it is permitted.
 #[test]
 fn f01_the_first_process_of_a_nested_pid_namespace_is_not_that_of_the_outer_one() {
     let program = Program::compile("fork_same_pid");
@@ -167,7 +167,7 @@ fn same_pid(start: impl FnOnce(&[String]) -> Running) {
     }
 }
 
-/// There is one more connection to each server, beside those of before.
+/// There is one more connection to each server, beside the earlier ones.
 fn has_its_own_connections(cluster: &Cluster, before: &[Vec<u64>]) {
     for (server, before) in cluster.iter().zip(before) {
         wait_until("the child has a connection of its own, and the parent's is there", || {
@@ -202,7 +202,7 @@ fn callback_forks(which: &str) {
             "break the connections" => cluster.iter().for_each(Server::hang_up),
             "the child has a lock" => {
                 children += 1;
-                // Where the parent was just connecting it may have none yet.
+                // If the parent was just connecting, it may have no connection yet.
                 wait_until("the child has connections of its own", || {
                     cluster.iter().all(|it| it.clients().len() == 1 || it.clients().len() == 2)
                 });

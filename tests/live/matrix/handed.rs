@@ -1,5 +1,5 @@
-//! Locks that change hands by a ticket: who has given one away has it no longer and sends nothing of it, and who
-//! adopts it has it for as long as the servers have it.
+//! Locks that change hands by a ticket. A client that gave a lock away no longer holds it, and sends nothing
+//! about it. A client that adopts the lock holds it for as long as the servers have it.
 
 use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
@@ -52,7 +52,8 @@ fn h01_a_lock_goes_from_one_manager_to_another_with_what_is_left_of_it() {
     is_nobodys(&giver, &lease);
     assert!(fence > 0 && ticket.contains(&token) && ticket.contains(&format!(".{fence}.")));
 
-    // What the servers have left counts, which may be more than the giver was sure of: it asked before they set the key.
+    // The remaining time on the servers counts. It may be more than the giver was sure of, because the giver
+    // asked before they set the key.
     let left_ms = cluster.iter().map(|it| it.pttl(RESOURCE)).max().expect("three servers");
     let left_ms = left_ms - left_ms / 100;
     let taken = adopted(&taker, &ticket);
@@ -76,7 +77,7 @@ fn manager_words(status: RedLockStatus, lease: &Lease) -> (RedLockStatus, bool) 
     (status, lease.message().contains("the lock was detached"))
 }
 
-/// Nothing is sent by who has given it away, whatever he does; and who adopts it only asks.
+/// The giver sends nothing after it gave the lock away, whatever it does. The taker only asks.
 #[test]
 fn h01_a_giver_sends_nothing_and_a_taker_changes_nothing() {
     let cluster = Cluster::start(3);
@@ -107,7 +108,7 @@ fn h01_a_giver_sends_nothing_and_a_taker_changes_nothing() {
     nothing_is_left(&taker, &cluster, RESOURCE);
 }
 
-/// A kept lock is kept by its giver no more, and by its taker if he says so.
+/// The giver no longer keeps a kept lock. The taker keeps it if it requests that.
 #[test]
 fn h01_a_kept_lock_is_kept_by_whoever_has_it() {
     const SHORT: i64 = 8_000;
@@ -147,14 +148,14 @@ fn h02_what_is_not_held_is_not_given_away() {
     let lease = manager.take(RESOURCE, 1_000);
     wait_until("it expires", || !lease.is_held());
     assert_eq!(refused(&lease), REDLOCK_LOST);
-    // Where there is too little room it stays held.
+    // If there is too little room, the lock stays held.
     let lease = manager.take(RESOURCE, TTL);
     for room in 0..60 {
         assert_eq!(manager.detach_into(&lease, room), Err(REDLOCK_INVALID_ARGUMENT), "{room}");
         assert!(lease.is_held());
     }
     assert!(lease.message().contains("the ticket needs"), "{}", lease.message());
-    // Nor where the manager is one of other servers.
+    // The same is true if the manager has other servers.
     let other = connected(&Cluster::start(3));
     assert_eq!(other.detach(&lease), Err(REDLOCK_INVALID_ARGUMENT));
     assert!(lease.is_held());
@@ -186,12 +187,12 @@ fn h02_a_bad_ticket_is_refused_and_not_quoted() {
         );
         assert!(!lease.is_held());
     }
-    // One of another resource is one of nobody's lock.
+    // A ticket with another resource belongs to no lock.
     let other = ticket.replacen(".cg.", ".cw.", 1);
     assert_ne!(other, ticket);
     assert_eq!(manager.adopt(&other, &lease), REDLOCK_LOST);
     assert!(!lease.message().contains(&token[..6]), "{}", lease.message());
-    // A lease that holds something is not for another lock.
+    // A lease that holds a lock cannot take another one.
     let holds = manager.take("another", TTL);
     assert_eq!(manager.adopt(&ticket, &holds), REDLOCK_INVALID_ARGUMENT);
     assert!(holds.is_held() && holds.resource() == "another");
@@ -214,12 +215,12 @@ fn h03_a_minority_that_is_gone_does_not_show_and_with_a_majority_nothing_is_adop
         "{}",
         refused.message()
     );
-    // It can be tried again.
+    // The call can be repeated.
     cluster[0].resume();
     wait_until("it is adopted", || taker.adopt(&ticket, &refused) == REDLOCK_OK);
     let next = taker.detach(&refused).expect("it is held");
     cluster[1].resume();
-    // Servers that have lost it have it no more.
+    // Servers that have lost the lock do not have it any more.
     cluster[0].must(&["DEL", RESOURCE]);
     let lease = adopted(&giver, &next);
     let next = giver.detach(&lease).expect("it is held");
@@ -230,7 +231,7 @@ fn h03_a_minority_that_is_gone_does_not_show_and_with_a_majority_nothing_is_adop
     assert_eq!(cluster[1].get(RESOURCE).as_deref(), Some("another's"));
 }
 
-/// What counts is what the servers have, and not what the ticket was given for.
+/// The remaining time on the servers counts, and not the time when the ticket was issued.
 #[test]
 fn h03_who_comes_late_has_what_is_left() {
     let cluster = Cluster::start(3);
@@ -249,7 +250,7 @@ fn h03_who_comes_late_has_what_is_left() {
     nothing_is_left(&taker, &cluster, RESOURCE);
 }
 
-/// Two who adopt one ticket share the lock: the first to unlock it does so for both.
+/// Two managers that adopt one ticket share the lock: the first unlock releases it for both.
 #[test]
 fn h04_a_ticket_that_is_adopted_twice_is_one_lock() {
     let cluster = Cluster::start(3);

@@ -2,8 +2,8 @@
 
 use crate::support::{Cluster, Program, Server};
 
-/// All that can be put together of bad and good arguments, by a C program, twice: then it looks whether
-/// the second time has cost memory or descriptors. `tests/live/ffi` looks at the words of such calls.
+/// A C program makes all combinations of bad and good arguments, twice. Then it checks whether the second time
+/// has cost memory or descriptors. `tests/live/ffi` checks the words of such calls.
 #[test]
 fn x01_bad_calls_by_the_thousand_leave_the_lock_alone_and_send_nothing() {
     let cluster = Cluster::start(3);

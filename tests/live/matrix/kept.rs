@@ -1,4 +1,5 @@
-//! Locks that are kept while servers fail: a minority costs nothing, and of a majority the holder is told in time.
+//! Locks that are kept while servers fail. A failed minority costs nothing. If a majority fails, the holder is
+//! told in time.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,14 +13,14 @@ use crate::support::proxy::BOTH;
 use crate::support::usage::{TTL, connected, connected_unguarded, unguarded};
 use crate::support::{Cluster, Fault, Lease, Manager, Server, Way, wait_until};
 
-/// Long enough for a machine that is busy, on which nobody may drive for seconds.
+/// Long enough for a busy machine, on which no thread may drive for seconds.
 const KEPT_MS: i64 = 8_000;
 
 fn kept(ttl_ms: i64) -> Wanted {
     Wanted { keep_alive: true, ..Wanted::new(KEY, ttl_ms) }
 }
 
-/// A lock that is kept, on all servers.
+/// A kept lock, on all servers.
 #[track_caller]
 fn keep(manager: &Manager, cluster: &Cluster, ttl_ms: i64) -> Lease {
     let lease = Lease::new();
@@ -33,7 +34,7 @@ fn extensions(server: &Server) -> u64 {
     server.calls("pexpire")
 }
 
-/// Drives until the lock was renewed so often. Returns how often it was.
+/// Drives until the lock was renewed this many times. Returns the number of renewals.
 #[track_caller]
 fn renewals(manager: &Manager, lease: &Lease, wanted: u64) -> u64 {
     let (mut renewed, mut last) = (0, lease.remaining_ms());
@@ -47,7 +48,7 @@ fn renewals(manager: &Manager, lease: &Lease, wanted: u64) -> u64 {
     renewed
 }
 
-/// No attempt to renew it fails: each that reaches the last server, which is well, is one that succeeds.
+/// No attempt to renew it fails: each attempt that reaches the last server, which is healthy, succeeds.
 #[track_caller]
 fn no_renewal_is_missed(manager: &Manager, cluster: &Cluster, lease: &Lease) {
     let well = cluster.last().expect("there are servers");
@@ -104,15 +105,15 @@ fn e05_a_minority_that_is_slow_or_silent_costs_no_renewal() {
     });
 }
 
-/// Each is down in its turn, and comes back empty. While nothing but the lock is to be kept, it is connected again
-/// nevertheless, and given the key: otherwise the next one to go would be the end of the lock.
+/// Each server in turn goes down and comes back empty. Although only keep-alive uses the servers, each is
+/// connected again and given the key. Otherwise the next failure would end the lock.
 #[test]
 fn e05_servers_that_are_restarted_in_turn_cost_no_renewal() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = keep(&manager, &cluster, KEPT_MS);
     for server in cluster.iter() {
-        // On a busy machine it takes its time, and somebody has to drive.
+        // On a busy machine the restart takes a while, and a thread has to drive.
         thread::scope(|scope| {
             let restarted = scope.spawn(|| server.restart());
             while !restarted.is_finished() {
@@ -123,14 +124,14 @@ fn e05_servers_that_are_restarted_in_turn_cost_no_renewal() {
             renewals(&manager, &lease, 1);
             server.exists(KEY)
         });
-        // It vouches for the lock after the round that follows.
+        // The server counts for the lock after the next round.
         renewals(&manager, &lease, 1);
     }
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     cluster.wait_until_gone(KEY);
 }
 
-/// With two of five gone, each renewal needs all that are left.
+/// With two of five gone, each renewal needs all remaining servers.
 #[test]
 fn e05_two_of_five_that_fail_cost_no_renewal() {
     let cluster = Cluster::start(5);
@@ -142,8 +143,8 @@ fn e05_two_of_five_that_fail_cost_no_renewal() {
     cluster[1].resume();
 }
 
-/// Drives until it is told that the lock cannot be kept. Returns that, and the longest time for which this thread did
-/// not drive although it was to.
+/// Drives until the event reports that the lock cannot be kept. Returns that event, and the longest time for
+/// which this thread did not drive although it should have.
 #[track_caller]
 fn told(manager: &Manager) -> (Event, Duration) {
     let mut longest = Duration::ZERO;
@@ -157,8 +158,8 @@ fn told(manager: &Manager) -> (Event, Duration) {
     }
 }
 
-/// Two of three servers fail. The holder is told while a tenth of the time is left, unless the machine was too busy
-/// to drive: then that shows nothing, and is done again.
+/// Two of three servers fail. The holder is told while a tenth of the TTL is left. If the machine was too busy
+/// to drive, the run shows nothing and is repeated.
 fn a_majority_fails(fault: Fault) {
     const SLACK: Duration = Duration::from_millis(KEPT_MS as u64 / 25);
     let mut is_shown = false;
@@ -175,7 +176,7 @@ fn a_majority_fails(fault: Fault) {
             assert_eq!(event.status, REDLOCK_UNREACHABLE);
             assert!(event.remaining_ms >= KEPT_MS / 10, "{event:?} after {longest:?}");
         }
-        // It is told once, and not extended any more, however often somebody drives.
+        // The loss is reported once, and the lock is not extended any more, however often a thread drives.
         let extended = extensions(&cluster[2]);
         wait_until("the key ends with its time", || {
             assert_eq!(manager.next_event(5), None, "it is told once");
@@ -183,7 +184,7 @@ fn a_majority_fails(fault: Fault) {
         });
         assert!(!lease.is_held());
         assert_eq!(extensions(&cluster[2]), extended, "it was extended after it was given up");
-        // What lies at servers that were silent comes too late to prolong anything.
+        // Requests that wait at silent servers come too late to prolong anything.
         cluster[..2].iter().for_each(fault.mend);
         cluster.wait_until_gone(KEY);
         let next = unguarded(cluster.manager()).take(KEY, TTL);
@@ -219,7 +220,7 @@ fn e06_a_majority_that_forgets_is_told_and_the_lock_is_not_taken_again() {
         assert!(event.is_lost && event.lease == lease.raw().addr(), "{event:?}");
         assert_eq!(event.status, REDLOCK_LOST);
         assert!(!lease.is_held());
-        // What was left of it is released at once: the next has it, and keeps it.
+        // The rest of the lock is released at once. The next client takes it and keeps it.
         cluster.wait_until_gone(KEY);
         let other = connected_unguarded(&cluster);
         let next = keep(&other, &cluster, KEPT_MS);

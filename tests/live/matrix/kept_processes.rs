@@ -10,14 +10,14 @@ use crate::support::program::Running;
 use crate::support::usage::{TTL, connected};
 use crate::support::{Cluster, Program, Server, wait_until};
 
-/// Who drives in the process: a thread of the library, or the program itself.
+/// Which thread drives in the process: a thread of the library, or the program itself.
 pub(crate) const DRIVERS: [&str; 2] = ["thread", "events"];
 
 fn keeper(program: &Program, driver: &str, cluster: &Cluster) -> Running {
     keeper_of(program, &[driver], cluster)
 }
 
-/// One that is told so much of its lock.
+/// A keeper with these instructions about its lock.
 pub(crate) fn keeper_of(program: &Program, words: &[&str], cluster: &Cluster) -> Running {
     let words = words.iter().map(|it| (*it).to_owned());
     let mut keeper = program.start(&words.chain(cluster.urls()).collect::<Vec<_>>());
@@ -28,7 +28,7 @@ pub(crate) fn keeper_of(program: &Program, words: &[&str], cluster: &Cluster) ->
     keeper
 }
 
-/// From now on no key lives longer than it does now.
+/// From now on no key's life is prolonged.
 #[track_caller]
 pub(crate) fn ends_with_its_time(cluster: &Cluster) {
     let mut left = vec![i64::MAX; cluster.len()];

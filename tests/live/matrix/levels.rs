@@ -1,5 +1,5 @@
-//! A lock that is held at several levels (RedLock_Retain): nobody else has it before the last unlock, and whoever leaves a
-//! level is told if it was lost.
+//! A lock that is held at several levels (RedLock_Retain). No other client takes it before the last unlock. A
+//! caller that leaves a level is told if the lock was lost.
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_CANCELLED, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN,
@@ -17,7 +17,7 @@ fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
     let (manager, rival) = (connected(&cluster), connected(&cluster));
     let (lease, other) = (manager.take(RESOURCE, TTL), Lease::new());
     cluster.wait_until_everywhere(RESOURCE);
-    // Nothing but the release is a script here.
+    // Only the release is a script here.
     let evals = || -> u64 { cluster.iter().map(|it| it.scripts()).sum() };
     let before = evals();
     for level in 2..=5 {
@@ -26,7 +26,7 @@ fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
     }
     assert_eq!(manager.detach(&lease), Err(REDLOCK_INVALID_ARGUMENT));
     assert!(lease.message().contains("held at 5 levels"), "{}", lease.message());
-    // Blocking or submitted: each has its one end.
+    // Blocking or submitted: each call has its own end.
     for level in (1..=4).rev() {
         if level % 2 == 0 {
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
@@ -45,7 +45,7 @@ fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     assert_eq!(lease.levels(), 0);
     nothing_is_left(&manager, &cluster, RESOURCE);
-    // The lease begins with one level when it is used anew, also where it did not come down to none.
+    // The lease begins with one level when it is used again, also if its levels did not come down to zero.
     assert_eq!(manager.try_lock(RESOURCE, 300, 0, &lease), REDLOCK_OK, "{}", lease.message());
     assert_eq!(lease.retain(), REDLOCK_OK);
     wait_until("it expires", || !lease.is_held());
@@ -61,7 +61,7 @@ fn l02_a_lock_that_is_lost_is_told_at_every_level() {
     let empty = Lease::new();
     assert_eq!(empty.retain(), REDLOCK_LOST);
     assert_eq!((empty.levels(), empty.message()), (0, "the lease holds no lock".to_owned()));
-    // Found out by an extension.
+    // The loss is found by an extension.
     let lease = manager.take(RESOURCE, TTL);
     (0..2).for_each(|_| assert_eq!(lease.retain(), REDLOCK_OK));
     cluster.wait_until_everywhere(RESOURCE);
@@ -70,7 +70,7 @@ fn l02_a_lock_that_is_lost_is_told_at_every_level() {
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
     assert_eq!(lease.retain(), REDLOCK_LOST);
     assert_eq!([(); 2].map(|()| manager.unlock(&lease)), [REDLOCK_LOST; 2]);
-    // By the clock.
+    // The loss is found by the clock.
     let lease = manager.take(RESOURCE, 300);
     (0..2).for_each(|_| assert_eq!(lease.retain(), REDLOCK_OK));
     wait_until("it expires", || !lease.is_held());
@@ -105,7 +105,7 @@ fn l03_a_lock_is_kept_until_its_last_level_is_left() {
     assert_eq!(manager.next_event(0), None);
 }
 
-/// What cannot be told to servers, or is cancelled, leaves the levels as they are.
+/// A call that cannot reach the servers, or is cancelled, leaves the levels as they are.
 #[test]
 fn l04_servers_that_fail_and_calls_that_are_cancelled_change_no_level() {
     let cluster = Cluster::start(3);

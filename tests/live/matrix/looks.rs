@@ -1,4 +1,5 @@
-//! What RedLock_Inspect tells of a resource: what stands on a quorum of the servers, whoever has set it.
+//! What RedLock_Inspect reports about a resource: the state on a quorum of the servers, whichever client set
+//! it.
 
 use redlock::ffi::acquire::REDLOCK_EXCLUSIVE;
 use redlock::ffi::status::RedLockStatus::{
@@ -17,7 +18,7 @@ fn set(server: &Server, value: &str, ttl_ms: i64) {
     server.must(&["SET", RESOURCE, value, "PX", &ttl_ms.to_string()]);
 }
 
-/// For how long it is held, if it is.
+/// The remaining time, if the resource is held.
 #[track_caller]
 fn left_ms(manager: &Manager) -> Option<i64> {
     let sight = manager.inspect(RESOURCE).expect("an answer");
@@ -36,7 +37,7 @@ fn q01_a_lock_of_any_client_is_found_with_what_is_left_of_it() {
     for manager in [&holder, &manager] {
         let left_ms = left_ms(manager).expect("it is locked");
         assert!((1..=TTL).contains(&left_ms), "{left_ms}");
-        // The validity is less than what the servers have.
+        // The validity is less than the remaining time on the servers.
         assert!(left_ms >= lease.remaining_ms(), "{left_ms}");
     }
     assert_eq!(holder.extend(&lease, 10 * TTL), REDLOCK_OK, "{}", lease.message());
@@ -47,14 +48,15 @@ fn q01_a_lock_of_any_client_is_found_with_what_is_left_of_it() {
 
     cluster.iter().for_each(|it| set(it, "a plain client's", 50_000));
     assert!(left_ms(&manager).is_some_and(|it| (1..=50_000).contains(&it)));
-    // Until no quorum has it any more: whichever two of the three answer first.
+    // The time until no quorum has the key any more, whichever two of the three servers answer first.
     set(&cluster[0], "a plain client's", 90_000);
     set(&cluster[1], "a plain client's", 500_000);
     set(&cluster[2], "a plain client's", 500_000);
     assert!(left_ms(&manager).is_some_and(|it| it > 50_000 && it <= 500_000));
     cluster.iter().for_each(|it| _ = it.must(&["PERSIST", RESOURCE]));
     assert_eq!(left_ms(&manager), Some(-1), "for ever");
-    // What is on a minority, and what differs, keeps nobody out for long: it is no lock.
+    // A key on a minority, or keys with different values, keep other clients out only for a short time. They
+    // are no lock.
     set(&cluster[0], "another's", 50_000);
     set(&cluster[1], "one more's", 50_000);
     assert_eq!(left_ms(&manager), None);
@@ -99,7 +101,7 @@ fn q02_a_minority_that_is_gone_does_not_show_and_a_majority_is_named() {
             let (status, words) = said.expect("there is no quorum");
             assert_eq!(status, REDLOCK_UNREACHABLE, "{words}");
             assert_eq!(manager.message(), words);
-            // Where it is known before that they are gone, they are not asked.
+            // If the servers are already known to be gone, they are not asked.
             let counted = ["answered", "are connected"]
                 .map(|what| format!("1 of 3 servers {what}, 2 needed: "));
             counted.iter().any(|it| words.starts_with(it)) && names(&words, &cluster[..2])
@@ -115,7 +117,7 @@ fn q02_who_may_not_ask_is_told_so() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     cluster.iter().for_each(|it| set(it, "theirs", TTL));
-    // For how long is not known then; that it is held is.
+    // Then the remaining time is not known. It is known that the resource is held.
     cluster.iter().for_each(|it| _ = it.must(&["ACL", "SETUSER", "default", "-pttl"]));
     assert_eq!(left_ms(&manager), Some(0));
     cluster.iter().for_each(|it| _ = it.must(&["ACL", "SETUSER", "default", "-getrange"]));
@@ -126,7 +128,7 @@ fn q02_who_may_not_ask_is_told_so() {
         .into_iter()
         .filter(|it| blames(&words, std::slice::from_ref(it), &["NOPERM", "not permit"]).is_ok());
     assert!(blamed.count() >= 2, "{words}");
-    // Of something that is no lock nobody can say who has it.
+    // If the value is not a lock, no server can say who holds it.
     cluster.iter().for_each(|it| {
         it.must(&["ACL", "SETUSER", "default", "+@all"]);
         it.must(&["DEL", RESOURCE]);

@@ -1,5 +1,5 @@
-//! Every fault that a lock has to live with, one by one: `rows.md` has the table, and each of its
-//! rows has at least one test here that begins with its mark.
+//! Every fault that a lock has to survive, one by one. `rows.md` has the table. Each row has at least one test
+//! here whose name begins with the row's mark.
 
 #[path = "../../support/mod.rs"]
 mod support;
@@ -95,7 +95,7 @@ fn rows() -> Vec<&'static str> {
     ROWS.lines().filter_map(mark).filter(is_mark).collect()
 }
 
-/// The names of all tests of this folder but the one above.
+/// The names of all tests of this folder except the one above.
 fn tests() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/matrix");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Masters that Sentinels watch: how they are found, and what is said when they are not.
+//! Masters that Sentinels watch: how they are found, and what the words say if they are not found.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -10,7 +10,7 @@ use crate::support::{Fake, Lease, Manager, Program, Server, wait_until, wait_unt
 const RESOURCE: &str = "r";
 const PASSWORD: &str = "s3same-0pen";
 
-/// The words of a call that cannot be made, once they have all these in them.
+/// The words of a call that cannot succeed, once they contain all of these.
 #[track_caller]
 fn await_words(manager: &Manager, wanted: &[&str]) {
     let lease = Lease::new();
@@ -92,7 +92,7 @@ fn m01_sentinels_and_masters_may_have_names() {
         make_brief(&manager);
         await_words(&manager, &["not connected: ", "name"]);
     }
-    // It moves to another name.
+    // The master moves to another name.
     let other = Server::start();
     other.be_in_use(1_000);
     puppet.move_to(&format!("LOCALHOST:{}", other.port()));
@@ -133,7 +133,7 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
     let with_user = format!("{right}&sentinel_username=default");
     let manager = Manager::of_urls(&[url("default:of-the-master@", &with_user)]);
     everything_works(&manager, RESOURCE);
-    // A setting is for masters; and each is told nothing that is the other's.
+    // A setting is for masters, and neither server receives anything that is meant for the other.
     let manager = Manager::of_urls(&[url("", &right)]);
     assert_eq!(manager.set_credentials(None, Some("of-the-master")), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
@@ -154,7 +154,7 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
     assert!(!heard.contains("of-the-master") && heard.contains("SENTINEL"), "{heard}");
 }
 
-/// What is wrong ends soon, and is named without being quoted.
+/// A fault ends soon, and is named without being quoted.
 #[test]
 fn m03_what_no_sentinel_says_leads_nowhere() {
     let address = |host: &str, port: &str| {
@@ -182,7 +182,7 @@ fn m03_what_no_sentinel_says_leads_nowhere() {
         make_brief(&manager);
         in_time(DEADLINE, || await_words(&manager, &[words]));
     }
-    // One that says that it is the master itself.
+    // An address that claims to be the master, but is a Sentinel.
     let sentinel = Sentinel::start(&[], 1);
     let itself = Sentinel::start(&[("m", sentinel.port())], 1);
     let manager = Manager::of_urls(&[url(&[itself.address()], "m")]);
@@ -206,7 +206,7 @@ fn m04_two_names_of_one_master_have_one_vote() {
     });
     assert_eq!(manager.servers().iter().filter(|it| it.votes).count(), 2);
     everything_works(&manager, RESOURCE);
-    // What can be seen is refused when it is added.
+    // A visible duplicate is refused when it is added.
     let status = manager.add(&at("one"), 0);
     assert_ne!(status, REDLOCK_OK);
     let manager = Manager::of_urls(&[url(&[sentinel.address(), "127.0.0.1:1".to_owned()], "one")]);

@@ -1,5 +1,4 @@
-//! Masters that another server takes the place of: by the hand of Sentinels, of people, and with the old one
-//! still there.
+//! Masters that another server replaces: by a failover, by hand, and while the old master is still there.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
 
@@ -9,7 +8,7 @@ use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
 
 const RESOURCE: &str = "r";
 
-/// Long enough for a failover, and for three seconds to be longer.
+/// Long enough for a failover, and longer than three seconds.
 const TTL: i64 = 5_000;
 
 /// An independent primary with a vote.
@@ -19,7 +18,7 @@ fn primary() -> Server {
     server
 }
 
-/// The first lock after this is had from the second server; the first grants none.
+/// The first lock after this is granted by the second server. The first server grants none.
 #[track_caller]
 fn moves(manager: &Manager, (old, new): (&Server, &Server)) {
     let name = format!("m ({})", new.address());
@@ -29,10 +28,10 @@ fn moves(manager: &Manager, (old, new): (&Server, &Server)) {
         let resource = format!("{RESOURCE}{tries}");
         let lease = Lease::new();
         if manager.try_lock(&*resource, TTL, 0, &lease) == REDLOCK_OK {
-            // Which of the two it was that granted.
+            // Finds out which of the two servers granted the lock.
             assert_ne!(old.exists(&resource), new.exists(&resource), "{resource}");
             let is_there = new.exists(&resource);
-            // The old one may be left just now: then nobody is told.
+            // The manager may be leaving the old server at this moment. Then that server is not told.
             let status = manager.unlock(&lease);
             assert!(!is_there || status == REDLOCK_OK, "{status:?}: {}", lease.message());
             if is_there {
@@ -46,7 +45,7 @@ fn moves(manager: &Manager, (old, new): (&Server, &Server)) {
     assert!(!old.exists(RESOURCE));
 }
 
-/// With a single voter, so that its vote alone decides. What its copy has not heard of is lost.
+/// There is a single voter, so its vote alone decides. The copy loses everything that it has not received.
 #[test]
 fn m05_a_failover_is_a_server_that_lost_its_memory() {
     let group = Group::start("mymaster", 2, 1_000);
@@ -78,7 +77,7 @@ fn m05_a_failover_is_a_server_that_lost_its_memory() {
     assert!(has_said);
     assert_eq!(rival.servers()[0].name, format!("mymaster ({new})"));
     assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
-    // The holder is told, and the old server is none that is used when it is back.
+    // The holder is told, and the old server is not used when it is back.
     assert_eq!(holder.extend(&held, TTL), REDLOCK_LOST);
     group.at(&old).restart();
     group.have_follow(group.at(&old), group.at(&new).port());
@@ -89,7 +88,7 @@ fn m05_a_failover_is_a_server_that_lost_its_memory() {
     }
 }
 
-/// Nobody has killed the old one: the Sentinels make it a replica, and end its connections.
+/// The old server was not killed: the Sentinels make it a replica, and close its connections.
 #[test]
 fn m05_a_failover_by_hand_is_followed() {
     let group = Group::start("mymaster", 2, 1_000);
@@ -110,7 +109,7 @@ fn m05_a_failover_by_hand_is_followed() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
-/// It answers, and calls itself the master. What the Sentinel tells is believed.
+/// The old server answers, and says that it is the master. The manager believes the Sentinel.
 #[test]
 fn m06_an_old_master_that_still_answers_is_left() {
     let (old, new) = (primary(), primary());
@@ -119,11 +118,11 @@ fn m06_an_old_master_that_still_answers_is_left() {
     let held = manager.take("held", TTL);
     sentinel.move_to(&new.address());
     moves(&manager, (&old, &new));
-    // The new one knows nothing of what the old one has granted.
+    // The new server knows nothing about the old one's grants.
     assert_eq!(manager.confirm(&held, 0), REDLOCK_LOST, "{}", held.message());
 }
 
-/// The one that is listened to is gone, or says nothing any more: another one is asked.
+/// The Sentinel that the manager listens to is gone, or silent. The manager asks another one.
 #[test]
 fn m06_another_sentinel_tells_of_it() {
     type Silence = fn(&Puppet);
@@ -156,14 +155,14 @@ fn m06_a_master_that_became_a_replica_is_left() {
     let sentinel = Puppet::of(&old.address());
     let manager = Manager::of_urls(&[url(&[sentinel.address()], "m")]);
     everything_works(&manager, RESOURCE);
-    // It does not tell; who asks it is told.
+    // The server does not announce it. A client that asks is told.
     sentinel.mute();
     sentinel.move_to(&new.address());
     old.must(&["REPLICAOF", "127.0.0.1", "1"]);
     moves(&manager, (&old, &new));
 }
 
-/// While all Sentinels are away, the master that was found goes on being used.
+/// While all Sentinels are away, the manager goes on using the master that it found.
 #[test]
 fn m06_without_sentinels_the_master_is_kept() {
     let group = Group::start("mymaster", 1, 1_000);
@@ -185,7 +184,7 @@ fn m06_without_sentinels_the_master_is_kept() {
     });
 }
 
-/// Its process is the same, and bears the note of before; what it has is the other's.
+/// Its process is the same, and still has its earlier note. Its data is that of the other server.
 #[test]
 fn m07_a_primary_that_was_a_replica_meanwhile_has_lost_its_memory() {
     let group = Group::start("g", 2, 1_000);

@@ -41,7 +41,7 @@ fn m09_sentinels_and_masters_prove_who_they_are() {
     let manager = manager_of(&sentinel.address(), "rediss-sentinel");
     everything_works(&manager, RESOURCE);
     let plain = Sentinel::start(&[group.master_port()], 1);
-    // Another one that is not to be believed is left out.
+    // Another Sentinel that must not be trusted is skipped.
     let liar = start(&authority.expired());
     let both = format!("{},{}", liar.address(), sentinel.address());
     everything_works(&manager_of(&both, "rediss-sentinel"), RESOURCE);

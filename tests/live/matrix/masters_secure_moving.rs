@@ -1,5 +1,5 @@
-//! Failovers with TLS: Sentinels and masters that want a certificate and a password of everybody, and what
-//! another server has to show that takes the place of a master.
+//! Failovers with TLS. The Sentinels and masters require a certificate and a password from every client. The
+//! tests check what a new master has to show.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,27 +12,29 @@ use crate::support::{Authority, Identity, Lease, Manager, Server, wait_until, wa
 
 const RESOURCE: &str = "r";
 
-/// Long enough for a failover, and for three seconds to be longer.
+/// Long enough for a failover, and longer than three seconds.
 const TTL: i64 = 5_000;
 
-/// The longest that was in use before. A shorter one would have a new master wait for its vote as long.
+/// The longest TTL that was in use before. With a shorter one, a new master would still wait as long for its
+/// vote.
 const SHORT_TTL: i64 = 3_000;
 
-/// No failover but those that a test wants: to Sentinels a busy machine looks like one that is down.
+/// No failover except those that a test requests: to Sentinels a busy machine looks like a server that is down.
 const NEVER_MS: i64 = 3_600_000;
 const SOON_MS: i64 = 500;
 
-/// Who we are on the masters and on the Sentinels.
+/// Our users on the masters and on the Sentinels.
 const USER: &str = "locker";
 const PASSWORD: &str = "s3same-0pen";
 const WATCHER: &str = "watcher";
 const WATCHWORD: &str = "0pen-s3same";
 
-/// A master and its copy, and the Sentinel that watches them. All of it speaks TLS alone to clients, and wants
-/// their certificates.
+/// A master and its copy, and the Sentinel that watches them. All of them accept only TLS from clients, and
+/// require client certificates.
 struct House {
     authority: Arc<Authority>,
-    /// What clients show; what servers show each other is signed for clients, too.
+    /// The certificate that clients show. Certificates that servers show each other are also signed for client
+    /// use.
     client: Identity,
     group: Group,
     sentinel: Sentinel,
@@ -46,8 +48,8 @@ impl House {
         Self::of(authority, identities, &trusted, &[])
     }
 
-    /// The master and its copy show these. They and the Sentinel trust who is in this file. The copy is started
-    /// with more arguments.
+    /// The master and its copy show these certificates. They and the Sentinel trust the authorities in this
+    /// file. The copy is started with more arguments.
     fn of(
         authority: Arc<Authority>,
         identities: [Identity; 2],
@@ -73,7 +75,7 @@ impl House {
         for server in &group.servers {
             let password = format!(">{PASSWORD}");
             server.must(&["ACL", "SETUSER", USER, "on", &password, "~*", "&*", "+@all"]);
-            // Nobody else takes a lock.
+            // No other user takes a lock.
             server.must(&["ACL", "SETUSER", "default", "-set", "-eval", "-evalsha"]);
         }
         let own = authority.server();
@@ -97,7 +99,7 @@ impl House {
         Self { authority, client, group, sentinel }
     }
 
-    /// A URL with these log-ins, each a user and a password.
+    /// A URL with these log-ins. Each log-in is a user and a password.
     fn url(&self, [user, password]: [&str; 2], [watcher, watchword]: [&str; 2]) -> String {
         let sentinel = self.sentinel.address();
         let query = format!("sentinel_username={watcher}&sentinel_password={watchword}");
@@ -108,7 +110,8 @@ impl House {
         let manager = Manager::new();
         assert_eq!(manager.set_tls_ca(Some(&self.authority.file())), REDLOCK_OK);
         manager.shows(&self.client);
-        // Nobody is silent here but who is frozen, and then nobody asks: a busy machine is waited for.
+        // Only a frozen server is silent here, and then no client asks it. So the timeouts can be long enough
+        // for a busy machine.
         assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
         assert_eq!(manager.add(url, 0), REDLOCK_OK, "{}", manager.message());
         manager
@@ -126,7 +129,7 @@ impl House {
         &self.group.servers[1]
     }
 
-    /// Has the copy take the place of the master. Returns when the Sentinel has told of it.
+    /// Makes the copy replace the master. Returns when the Sentinel has announced it.
     fn fail_over(&self, way: Way) {
         match way {
             Way::Killed => self.master().kill(),
@@ -148,7 +151,7 @@ impl House {
         assert!(info(self.copy()).contains("role:master"));
     }
 
-    /// How many connections of a user there are at the new master.
+    /// How many connections a user has at the new master.
     fn guests(&self, user: &str) -> usize {
         connections(&anew(self.copy(), &["CLIENT", "LIST"]).text().expect("a list"), user)
     }
@@ -158,17 +161,17 @@ fn connections(list: &str, user: &str) -> usize {
     list.lines().filter(|line| line.contains(&format!(" user={user} "))).count()
 }
 
-/// How a master comes to be none.
+/// How a master loses its role.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Killed,
     /// It is told to follow the other one.
     ByHand,
-    /// It goes on later, and takes itself for the master.
+    /// It is resumed later, and believes that it is the master.
     Frozen,
 }
 
-/// The only voter: its vote alone decides. What its copy has not heard of is lost.
+/// There is a single voter, so its vote alone decides. The copy loses everything that it has not received.
 #[track_caller]
 fn nobody_else_has_it_while_it_may_be_held(way: Way) {
     let house = House::start();
@@ -180,11 +183,12 @@ fn nobody_else_has_it_while_it_may_be_held(way: Way) {
     anew(house.copy(), &["DEL", RESOURCE]);
     if way == Way::Frozen {
         house.master().resume();
-        // It answers, and would grant this. At the word of the Sentinel nothing more is asked of it.
+        // The old master answers, and would grant this. After the Sentinel's announcement the manager sends
+        // nothing to the old master.
         let taken = Lease::new();
         let _ = rival.try_lock("other", TTL, 0, &taken);
         let has_granted = anew(house.master(), &["EXISTS", "other"]).integer() == 1;
-        // Later on it has what the new master has.
+        // Later the old master has the data of the new master.
         let is_a_copy = info(house.master()).contains("role:slave");
         assert!(is_a_copy || !has_granted, "the old master was asked");
         rival.unlock(&taken);
@@ -254,7 +258,7 @@ fn m11_sentinels_that_want_a_certificate_and_a_user_are_shown_them() {
     }
 }
 
-/// The old one goes by its address alone, and the new one by its name.
+/// The old master's certificate is only for its address, and the new master's only for its name.
 #[test]
 fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
     let authority = Arc::new(Authority::new());
@@ -279,7 +283,7 @@ fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
-/// With two others that vote. To the Sentinel and the old master the new one is as good as any.
+/// There are two other voters. The Sentinel and the old master trust the new one as they trust any server.
 #[test]
 fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
     type Case = (fn(&Authority, &Authority) -> Identity, &'static str);
@@ -306,7 +310,7 @@ fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
         manager.connect_to_all();
         house.fail_over(Way::ByHand);
         wait_until_ok("the old one is left", || {
-            // A majority of others is enough.
+            // A majority of other servers is enough.
             let lease = manager.take(RESOURCE, SHORT_TTL);
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
             let known = &manager.servers()[0];
@@ -314,7 +318,7 @@ fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
                 known.words.contains(words) && known.name.contains(&house.copy().address());
             if is_named { Ok(()) } else { Err(format!("{known:?}")) }
         });
-        // Nor has it a vote where that is needed.
+        // It has no vote either when its vote is needed.
         others[0].kill();
         let lease = Lease::new();
         wait_until_ok("the words say it", || {
@@ -327,7 +331,7 @@ fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
         let heard = anew(house.copy(), &["INFO", "commandstats"]).text().expect("words");
         assert!(!heard.contains("cmdstat_auth") && !heard.contains("cmdstat_hello"), "{heard}");
         assert_eq!(house.guests(USER), 0);
-        // It is set right.
+        // The certificate is corrected.
         let good = authority.server();
         fs::copy(&good.certificate, &shown.certificate).expect("it is ours");
         fs::copy(&good.key, &shown.key).expect("it is ours");

@@ -1,9 +1,9 @@
-//! Failovers, one after another, while workers lock: three masters, their copies, and three Sentinels that watch
-//! all of them.
+//! Failovers, one after another, while workers lock: three masters, their copies, and three Sentinels that
+//! watch all of them.
 //!
-//! `make test` has a few. `REDLOCK_FAILOVERS=100 cargo test --test matrix m08_many -- --ignored --nocapture` has
-//! as many as one likes, and tells how long nobody had a lock. With `REDLOCK_LAWLESS=1` servers that forget have
-//! their votes: then it has to fail.
+//! `make test` runs a few. `REDLOCK_FAILOVERS=100 cargo test --test matrix m08_many -- --ignored --nocapture`
+//! runs as many as requested, and prints for how long no worker got a lock. With `REDLOCK_LAWLESS=1` servers
+//! that forget keep their votes, and the test must fail.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -22,13 +22,13 @@ const WORKERS: u64 = 6;
 const RESOURCES: [&str; 4] = ["a", "b", "c", "d"];
 const TTL: i64 = 1_500;
 
-/// What the workers have come to.
+/// The progress of the workers.
 #[derive(Default)]
 struct Board {
     stops: AtomicBool,
     counters: [AtomicU64; RESOURCES.len()],
     locks: AtomicU64,
-    /// When the last lock was had, and the longest that none was.
+    /// When the last lock was taken, and the longest time without a new lock.
     last: Mutex<Option<Instant>>,
     longest: Mutex<Duration>,
 }
@@ -42,7 +42,7 @@ impl Board {
         *longest = last.map_or(*longest, |last| longest.max(now - last));
     }
 
-    /// Returns when a lock was had that was asked for after this.
+    /// Returns when a lock was taken that was requested after this.
     fn await_lock(&self) {
         let before = self.locks.load(Ordering::Relaxed);
         wait_until("a lock is had", || self.locks.load(Ordering::Relaxed) > before + WORKERS);
@@ -59,7 +59,7 @@ fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Numbers that differ from run to run no more than the schedule does.
+/// Random numbers. Their sequence depends only on the seed.
 fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     move |below| {
@@ -106,7 +106,7 @@ fn work(number: u64, manager: &Manager, board: &Board) -> File {
         if left_ms == 0 {
             continue;
         }
-        // A write takes no time, and is not begun with little time left.
+        // A write takes no time, and does not begin with little time left.
         if lease.remaining_ms() > TTL / 3 {
             let value = board.counters[which].load(Ordering::SeqCst) + 1;
             let of = format!("resource={resource} token={token} value={value}");
@@ -118,7 +118,7 @@ fn work(number: u64, manager: &Manager, board: &Board) -> File {
                 say(now(), format!("abandon {of}"));
             }
         }
-        // Most are short; some are as long as they may be.
+        // Most holds are short. Some last as long as they may.
         let pause = if roll(10) == 0 { roll(TTL.unsigned_abs()) } else { roll(20) };
         thread::sleep(Duration::from_millis(pause));
         if roll(12) == 0 {
@@ -138,17 +138,17 @@ fn work(number: u64, manager: &Manager, board: &Board) -> File {
     File { process, bytes: log.into_bytes() }
 }
 
-/// How a master comes to be none.
+/// How a master loses its role.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Killed,
-    /// A person tells the Sentinels to.
+    /// A person tells the Sentinels to fail over.
     ByHand,
-    /// It goes on later, takes itself for the master, and answers.
+    /// It is resumed later, believes that it is the master, and answers.
     Frozen,
 }
 
-/// Has another server take the place of the master, and the old one follow it.
+/// Makes another server replace the master, and makes the old master follow it.
 fn fail_over(group: &Group, sentinels: &[Sentinel], way: Way, board: &Board) {
     let old = sentinels[0].master_of(&group.name);
     let old_server = group.at(&old);
@@ -172,8 +172,8 @@ fn fail_over(group: &Group, sentinels: &[Sentinel], way: Way, board: &Board) {
     wait_until_ok("all Sentinels agree", || settle(group, sentinels));
 }
 
-/// Has the group's other server follow the master of which the Sentinels agree, whichever that is: on a busy
-/// machine they may take the new master to be down, and have the old one take its place again.
+/// Makes the group's other server follow the master that the Sentinels agree on, whichever that is. On a busy
+/// machine the Sentinels may consider the new master to be down, and promote the old one again.
 fn settle(group: &Group, sentinels: &[Sentinel]) -> Result<(), String> {
     let address = sentinels[0].master_of(&group.name);
     for sentinel in sentinels {
@@ -185,7 +185,7 @@ fn settle(group: &Group, sentinels: &[Sentinel]) -> Result<(), String> {
     }
     let master = group.at(&address);
     if !info(master).contains("role:master") {
-        // It was told to follow another one just as they chose it.
+        // It was told to follow another server just as the Sentinels chose it.
         anew(master, &["REPLICAOF", "NO", "ONE"]);
         return Err(format!("{address} does not know that it is the master"));
     }
@@ -281,7 +281,7 @@ fn m08_failovers_under_load_let_no_two_hold_a_lock() {
     storm(3, |_| false);
 }
 
-/// Every second one comes while the vote of the one before is not back.
+/// Every second failover comes before the vote of the previous master is back.
 #[test]
 #[ignore = "takes minutes"]
 fn m08_many_failovers_under_load_let_no_two_hold_a_lock() {

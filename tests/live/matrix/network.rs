@@ -66,7 +66,7 @@ fn n01_there_is_one_holder_through_delays_of_up_to_twice_the_timeout() {
     tries_until_had(&managers[0], &place);
 }
 
-/// Tries for a lock, and visits the place if it is had.
+/// Tries to take the lock, and visits the place if it succeeds.
 fn tries(manager: &Manager, place: &Place) {
     let lease = Lease::new();
     if manager.try_lock("r", TTL, 100, &lease) == REDLOCK_OK {
@@ -93,7 +93,7 @@ fn n02_what_is_granted_over_a_way_with_no_way_back_is_released_at_once() {
     every_way_to_lock_is_unreachable(&manager, "r");
     let carried_out = sets(&rig.servers[..2]);
     assert!(carried_out.iter().zip(&before).all(|(now, before)| now > before), "{carried_out:?}");
-    // The release went the same way, and it is open.
+    // The release went the same way. This direction is open.
     rig.servers.wait_until_gone("r");
     rig.heal();
     rig.recovers(&manager, "r");
@@ -130,7 +130,7 @@ fn n02_a_hold_goes_on_while_a_majority_cannot_be_heard_and_ends_with_its_release
         assert!(lease.is_held() && lease.remaining_ms() < TTL);
         in_time(DEADLINE, || assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE));
         assert!(!lease.is_held());
-        // What is on its way is lost with the connections; the release is sent over the next ones.
+        // The data on its way is lost with the connections. The release is sent over the next connections.
         rig.proxies.iter().for_each(Proxy::reset);
         rig.heal();
         rig.recovers(&manager, "r");
@@ -149,7 +149,7 @@ fn n02_one_silent_direction_to_a_minority_does_not_show() {
     }
 }
 
-/// How often a key was asked to be set on each server.
+/// How many requests to set a key each server has executed.
 fn sets(servers: &[Server]) -> Vec<u64> {
     servers.iter().map(|it| it.calls("set")).collect()
 }
@@ -158,7 +158,7 @@ fn add(counts: &[u64], more: u64) -> Vec<u64> {
     counts.iter().map(|it| it + more).collect()
 }
 
-/// After a silence of as long as the TTL, five seconds at least, a connection counts as dead.
+/// After a silence as long as the TTL, at least five seconds, a connection counts as dead.
 #[test]
 fn n04_a_connection_without_a_far_end_is_given_up_and_made_anew() {
     const TTL_MS: i64 = 1_000;
@@ -175,7 +175,7 @@ fn n04_a_connection_without_a_far_end_is_given_up_and_made_anew() {
         manager.try_lock("r", TTL_MS, 0, &lease) == REDLOCK_OK
     });
     let is_made_anew = |it: &&Proxy| matches!(it.connections()[..], [old, _, ..] if old.has_ended);
-    // The proxies need not have heard of it yet.
+    // The proxies may not have noticed it yet.
     wait_until("a quorum of connections was made anew", || {
         rig.proxies.iter().filter(is_made_anew).count() >= rig.servers.quorum()
     });
@@ -196,12 +196,12 @@ fn n04_connections_without_a_far_end_to_a_minority_do_not_show() {
         assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
         everything_works(&manager, "another");
     });
-    // What was sent into nothing is sent again once the connection is known to be lost.
+    // The lost requests are sent again once the connection is known to be lost.
     rig.proxies.iter().for_each(Proxy::reset);
     rig.recovers(&manager, "r");
 }
 
-/// Each way that a connection can be half closed, in the midst of a hold.
+/// Each way in which a connection can be half closed, in the middle of a hold.
 #[test]
 fn n04_a_connection_that_is_closed_on_one_side_is_made_anew() {
     for way in BOTH {
@@ -232,7 +232,7 @@ fn n05_a_reply_that_trickles_for_ever_is_bounded_by_one_limit() {
     let manager = rig.connected();
     make_brief(&manager);
     for proxy in &rig.proxies[..2] {
-        // It would take minutes, and never be silent.
+        // The whole reply would take minutes, and the connection would never be silent.
         proxy.cut_up(Way::Replies, 1, Duration::from_millis(10));
         proxy.alter(Way::Replies, |_| vec![b'+'; 60_000]);
     }
@@ -258,8 +258,8 @@ fn n05_a_greeting_that_trickles_for_ever_is_bounded_by_one_limit() {
     rig.recovers(&manager, "r");
 }
 
-/// Two clients, each with ways of its own to the same five servers. In each round one of them is cut
-/// off from two servers and the other from three.
+/// Two clients, each with its own proxies to the same five servers. In each round one of them is cut off from
+/// two servers, and the other from three.
 #[test]
 fn n07_there_is_one_holder_while_a_partition_moves() {
     let servers = Cluster::start(5);
@@ -313,7 +313,7 @@ fn n08_requests_and_replies_in_single_bytes_are_put_together() {
         rig.proxies.iter().for_each(|it| it.cut_up(way, 1, Duration::ZERO));
     }
     everything_works(&manager, "r");
-    // A manager that greets the servers in this way as well.
+    // A second manager connects to the servers in this way as well.
     everything_works(&rig.manager(), "r");
     rig.recovers(&manager, "r");
 }
@@ -332,7 +332,7 @@ fn n08_the_longest_name_comes_through_in_pieces_of_odd_sizes() {
     rig.recovers(&manager, &name);
 }
 
-/// Replies to the requests of many threads arrive in one piece, and each goes to whom it belongs.
+/// Replies to the requests of many threads arrive in one piece, and each goes to its own request.
 #[test]
 fn n08_what_arrives_joined_is_taken_apart() {
     let rig = Rig::start(3);

@@ -1,5 +1,4 @@
-//! A client in a process of its own, `tests/programs/c/obedient.c`, that can be stopped, and whose clocks can be
-//! moved.
+//! A client in its own process, `tests/programs/c/obedient.c`. A test can stop it and move its clocks.
 
 use crate::support::program::Running;
 use crate::support::shim::Environment;
@@ -9,35 +8,35 @@ pub(crate) struct Client {
     running: Running,
 }
 
-/// What has come of an order, and what the client believes after it.
+/// The result of an order, and what the client believes after it.
 #[derive(Debug)]
 pub(crate) struct Said {
     /// Such as "REDLOCK_OK".
     pub(crate) status: String,
     pub(crate) held: bool,
     pub(crate) remaining_ms: i64,
-    /// The last moment, by the clock that counts the milliseconds since boot, at which it believed to
-    /// hold the lock; none since the order.
+    /// The last moment at which the client believed that it held the lock, in milliseconds since boot. None if
+    /// there was no such moment since the order.
     pub(crate) believed_until_ms: Option<i64>,
     pub(crate) words: String,
 }
 
 impl Client {
-    /// One that is connected to all of the servers.
+    /// Starts a client that is connected to all of the servers.
     pub(crate) fn start(cluster: &Cluster, environment: &Environment) -> Self {
         let mut running = Program::compile("obedient").start_in(environment, &cluster.urls());
         running.hears("ready");
         Self { running }
     }
 
-    /// Does what it is told.
+    /// Executes an order.
     #[track_caller]
     pub(crate) fn does(&mut self, order: &str) -> Said {
         self.begins(order);
         self.tells()
     }
 
-    /// As [`Client::does`], and that succeeds.
+    /// As [`Client::does`], and the order must succeed.
     #[track_caller]
     pub(crate) fn must(&mut self, order: &str) -> Said {
         let said = self.does(order);
@@ -45,13 +44,13 @@ impl Client {
         said
     }
 
-    /// Begins to do what it is told.
+    /// Begins to execute an order.
     #[track_caller]
     pub(crate) fn begins(&mut self, order: &str) {
         self.running.says(order);
     }
 
-    /// What has come of it.
+    /// The result of the order.
     #[track_caller]
     pub(crate) fn tells(&mut self) -> Said {
         let line = self.running.hears_a_word();

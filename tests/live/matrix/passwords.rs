@@ -1,4 +1,4 @@
-//! Passwords that stand in no URL. `tests/live/tls` goes into the details.
+//! Passwords that are in no URL. `tests/live/tls` has the details.
 
 use std::sync::Mutex;
 
@@ -46,7 +46,8 @@ fn a02_a_password_that_is_changed_in_a_hold_is_asked_for_again() {
     assert!(!log.text().contains("-one"), "{}", log.text());
 }
 
-/// A quorum is there without it: so nobody has to connect, and who only asks questions asks for it.
+/// A quorum works without this server, so no call has to connect to it. A call that only asks questions
+/// requests the password.
 #[test]
 fn a02_a_minority_that_wants_another_password_is_told_of_a_release_all_the_same() {
     let (cluster, manager) = guarded("the-0ld-one");

@@ -1,4 +1,4 @@
-//! Permits of semaphores: never more than there are, whatever servers and callers do.
+//! Permits of semaphores: never more than the limit, whatever servers and callers do.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -23,7 +23,7 @@ fn acquire(manager: &Manager, permits: i32, lease: &Lease) -> RedLockStatus {
     manager.acquire(&wanted(permits, 0), lease)
 }
 
-/// How many slots have something, on all servers together.
+/// How many slots are occupied, on all servers together.
 fn left(servers: &[Server]) -> usize {
     let on = |server: &Server| SLOTS.iter().filter(|slot| server.exists(slot)).count();
     servers.iter().map(on).sum()
@@ -36,7 +36,8 @@ fn nothing_is_left(manager: &Manager, servers: &[Server]) {
     });
 }
 
-/// Callers of several managers take permits, and locks of the same name, while one server after the other stands still.
+/// Callers of several managers take permits, and locks of the same name, while one server after the other is
+/// frozen.
 #[test]
 fn z01_never_more_have_one_than_there_are() {
     const PERMITS: usize = 2;
@@ -86,7 +87,8 @@ fn z01_never_more_have_one_than_there_are() {
     nothing_is_left(&managers[0], &cluster);
 }
 
-/// The third has given another slot, and its answer comes when the permit is had. What it has set is given up.
+/// The third server has granted another slot, and its answer comes after the permit was taken. The key that it
+/// set is given up.
 #[test]
 fn z02_what_a_late_server_has_given_is_given_up() {
     let cluster = Cluster::start(3);
@@ -95,7 +97,8 @@ fn z02_what_a_late_server_has_given_is_given_up() {
     let manager = Manager::of_urls(&urls);
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
     manager.connect_to_all();
-    // On the third alone, all but one slot are another's; on the first two that one is taken.
+    // On the third server, all slots but one are another client's. On the first two servers that one slot is
+    // taken.
     for server in &cluster[..2] {
         server.must(&["SET", "r#3", "other", "PX", "600000"]);
     }
@@ -117,7 +120,7 @@ fn z02_what_a_late_server_has_given_is_given_up() {
     nothing_is_left(&manager, &cluster);
 }
 
-/// A list is in nobody's way but that of who wants this slot.
+/// A list only blocks a caller that wants this slot.
 #[test]
 fn z03_something_else_under_the_name_of_a_slot_is_left_alone() {
     let cluster = Cluster::start(3);
@@ -168,7 +171,8 @@ fn z04_who_may_not_is_told_so_and_nothing_is_left() {
     }
 }
 
-/// With the guard a server that lost its memory has no vote for a permit; without, one more has a permit: so this can be seen.
+/// With the guard, a server that lost its memory has no vote for a permit. Without the guard, one more caller
+/// gets a permit. So the test can see the difference.
 #[test]
 fn z05_a_server_that_forgets_gives_no_permit_twice() {
     for (is_guarded, more) in [(true, 0), (false, 1)] {

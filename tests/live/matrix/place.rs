@@ -11,7 +11,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Goes in and out again, slowly enough for somebody else to be met, if there is somebody.
+    /// Enters and leaves, so slowly that another visitor would be noticed.
     #[track_caller]
     pub(crate) fn visit(&self) {
         assert!(!self.is_taken.swap(true, Ordering::SeqCst), "two hold the lock at once");

@@ -1,4 +1,4 @@
-//! What a process does to itself while it uses the library: it ends, unloads it, runs out of things.
+//! What a process does to itself while it uses the library: it ends, unloads it, runs out of resources.
 
 use std::os::unix::process::ExitStatusExt;
 use std::thread;
@@ -44,7 +44,7 @@ fn f05_what_is_freed_in_a_hold_leaves_the_lock_to_its_ttl() {
     ends_with_its_ttl("free and return", None);
 }
 
-/// The process ends before the lock does, and is seen to; and then the lock ends.
+/// The process ends before the lock does, and the test checks that. Then the lock ends.
 fn ends_with_its_ttl(how: &str, signal: Option<i32>) {
     let cluster = Cluster::start(3);
     let arguments = [vec![how.to_owned()], cluster.urls()].concat();

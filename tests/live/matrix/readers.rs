@@ -1,4 +1,4 @@
-//! What readers have on a server, for the tests of shared locks.
+//! The entries of readers on a server, for the tests of shared locks.
 
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
@@ -9,9 +9,9 @@ use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 pub(crate) const RESOURCE: &str = "r";
 pub(crate) const READERS: &str = "r:r";
-/// Where a writer says that it waits.
+/// The key in which a writer announces that it waits.
 pub(crate) const INTENT: &str = "r:i";
-/// The line of those that wait.
+/// The wait queue.
 pub(crate) const LINE: &str = "r:w";
 
 pub(crate) fn shared() -> Wanted {
@@ -30,7 +30,8 @@ pub(crate) fn unlock(manager: &Manager, lease: &Lease) {
     assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
 }
 
-/// Who reads a resource on this server, by their tokens, and until when by its clock; in the order of their ends.
+/// The readers of a resource on this server: their tokens, and their ends by the server's clock, ordered by
+/// their ends.
 #[track_caller]
 pub(crate) fn readers_of(server: &Server, resource: &str) -> Vec<(String, String)> {
     let key = format!("{resource}:r");
@@ -41,7 +42,7 @@ pub(crate) fn readers_of(server: &Server, resource: &str) -> Vec<(String, String
     words.chunks(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }
 
-/// Returns when the readers are these, on every server.
+/// Returns when exactly these are the readers, on every server.
 #[track_caller]
 pub(crate) fn wait_until_read_by(cluster: &Cluster, leases: &[&Lease]) {
     let mut expected: Vec<_> = leases.iter().map(|it| it.token()).collect();

@@ -1,4 +1,4 @@
-//! A conversation that is cut off at any byte, of either side.
+//! A conversation that is cut off at any byte, on either side.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::support::proxy::BOTH;
 use crate::support::usage::{TTL, interrupted_lock};
 use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until};
 
-/// The places to cut are shared out among so many threads, each with servers of its own.
+/// The places to cut are shared among this many threads. Each thread has its own servers.
 const THREADS: usize = 4;
 
 #[test]
@@ -25,7 +25,7 @@ fn n03_a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
 fn n03_a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
     for way in BOTH {
         at_every_byte(3, (way, way.step()), 1, |manager| {
-            // Otherwise it may be the other two of which one is not there yet.
+            // Otherwise one of the other two may not be connected yet.
             manager.connect_to_all();
             let lease = Lease::new();
             assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
@@ -36,8 +36,8 @@ fn n03_a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
     }
 }
 
-/// Has this conversation with a manager of so many servers, again and again, with the connection to
-/// the first of them reset so many bytes later each time. It sets a key there so often at the most.
+/// Repeats this conversation with a manager of this many servers. Each time the connection to the first server
+/// is reset some bytes later. The conversation sets a key there at most `sets` times.
 pub(crate) fn at_every_byte(
     servers: usize,
     (way, step): (Way, usize),
@@ -84,8 +84,8 @@ fn cut_at(
     proxies[0].reset_after(way, count);
     let sets = servers[0].calls("set") + sets;
     converse(&manager);
-    // On a busy machine the others may have done it all before this one has heard of it, or may do with fewer
-    // requests than when the bytes were counted.
+    // On a busy machine the other servers may finish the conversation before this server hears of it. The
+    // conversation may also need fewer requests than when the bytes were counted.
     wait_until("the connection is reset, and made anew", || {
         let _ = manager.is_locked("another");
         manager.connect_to_all();
@@ -106,8 +106,8 @@ fn has_nothing(servers: &Cluster) -> bool {
     servers.iter().all(|it| it.locks() == 0)
 }
 
-/// No connection is left open by a manager that was freed. A slow server may answer after the client
-/// has closed: those bytes must not count for the next reset.
+/// A freed manager leaves no connection open. A slow server may answer after the client has closed. Those bytes
+/// must not count for the next reset.
 #[track_caller]
 fn is_closed(proxy: &Proxy) {
     wait_until("all connections are closed, at both ends", || proxy.is_idle());

@@ -28,7 +28,7 @@ impl Rig {
         Self { servers, proxies }
     }
 
-    /// A patient manager, whose way to every server leads through its proxy.
+    /// A patient manager that reaches every server through its proxy.
     pub(crate) fn manager(&self) -> Manager {
         let manager = manager_through(&self.proxies);
         if let Some(file) = self.servers.authority_file() {
@@ -44,7 +44,7 @@ impl Rig {
         manager
     }
 
-    /// Delays both ways to every server by so much.
+    /// Delays both directions to every server by this time.
     pub(crate) fn delay(&self, time: Duration) {
         for way in BOTH {
             self.proxies.iter().for_each(|it| it.delay(way, time, time));
@@ -55,7 +55,7 @@ impl Rig {
         self.proxies.iter().for_each(Proxy::heal);
     }
 
-    /// All is well again: what was granted is released, and everybody can lock.
+    /// All is well again: a granted lock is released, and every client can lock.
     #[track_caller]
     pub(crate) fn recovers(&self, manager: &Manager, key: &str) {
         recovers(manager, key, &self.servers);
@@ -69,8 +69,8 @@ pub(crate) fn manager_through(proxies: &[Proxy]) -> Manager {
     manager
 }
 
-/// Nothing is left under the key on any server once the manager, which goes on being used, has its
-/// connections again; then it locks as ever, and so does another one.
+/// Once the manager has its connections again, nothing is left under the key on any server. The test goes on
+/// using the manager until then. Afterwards it locks as usual, and so does another manager.
 #[track_caller]
 pub(crate) fn recovers(manager: &Manager, key: &str, servers: &Cluster) {
     wait_until("the key is gone from all servers", || {
@@ -85,7 +85,7 @@ pub(crate) fn recovers(manager: &Manager, key: &str, servers: &Cluster) {
     servers.wait_until_gone(key);
 }
 
-/// Stalls one way to each of these.
+/// Stalls one direction to each of these.
 pub(crate) fn stall(proxies: &[Proxy], way: Way) {
     proxies.iter().for_each(|it| it.stall(way));
 }

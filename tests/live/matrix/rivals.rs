@@ -1,4 +1,4 @@
-//! Two clients that want the same lock, and whether both have it.
+//! Two clients that want the same lock, and whether both hold it.
 
 use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
@@ -7,10 +7,10 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::support::usage::{PATIENT_MS, TTL, connected, connected_unguarded};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
-/// What they want.
+/// The resource that they want.
 pub(crate) const RESOURCE: &str = "r";
 
-/// Somebody who holds the lock, and somebody else who wants it.
+/// A client that holds the lock, and another client that wants it.
 pub(crate) struct Rivals {
     pub(crate) holder: Manager,
     pub(crate) held: Lease,
@@ -26,7 +26,8 @@ impl Rivals {
         rivals
     }
 
-    /// The same where servers that forget have their votes at once: then a majority of them breaks the promise.
+    /// The same, but servers that forget have their votes at once. Then a forgetful majority breaks the
+    /// promise.
     pub(crate) fn unguarded(cluster: &Cluster) -> Self {
         let rivals = Self::among(connected_unguarded(cluster), connected_unguarded(cluster));
         cluster.wait_until_everywhere(RESOURCE);
@@ -44,12 +45,12 @@ impl Rivals {
         self.rival.try_lock(RESOURCE, TTL, 0, &self.wanted)
     }
 
-    /// How many of them believe that they have the lock.
+    /// How many of them believe that they hold the lock.
     pub(crate) fn holders(&self) -> usize {
         usize::from(self.held.is_held()) + usize::from(self.wanted.is_held())
     }
 
-    /// The holder has it, keeps it, and the rival does not get it.
+    /// The holder holds the lock and extends it, and the rival does not get it.
     #[track_caller]
     pub(crate) fn one_holds(&self) {
         let status = answered(|| self.try_to_take_over());
@@ -59,8 +60,8 @@ impl Rivals {
         assert_eq!(self.holders(), 1);
     }
 
-    /// The same until a server that was without the key has it again: it gets it with an extension that knows
-    /// by then what it said, and that has no rival's key in its way.
+    /// The same until a server that lacked the key has it again. The server gets the key with an extension that
+    /// already knows the server's answer, and that finds no rival's key there.
     #[track_caller]
     pub(crate) fn one_holds_until_it_is_back(&self, server: &Server) {
         wait_until("the key is back", || {
@@ -69,8 +70,8 @@ impl Rivals {
         });
     }
 
-    /// An assumption of the promise was broken, and so the promise is: the rival gets what the holder
-    /// believes to hold. Whoever asks the servers is told.
+    /// An assumption of the promise was broken, and so the promise is broken: the rival gets the lock that the
+    /// holder believes it holds. A client that asks the servers is told.
     #[track_caller]
     pub(crate) fn both_hold(&self) {
         self.the_rival_takes_it();
@@ -81,14 +82,14 @@ impl Rivals {
         assert_eq!(self.rival.unlock(&self.wanted), REDLOCK_OK, "{}", self.wanted.message());
     }
 
-    /// The rival gets it, as soon as it has its connections.
+    /// The rival gets the lock, as soon as it has its connections.
     #[track_caller]
     pub(crate) fn the_rival_takes_it(&self) {
         let status = self.rival.try_lock(RESOURCE, TTL, PATIENT_MS, &self.wanted);
         assert_eq!(status, REDLOCK_OK, "{}", self.wanted.message());
     }
 
-    /// The holder asks, and is told that the lock is lost; extending it then changes nothing.
+    /// The holder confirms, and is told that the lock is lost. Extending it then changes nothing.
     #[track_caller]
     pub(crate) fn the_holder_is_told(&self) {
         assert_eq!(self.holder_confirms(), REDLOCK_LOST, "{}", self.held.message());
@@ -97,14 +98,15 @@ impl Rivals {
         assert_eq!((self.held.is_held(), self.held.remaining_ms()), (false, 0));
     }
 
-    /// The holder extends, without having asked, and is told that the lock is lost.
+    /// The holder extends without a confirmation first, and is told that the lock is lost.
     #[track_caller]
     pub(crate) fn the_holder_is_told_by_extending(&self) {
         assert_eq!(self.holder_extends(), REDLOCK_LOST, "{}", self.held.message());
         assert_eq!((self.held.is_held(), self.held.remaining_ms()), (false, 0));
     }
 
-    /// Nor anything that servers could not be told: each manager tells them itself, while it is used.
+    /// Nothing is left, not even a release that could not be sent before. Each manager sends its own releases
+    /// while it is used.
     #[track_caller]
     pub(crate) fn nothing_is_left(&self, cluster: &Cluster) {
         wait_until("the key is gone from all servers", || {
@@ -122,7 +124,7 @@ impl Rivals {
     }
 }
 
-/// The servers are up; whether the connections are, a call may have to find out.
+/// The servers are up. A call may have to find out whether the connections are.
 #[track_caller]
 fn answered(call: impl Fn() -> RedLockStatus) -> RedLockStatus {
     let mut status = REDLOCK_UNREACHABLE;

@@ -1,4 +1,4 @@
-//! Servers that are reached over TLS, and what is between them and us. `tests/live/tls` goes into the details.
+//! Servers that are reached over TLS, and the path between them and us. `tests/live/tls` has the details.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::{
 
 const PASSWORD: &str = "s3same-0pen";
 
-/// What a server shows, and what is said of it.
+/// The certificate that a server shows, and the words about it.
 type Case = (fn(&Authority) -> Identity, &'static str);
 
 const NOT_TO_BE_BELIEVED: [Case; 5] = [
@@ -63,7 +63,7 @@ fn n11_a_majority_that_is_not_to_be_believed_is_named_and_told_nothing() {
     }
 }
 
-/// Who stands in between may offer plain TCP in place of TLS: that is not taken.
+/// An attacker on the path may offer plain TCP in place of TLS. The client does not accept it.
 #[test]
 fn n11_no_connection_is_made_without_tls_in_the_place_of_one_with() {
     let servers = Cluster::start(3);
@@ -119,7 +119,7 @@ fn n12_handshakes_and_locks_in_single_bytes_are_put_together() {
 fn n12_a_handshake_that_trickles_for_ever_is_bounded_by_one_limit() {
     let rig = Rig::start_tls(3);
     for proxy in &rig.proxies[..2] {
-        // It would take half a minute, and never be silent.
+        // It would take half a minute, and the connection would never be silent.
         proxy.cut_up(Way::Replies, 1, Duration::from_millis(20));
     }
     let manager = rig.manager();
@@ -132,7 +132,7 @@ fn n12_a_handshake_that_trickles_for_ever_is_bounded_by_one_limit() {
     rig.recovers(&manager, "r");
 }
 
-/// In a hold, each way. What was granted meanwhile is released when the way is free.
+/// In a hold, in each direction. A lock that was granted meanwhile is released when the path works again.
 #[test]
 fn n12_a_way_that_is_dead_costs_no_more_than_over_tcp() {
     for way in BOTH {
@@ -176,7 +176,7 @@ fn n12_connections_that_are_reset_or_lost_in_a_hold_are_made_anew() {
     }
 }
 
-/// What is made up on the way is not believed, where over TCP it would be.
+/// Data that is made up on the path is not believed. Over TCP it would be.
 #[test]
 fn n12_replies_that_somebody_else_sends_grant_nothing() {
     let rig = Rig::start_tls(3);
@@ -196,7 +196,7 @@ fn n12_replies_that_somebody_else_sends_grant_nothing() {
     rig.recovers(&manager, "r");
 }
 
-/// Five servers, of which so many, the first, show what this makes.
+/// Five servers. The first `count` of them show the certificate that this function makes.
 fn with_impostors(
     authority: &Arc<Authority>,
     count: usize,
@@ -206,7 +206,7 @@ fn with_impostors(
     (0..5).map(|number| Server::start_tls(authority, &identity(number), &[])).collect()
 }
 
-/// A patient manager of these, which has a password for those that are to be believed.
+/// A patient manager of these servers. It has a password for those that it can trust.
 fn trusting(cluster: &Cluster) -> Manager {
     for server in cluster.iter() {
         server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);

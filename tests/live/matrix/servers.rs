@@ -1,5 +1,5 @@
-//! What servers do: hang, die, come back without keys, refuse. Here: those that do not answer for a
-//! while, or never.
+//! Faults of servers: they hang, die, come back without keys, refuse. This file has servers that do not answer
+//! for a while, or never.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn s01_a_minority_that_hangs_costs_no_time() {
             cluster[..frozen].iter().for_each(Server::resume);
             cluster.wait_until_gone("held");
         }
-        // How much less than a tenth it is, the bench tells: here the machine is busy.
+        // The bench measures how much less than a tenth it is. Here the machine is busy.
         let (healthy, hampered) = (median(healthy), median(hampered));
         let limit = 3 * healthy + Duration::from_millis(5);
         assert!(hampered < limit, "{hampered:?} rather than {healthy:?} with {frozen} frozen");
@@ -100,7 +100,7 @@ fn s02_a_release_that_a_majority_did_not_answer_is_carried_out_late() {
     in_time(DEADLINE, || assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE));
     assert!(!lease.is_held());
     cluster[..3].iter().for_each(Server::resume);
-    // Nobody calls any more.
+    // No call is made any more.
     cluster.wait_until_gone("r");
 }
 
@@ -142,7 +142,7 @@ fn sets(cluster: &Cluster) -> Vec<u64> {
     cluster.iter().map(|server| server.calls("set")).collect()
 }
 
-/// Waits for the requests of the lock first: before them there is nothing to be undone.
+/// Waits for the requests of the lock first: before them there is nothing to undo.
 fn grants_come_and_go(cluster: &Cluster, before: &[u64]) {
     for (server, before) in cluster.iter().zip(before) {
         wait_until("the request is carried out", || server.calls("set") > *before);
@@ -150,8 +150,8 @@ fn grants_come_and_go(cluster: &Cluster, before: &[u64]) {
     cluster.wait_until_gone("r");
 }
 
-/// What was sent to a server that pauses all commands cannot be called back either: it is not asked
-/// again before the end of the test.
+/// A request cannot be called back from a server that pauses all commands. So the server is not asked again
+/// before the end of the test.
 const FOR_LONG: &str = "600000";
 
 #[test]
@@ -171,8 +171,8 @@ fn s09_a_majority_that_pauses_for_a_moment_costs_that_time_and_no_more() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for (what, pause_ms) in [("ALL", 50), ("WRITE", 50), ("ALL", 500), ("WRITE", 500)] {
-        // This thread may be stopped for a while before it begins to lock, and so wait for less. Who did not
-        // take off what it has waited, would never be seen to.
+        // This thread may be stopped for a while before it begins to lock, and then it waits for less. A
+        // library that did not subtract the waiting time would never pass.
         wait_until_ok("the time that it waited is taken off", || {
             let start = Instant::now();
             for server in &cluster[..2] {
@@ -213,7 +213,7 @@ fn majority_that_pauses_for_long(what: &str) {
     let silent = ["no answer", "not answered"];
     assert_eq!(blames(&lease.message(), &addresses(&cluster[..3]), &silent), Ok(()));
     if what == "WRITE" {
-        // Questions are answered, by those who do not owe an answer from before.
+        // Questions are answered by servers that do not owe an earlier answer.
         let stranger = connected(&cluster);
         assert_eq!(stranger.is_locked("other"), Ok(false), "{}", stranger.message());
     }
@@ -263,14 +263,15 @@ fn s10_servers_that_run_somebodys_script_are_not_hammered_and_are_used_again() {
     let (calls, began) = (500, Instant::now());
     for _ in 0..calls {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
-        // Two scripts that never end may leave a server no processor to say so.
+        // Two endless scripts may leave the server no processor time to say so.
         let blamed = blames(&lease.message(), &addresses(&cluster[..2]), &["BUSY", "no answer"]);
         assert_eq!(blamed, Ok(()));
     }
     let probes = u64::try_from(began.elapsed().as_millis() / 200).expect("not that long");
     cluster[..2].iter().for_each(Fault::BUSY.mend);
     for server in &cluster[..2] {
-        // An attempt is three commands, and a release one or two; it is tried again at most every 200 ms.
+        // An attempt is three commands, and a release one or two. A release is tried again at most every 200
+        // ms.
         let refused = error_replies(server, "BUSY");
         assert!(
             refused <= 5 * calls + 2 * probes + 20,

@@ -1,4 +1,4 @@
-//! Servers that close connections, or take no more of them.
+//! Servers that close connections, or accept no more of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -34,7 +34,7 @@ fn s18_a_server_that_is_full_is_named_and_used_again_when_there_is_room() {
         });
         blames(&refused.message(), &addresses(&cluster[..2]), &["greatest number of clients"])
     });
-    // Whoever is in stays in.
+    // An existing connection stays open.
     assert_eq!(held.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
     cluster.iter().for_each(|it| limit(it, "100"));
     manager.set_timeouts(PATIENT_MS, PATIENT_MS);
@@ -56,7 +56,7 @@ fn s18_connections_that_are_closed_for_idleness_do_not_show() {
     assert_eq!(rivals.try_to_take_over(), REDLOCK_OK, "{}", rivals.wanted.message());
 }
 
-/// A name that is too long for what a client may take of the server's memory.
+/// The name is too long for the memory that a client may use on the server.
 #[test]
 fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
     if product().is_before_7() {
@@ -75,7 +75,7 @@ fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
     assert_eq!(status, REDLOCK_UNREACHABLE, "{}", refused.message());
     let closed = ["closed the connection", "reset"];
     assert_eq!(blames(&refused.message(), &addresses(&cluster[..2]), &closed), Ok(()));
-    // What it has to release there is as long, and closes the next connections, too.
+    // The release that the manager has to send there is as long, and closes the next connections, too.
     let status = rivals.try_to_take_over();
     assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{}", rivals.wanted.message());
     wait_until("the holder keeps it", || {
@@ -91,8 +91,8 @@ fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
     everything_works(&rivals.rival, &long);
 }
 
-/// Who is connected, and whoever asks: over a connection of its own, since those that are kept may be
-/// closed.
+/// The number of connected clients, including the one that asks. It asks over its own connection, because kept
+/// connections may be closed.
 pub(crate) fn clients(server: &Server) -> usize {
     let mut connection = Connection::open(&server.address()).expect("it can be reached");
     let list = connection.command(&["CLIENT", "LIST", "TYPE", "normal"]).expect("it answers");

@@ -1,4 +1,4 @@
-//! How many servers it takes: a lock is held exactly if there is a quorum.
+//! How many servers a lock needs: it is held exactly if there is a quorum.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 

@@ -14,14 +14,14 @@ use crate::support::{
     Cluster, Fault, Lease, Manager, Reply, Server, loading, wait_until, wait_until_ok,
 };
 
-/// What is answered is on the disk.
+/// Every acknowledged write is on the disk.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 fn durable(servers: usize) -> Cluster {
     Cluster::start_each(servers, || Server::start_with(&DURABLE))
 }
 
-/// The locks are long: only who releases them ends them.
+/// The locks are long: only a release ends them.
 #[test]
 fn s04_there_is_one_holder_while_durable_servers_are_killed_one_after_another() {
     let cluster = durable(5);
@@ -38,7 +38,7 @@ fn s04_there_is_one_holder_while_durable_servers_are_killed_one_after_another() 
         killing.join().expect("it does not panic")
     });
     assert!(kills >= 10, "only {kills} servers were killed");
-    // What servers could not be told, each manager tells them itself.
+    // Each manager sends the releases that it could not send before.
     wait_until("nothing is left", || {
         managers.iter().all(|it| it.is_locked("another") == Ok(false))
             && cluster.having(RESOURCE) == 0
@@ -49,7 +49,7 @@ fn s04_there_is_one_holder_while_durable_servers_are_killed_one_after_another() 
     });
 }
 
-/// Two of five are down at most. Returns how often one was killed.
+/// At most two of five are down. Returns how many kills there were.
 fn kill_in_turn(cluster: &Cluster, done: &AtomicBool) -> usize {
     for kills in 0.. {
         if done.load(Ordering::Relaxed) && kills >= 10 && kills % 2 == 0 {
@@ -70,7 +70,7 @@ fn hold_once(manager: &Manager, holders: &AtomicUsize) {
         manager.try_lock(RESOURCE, TTL, PATIENT_MS, &lease) == REDLOCK_OK
     });
     assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "two have the lock");
-    // With two servers down, one more that lacks the key is enough to keep a quorum from answering.
+    // With two servers down, one more server that lacks the key can prevent a quorum.
     for status in [manager.extend(&lease, TTL), manager.confirm(&lease, 1000)] {
         let is_kept = [REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status);
         assert!(is_kept, "{status:?}: {}", lease.message());
@@ -79,7 +79,7 @@ fn hold_once(manager: &Manager, holders: &AtomicUsize) {
     assert_eq!(holders.fetch_sub(1, Ordering::SeqCst), 1, "two have the lock");
     let status = manager.unlock(&lease);
     assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
-    // What could not be told is told later, by the same manager.
+    // The same manager sends the release later if it could not be sent.
     wait_until("the release is told", || {
         status == REDLOCK_OK || manager.is_locked(RESOURCE) == Ok(false)
     });
@@ -103,8 +103,9 @@ fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told()
     rivals.nothing_is_left(&cluster);
 }
 
-/// All three are reached. Where one of those that lost it is not, extending is refused for that reason,
-/// and gives the key again to the other, which then counts: nobody has said that the lock is lost.
+/// All three are reached. If one of the two that lost the key were not reached, the extension would be refused
+/// as unreachable. It would give the key again to the other one, which would then count, because the lock would
+/// not be known as lost.
 #[test]
 fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
     let cluster = Cluster::start(3);
@@ -138,7 +139,7 @@ fn s06_a_durable_server_has_the_lock_when_it_is_back() {
     assert_eq!(cluster.having(RESOURCE), 0, "a release is durable, too");
 }
 
-/// What `appendfsync everysec` may lose when the machine dies: the last commands, or half of one.
+/// The data that `appendfsync everysec` may lose when the machine dies: the last commands, or half of one.
 #[test]
 fn s07_a_majority_that_lost_the_end_of_its_file_lets_another_in_and_the_holder_is_told() {
     for kept_of_the_lock in [0, 7, 60] {

@@ -1,4 +1,4 @@
-//! Servers that have the key no more, or others behind their addresses: a holder who asks is told.
+//! Servers that no longer have the key, or other servers behind their addresses. A holder that asks is told.
 
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
@@ -29,7 +29,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
         cluster[1..].iter().for_each(|server| _ = server.must(way));
         is_told(&rivals);
         rivals.nothing_is_left(&cluster);
-        // What was left elsewhere is not in the way of the next.
+        // Remaining keys elsewhere do not block the next lock.
         cluster.iter().for_each(|server| _ = server.must(&["FLUSHALL"]));
         rivals.held = rivals.holder.take(RESOURCE, TTL);
     }
@@ -38,7 +38,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
     rivals.both_hold();
 }
 
-/// `volatile-ttl` spares all keys but those that expire, and these are the locks.
+/// `volatile-ttl` spares all keys except those that expire, and these are the locks.
 #[test]
 fn s13_a_lock_that_a_majority_evicts_is_lost_and_that_is_told() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
@@ -46,7 +46,7 @@ fn s13_a_lock_that_a_majority_evicts_is_lost_and_that_is_told() {
         let rivals = Rivals::unguarded(&cluster);
         evict(&cluster[0], policy);
         rivals.one_holds();
-        // What was extended was also given again, where there was room.
+        // An extension also restores a missing key if there is room.
         cluster[..2].iter().for_each(|server| evict(server, policy));
         for server in &cluster[..2] {
             server.must(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -56,7 +56,7 @@ fn s13_a_lock_that_a_majority_evicts_is_lost_and_that_is_told() {
     }
 }
 
-/// Fills the server until the lock has to give way.
+/// Fills the server until the lock is evicted.
 fn evict(server: &Server, policy: &str) {
     let info = server.must(&["INFO", "memory"]).text().expect("words");
     let used = info.lines().find_map(|it| it.strip_prefix("used_memory:")?.trim().parse().ok());
@@ -68,7 +68,7 @@ fn evict(server: &Server, policy: &str) {
     wait_until("the lock is evicted", || {
         for _ in 0..50 {
             number += 1;
-            // Where nothing else may be evicted, it is refused in the end.
+            // If nothing else may be evicted, the command is refused in the end.
             server.command(&["SET", &format!("filler-{number}"), &filler]);
         }
         !server.exists(RESOURCE)
@@ -110,7 +110,7 @@ fn s16_a_copy_behind_the_address_that_has_the_lock_does_not_show() {
     });
 }
 
-/// The primary is gone, and its copy takes its address over.
+/// The primary is gone, and its copy takes over its address.
 fn fail_over(primary: &Server, copy: &Server) {
     primary.kill();
     copy.must(&["REPLICAOF", "NO", "ONE"]);
@@ -129,20 +129,20 @@ fn t02_lists_that_share_no_quorum_let_two_in() {
     let status = rivals.try_to_take_over();
     assert_eq!(status, REDLOCK_OK, "{}", rivals.wanted.message());
     assert_eq!(rivals.holders(), 2, "the lists are the same, so this test shows nothing");
-    // Each has its quorum, so neither can be told.
+    // Each client has its quorum, so neither can be told.
     for (manager, lease) in [(&rivals.holder, &rivals.held), (&rivals.rival, &rivals.wanted)] {
         assert_eq!(manager.confirm(lease, 1000), REDLOCK_OK, "{}", lease.message());
     }
 }
 
-/// From three servers to five in one step, two quorums need not meet; one by one they do.
+/// From three servers to five in one step, two quorums need not overlap. With one server at a time they do.
 #[test]
 fn t02_a_list_grows_by_one_server_at_a_time() {
     let servers = Cluster::start(5);
     let old = Manager::of(&servers[..3]);
     old.connect_to_all();
     let held = old.take(RESOURCE, TTL);
-    // The lock of an old client, on no more servers than it takes.
+    // The lock of an old client, on only as many servers as it needs.
     wait_until("it is on all three", || servers.having(RESOURCE) == 3);
     servers[0].must(&["DEL", RESOURCE]);
     assert_eq!(old.confirm(&held, 1000), REDLOCK_OK, "{}", held.message());

@@ -1,5 +1,5 @@
-//! Servers that answer, and refuse: for want of memory, as replicas, as nodes of a cluster, because
-//! they cannot save, or because something else has the name.
+//! Servers that answer, and refuse: because they lack memory, are replicas, are nodes of a cluster, cannot
+//! save, or have another value under the name.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
@@ -29,14 +29,14 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     let lease = Lease::new();
     assert_eq!(manager.try_lock("new", TTL, 0, &lease), REDLOCK_UNREACHABLE);
     let out_of_memory = ["OOM"];
-    // The third need not have been heard.
+    // The third server need not have been heard.
     let blamed = addresses(&cluster);
     let told = |it: &String| blames(&lease.message(), std::slice::from_ref(it), &out_of_memory);
     assert!(blamed.iter().filter(|it| told(it).is_ok()).count() >= 2, "{}", lease.message());
     nothing_is_left(manager, &cluster, "new");
 
     the_holder_keeps_it(&rivals);
-    // One that lost the key cannot be given it again, and that is all.
+    // A server that lost the key cannot get it again. There is no other effect.
     cluster[0].must(&["DEL", RESOURCE]);
     the_holder_keeps_it(&rivals);
     assert!(!cluster[0].exists(RESOURCE));
@@ -44,7 +44,7 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     rivals.nothing_is_left(&cluster);
     lost_for_want_of_memory();
 
-    // In the midst of an acquire: one grants, two have no room.
+    // In the middle of an acquire: one grants, two have no memory.
     (Fault::OUT_OF_MEMORY.mend)(&cluster[2]);
     assert_eq!(manager.try_lock("new", TTL, 0, &lease), REDLOCK_UNREACHABLE);
     nothing_is_left(manager, &cluster, "new");
@@ -52,7 +52,7 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     everything_works(manager, "new");
 }
 
-/// That it cannot be given again does not make a server's word less certain that it is gone.
+/// A server that cannot restore the key still reports reliably that the key is gone.
 fn lost_for_want_of_memory() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
@@ -75,7 +75,7 @@ fn the_holder_keeps_it(rivals: &Rivals) {
 fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
-    // Connections that were there before go on, and a new one is refused.
+    // Existing connections go on, and a new one is refused.
     replicate(&cluster[1], &cluster[2]);
     let late = patient(&cluster);
     wait_until_ok("the message tells what is wrong", || {
@@ -93,7 +93,8 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
         assert_eq!(manager.try_lock("other", TTL, 0, &refused), REDLOCK_UNREACHABLE);
         blames(&refused.message(), &addresses(&cluster[2..]), &["READONLY"])
     });
-    // The first comes back without the key. That the replica has it is no vote: it never granted it.
+    // The first server comes back without the key. The replica's key is no vote, because the replica never
+    // granted it.
     cluster[0].restart();
     wait_until("the lock is known to be lost", || {
         let status = manager.extend(&lease, TTL);
@@ -103,8 +104,8 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
     nothing_is_left(&manager, &cluster, RESOURCE);
 }
 
-/// One that may be written to grants on its own account, and forgets it with the next synchronization:
-/// it is not independent, which is the assumption that it breaks.
+/// A writable replica grants on its own, and forgets the grant with the next synchronization. It is not
+/// independent, and so breaks that assumption.
 #[test]
 fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
     let (cluster, elsewhere) = (Cluster::start(3), Server::start());
@@ -117,7 +118,8 @@ fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
     let rivals = Rivals::among(holder, rival);
     cluster.wait_until_everywhere(RESOURCE);
     rivals.one_holds();
-    // Its history is another from now on: all of its keys come, and no other stays.
+    // The replication history differs from now on: the replica receives all of the primary's keys, and loses
+    // all others.
     elsewhere.must(&["DEBUG", "CHANGE-REPL-ID"]);
     elsewhere.must(&["CLIENT", "KILL", "TYPE", "replica"]);
     for server in &cluster[..2] {
@@ -132,7 +134,7 @@ fn s15_a_replica_without_its_primary_has_no_vote_until_it_is_promoted() {
     let manager = connected_unguarded(&cluster);
     make_brief(&manager);
     for server in &cluster[..2] {
-        // A read-only one would say that first.
+        // A read-only one would report that first.
         server.must(&["CONFIG", "SET", "replica-read-only", "no"]);
         server.must(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
         replicate(&primary, server);
@@ -167,7 +169,7 @@ fn is_linked(replica: &Server) -> bool {
     info.contains("master_link_status:up")
 }
 
-/// How many connections it has ever had.
+/// The number of connections that the server has ever had.
 fn connections(server: &Server) -> u64 {
     let info = server.must(&["INFO", "stats"]).text().expect("words");
     let line = info.lines().find_map(|it| it.strip_prefix("total_connections_received:"));
@@ -258,7 +260,8 @@ fn s19_forgotten_scripts_do_not_show() {
     }
 }
 
-/// Takes locks of all kinds in one go, and releases them in one go: their scripts go by their hash, where that is known.
+/// Takes locks of all kinds at once, and releases them at once. Their scripts are sent by hash if the server
+/// knows the hash.
 fn locks_of_all_kinds_at_once(manager: &Manager) {
     let permit = || Wanted { permits: 2, ..Wanted::new("e", TTL) };
     let wanted = [
@@ -292,7 +295,8 @@ fn locks_of_all_kinds_at_once(manager: &Manager) {
     all_succeed("unlock");
 }
 
-/// A script goes by its hash once its text went over the connection, and with its text where the server has lost it.
+/// A script is sent by its hash once its text was sent over the connection. If the server has lost it, its text
+/// is sent again.
 #[test]
 fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
     let cluster = Cluster::start(1);
@@ -302,7 +306,7 @@ fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
     let take = || {
         let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
         assert_eq!(status, REDLOCK_OK, "{}", lease.message());
-        // What releases goes with its text: whoever releases may be gone when the server answers.
+        // The release script is sent with its text, because its caller may be gone when the server answers.
         assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     };
     take();
@@ -312,7 +316,7 @@ fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
     assert_eq!((calls("eval"), calls("evalsha")), (texts + 1, 1));
     server.must(&["SCRIPT", "FLUSH"]);
     take();
-    // It was told so, and sent the text in the same call.
+    // The client got this error, and sent the text in the same call.
     assert_eq!((calls("eval"), calls("evalsha")), (texts + 3, 2));
     assert_eq!(error_replies(server, "NOSCRIPT"), 1);
     take();
@@ -362,7 +366,7 @@ fn s20_something_else_under_the_name_is_taken_for_a_lock_and_left_alone() {
     }
 }
 
-/// What is under the name, whatever it is, and for how long.
+/// The value under the name, whatever it is, and its remaining time.
 fn dumps(cluster: &Cluster) -> Vec<(Reply, i64)> {
     cluster.iter().map(|it| (it.must(&["DUMP", RESOURCE]), it.pttl(RESOURCE))).collect()
 }
@@ -395,17 +399,17 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
     assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
     let who = format!("({} has it)", full.address());
     assert!(lease.message().contains(&who), "{}", lease.message());
-    // It was not followed there, and is not there later.
+    // The redirection was not followed, and no request arrives there later.
     wait_until("the other serves", || full.command(&["GET", RESOURCE]) == Reply::Nil);
 
-    // One that has the slot serves as any other does.
+    // A node that has the slot works like any other server.
     let manager = unguarded(Manager::at(&[full.address(), plain[1].address()]));
     assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
 }
 
-/// A node of a cluster that has no slot yet. Before Redis 7.0 the port on which they talk to each other
-/// is that of the clients and 10,000.
+/// A node of a cluster that has no slot yet. Before Redis 7.0, the port between nodes is the client port plus
+/// 10,000.
 fn node() -> Server {
     let bus = ports::free().to_string();
     let port = ["--cluster-port", &bus];
@@ -413,7 +417,7 @@ fn node() -> Server {
     Server::start_with(&[&["--cluster-enabled", "yes"], port].concat())
 }
 
-/// Its ports, as `CLUSTER MEET` wants to have them.
+/// Its ports, in the form that `CLUSTER MEET` expects.
 fn ports_of(node: &Server) -> Vec<String> {
     let port = node.port().to_string();
     if product().is_before_7() {

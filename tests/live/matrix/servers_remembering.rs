@@ -1,5 +1,5 @@
-//! Servers that forget have no vote until what they forgot has ended: whoever wants the lock waits, and is told
-//! for how long.
+//! Servers that forget have no vote until the forgotten locks have ended. A client that wants the lock waits,
+//! and is told for how long.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +17,14 @@ use crate::support::usage::{
 };
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, wait_until, wait_until_ok};
 
-/// The key of the note, and for how long there is no vote at least.
+/// The key of the note, and the minimum time without a vote.
 pub(crate) const NOTE: &str = "redlock:guard";
 const LEAST: Duration = Duration::from_secs(3);
 const LEAST_MS: i64 = 3_000;
 
 pub(crate) const LOST: &str = "lost its memory";
 
-/// Nothing is known of these servers: they were just set up.
+/// Nothing is known about these servers: they were just set up.
 fn new(count: usize) -> Cluster {
     let cluster = Cluster::start(count);
     cluster.iter().for_each(Server::be_new);
@@ -36,7 +36,7 @@ fn is_kept_out(manager: &Manager, addresses: &[String]) {
     is_kept_out_who_wants(&Wanted::new(RESOURCE, TTL), manager, addresses);
 }
 
-/// The manager tries until the words say of these servers that they have no vote, and never gets the lock.
+/// The manager tries until the words say that these servers have no vote. It never gets the lock.
 #[track_caller]
 pub(crate) fn is_kept_out_who_wants(wanted: &Wanted, manager: &Manager, addresses: &[String]) {
     let lease = Lease::new();
@@ -57,7 +57,7 @@ pub(crate) fn is_kept_out_who_wants(wanted: &Wanted, manager: &Manager, addresse
     }
 }
 
-/// A majority forgets in this way; then the rival wants the lock.
+/// A majority forgets in this way. Then the rival wants the lock.
 fn a_majority_forgets(forget: impl Fn(&Server)) {
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
@@ -65,7 +65,7 @@ fn a_majority_forgets(forget: impl Fn(&Server)) {
     cluster[..2].iter().for_each(forget);
     make_brief(&rivals.rival);
     is_kept_out(&rivals.rival, &forgetful);
-    // Nor does a client that comes only now.
+    // A client that comes only now does not get it either.
     is_kept_out(&connected_to(&cluster), &forgetful);
     assert_eq!(rivals.holders(), 1);
     rivals.the_holder_is_told();
@@ -145,7 +145,7 @@ fn s24_a_vote_counts_again_when_all_that_was_forgotten_has_ended() {
     });
 }
 
-/// Two keep the note of it; the rival's own TTL would be over long before.
+/// Two servers have the note about this TTL. The rival's own TTL would be over long before.
 #[test]
 fn s24_the_longest_ttl_of_others_is_waited_for() {
     let cluster = Cluster::start(3);
@@ -226,7 +226,7 @@ fn s25_a_server_that_writes_all_to_its_log_has_its_vote_when_it_is_back() {
     cluster.iter().for_each(Server::restart);
     manager.connect_to_all();
     everything_works(&manager, RESOURCE);
-    // But for what was deleted.
+    // Deleted keys are an exception.
     cluster[0].must(&["FLUSHALL"]);
     cluster[0].restart();
     is_kept_out_of_one(&connected_to(&cluster), &cluster[0]);
@@ -284,7 +284,7 @@ fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
     }
 }
 
-/// Once, and only where there is a guard.
+/// Once, and only if there is a guard.
 #[test]
 fn s24_a_lock_that_is_not_guarded_to_its_end_is_said_to_be_so() {
     const LONG_MS: i64 = 700_000;

@@ -22,7 +22,8 @@ fn take(manager: &Manager, names: &[&str]) -> Lease {
     lease
 }
 
-/// No server has a key of these, once the manager, which goes on being used, has its connections again.
+/// No server has any of these keys, once the manager has its connections again. The test goes on using the
+/// manager until then.
 #[track_caller]
 fn nothing_is_left(manager: &Manager, cluster: &Cluster) {
     let is_gone = || NAMES.iter().all(|name| cluster.having(name) == 0);
@@ -74,7 +75,7 @@ fn d01_a_minority_that_has_forgotten_is_given_all_of_them_again() {
         assert!([0, NAMES.len()].contains(&count), "{count} of them");
         count > 0
     });
-    // And it counts again, once a round has shown that nobody else can have had the lock.
+    // The server counts again once a round has shown that no other client can have taken the lock.
     assert_eq!(manager.set_timeouts(700, 700), REDLOCK_OK);
     wait_until("it has a vote again", || {
         cluster[0].freeze();
@@ -124,7 +125,7 @@ fn d03_a_server_that_lacks_one_key_has_no_vote() {
         NAMES.iter().for_each(|name| cluster.wait_until_everywhere(name));
         cluster[0].must(&["DEL", name]);
         assert_eq!(manager.confirm(&lease, 0), REDLOCK_OK, "{}", lease.message());
-        // With another one that is silent there is no quorum, although this one has two of them.
+        // With another silent server there is no quorum, although this server has two of the keys.
         cluster[1].freeze();
         assert_eq!(manager.set_timeouts(700, 700), REDLOCK_OK);
         let unreachable = manager.confirm(&lease, 0);
@@ -157,7 +158,7 @@ fn d04_an_acquire_that_is_cancelled_anywhere_leaves_nothing() {
         for manner in MANNERS {
             let rig = Rig::start(1);
             let manager = rig.connected();
-            // It has hundreds of bytes; whatever comes of one comes of the next.
+            // The request has hundreds of bytes, and neighbouring bytes give the same result.
             let cut = |count: &u64| is_cut((&rig, &manager), manner, (way, *count));
             let cuts = (0..).step_by(if way == Way::Requests { 37 } else { 1 });
             assert!(cuts.take_while(cut).count() >= 4);
@@ -165,7 +166,7 @@ fn d04_an_acquire_that_is_cancelled_anywhere_leaves_nothing() {
     }
 }
 
-/// Returns whether so many bytes are less than all.
+/// Returns whether this number of bytes is less than the whole conversation.
 fn is_cut((rig, manager): (&Rig, &Manager), manner: Manner, (way, count): (Way, u64)) -> bool {
     let (proxy, lease) = (&rig.proxies[0], Lease::new());
     let wanted = Wanted::several(&NAMES, TTL);
@@ -206,7 +207,7 @@ fn d05_who_may_not_use_what_it_takes_is_told_and_locks_one_at_a_time() {
         cluster.iter().for_each(|it| drop(it.must(&["ACL", "SETUSER", "default", rule])));
     };
     if product().sets_several() {
-        // It does without all of these. Where it is not permitted, they take its place.
+        // It needs none of these commands. If this one is not permitted, they replace it.
         permit("-msetex");
     }
     let lease = Lease::new();

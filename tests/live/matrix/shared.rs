@@ -1,5 +1,5 @@
-//! Locks that several have at the same time: readers beside each other, a writer alone, whoever it is, and whatever
-//! befalls the servers.
+//! Shared locks: readers beside each other, a writer alone, with any mix of clients, and whatever happens to
+//! the servers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -20,7 +20,7 @@ const RESOURCE: &str = "r";
 const READERS: &str = "r:r";
 const INTENT: &str = "r:i";
 
-/// A reader of its own.
+/// A new reader with its own lease.
 #[track_caller]
 fn read(manager: &Manager, ttl_ms: i64) -> Lease {
     let lease = Lease::new();
@@ -30,7 +30,7 @@ fn read(manager: &Manager, ttl_ms: i64) -> Lease {
     lease
 }
 
-/// The lock cannot be had so; the words.
+/// The lock cannot be taken in this way. Returns the words.
 #[track_caller]
 fn refused(manager: &Manager, wanted: &Wanted) -> String {
     let lease = Lease::new();
@@ -43,7 +43,7 @@ fn unlock(manager: &Manager, lease: &Lease) {
     assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
 }
 
-/// A client that knows no more than `SET … NX PX`, as redis-cli sends it. Returns whether a quorum granted it.
+/// A client that only uses `SET … NX PX`, as redis-cli sends it. Returns whether a quorum granted it.
 fn take_plainly(cluster: &Cluster, token: &str) -> bool {
     let set = |server: &&Server| {
         let reply = server.command(&["SET", RESOURCE, token, "NX", "PX", "60000"]);
@@ -58,7 +58,7 @@ fn release_plainly(cluster: &Cluster, token: &str) {
     }
 }
 
-/// The ends of all that stand among the readers, and that of the resource; all in server time.
+/// The ends of all readers, of the resource, and of the set of readers. All are in server time.
 fn ends(server: &Server) -> (Vec<i64>, i64, i64) {
     let script = "local t={} for i,v in ipairs(redis.call('ZRANGE',KEYS[1],0,-1,'WITHSCORES')) do \
                   if i%2==0 then t[#t+1]=v end end return table.concat(t,' ')";
@@ -67,7 +67,7 @@ fn ends(server: &Server) -> (Vec<i64>, i64, i64) {
     (scores, server.ends_at(RESOURCE), server.ends_at(READERS))
 }
 
-/// On each server the resource ends with the last of its readers, and so do they.
+/// On each server the resource ends with the last of its readers, and so does the set of readers.
 #[track_caller]
 fn ends_with_the_last_reader(cluster: &Cluster, readers: usize) {
     for server in cluster.iter() {
@@ -112,7 +112,7 @@ fn r01_readers_hold_it_together_and_a_writer_alone() {
     cluster.wait_until_gone(RESOURCE);
     cluster.wait_until_gone(READERS);
 
-    // The writer is alone, whether it is one of ours or not.
+    // The writer is alone, whether it is one of ours or a plain client.
     let lease = writer.take(RESOURCE, TTL);
     assert!(!lease.is_shared());
     let words = refused(&one, &Wanted::shared(RESOURCE, TTL));
@@ -160,13 +160,13 @@ fn r02_a_writer_becomes_a_reader_and_no_reader_a_writer() {
     assert_eq!(writer.downgrade(&lease), REDLOCK_OK, "{}", lease.message());
     assert!(lease.is_shared() && lease.token() == token && lease.is_held());
     ends_with_the_last_reader(&cluster, 1);
-    // It keeps its end; the server may count a millisecond more.
+    // The lock keeps its end. The server may count a millisecond more.
     let now = cluster[0].ends_at(RESOURCE);
     assert!((end..=end + 2).contains(&now), "{end} {now}");
     let beside = read(&reader, TTL);
     ends_with_the_last_reader(&cluster, 2);
     refused(&reader, &Wanted::new(RESOURCE, TTL));
-    // Once more changes nothing.
+    // A second downgrade changes nothing.
     assert_eq!(writer.downgrade(&lease), REDLOCK_OK, "{}", lease.message());
 
     for status in [
@@ -271,7 +271,7 @@ fn r04_a_dead_reader_keeps_a_writer_out_for_its_ttl_and_no_longer() {
     let short = read(&reader, 400);
     ends_with_the_last_reader(&cluster, 2);
     wait_until("it has ended", || !short.is_held());
-    // It stands there still, and is none any more.
+    // Its entry is still there, but it is no reader any more.
     wait_until("one is left", || {
         writer.inspect(RESOURCE).is_ok_and(|it| it.readers == 1 && it.mode == REDLOCK_SHARED)
     });
@@ -303,7 +303,7 @@ fn r05_a_writer_that_waits_comes_before_later_readers() {
         wait_until("it has said that it waits", || cluster.having(INTENT) == 3);
         let words = refused(&late, &Wanted::shared(RESOURCE, TTL));
         assert!(words.contains("keeps it for a writer that waits ("), "{words}");
-        // Who is in may stay.
+        // A current reader may stay.
         assert_eq!(early.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
         assert_eq!(early.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
         assert!(!has_ended.load(Ordering::Acquire));
@@ -316,7 +316,7 @@ fn r05_a_writer_that_waits_comes_before_later_readers() {
     unlock(&late, &lease);
 }
 
-/// Two readers, each of a process of its own, that never leave at the same time.
+/// Two readers, each in its own process, that never leave at the same time.
 #[test]
 fn r05_readers_that_come_and_go_do_not_keep_a_writer_out() {
     let cluster = Cluster::start(3);
@@ -329,7 +329,7 @@ fn r05_readers_that_come_and_go_do_not_keep_a_writer_out() {
                 let wanted = Wanted { wait_ms: 30_000, ..Wanted::shared(RESOURCE, TTL) };
                 let own = [Lease::new(), Lease::new()];
                 let mut at = 0;
-                // One of the two is held at any time, as long as it can be had.
+                // One of the two leases is held at any time, as long as the lock can be taken.
                 while !is_over.load(Ordering::Acquire) {
                     let status =
                         manager.acquire(&Wanted { wait_ms: 5, ..wanted.clone() }, &own[at]);
@@ -375,7 +375,7 @@ fn r05_within_a_process_readers_share_and_a_writer_comes_before_later_ones() {
             order.lock().expect("not poisoned").push("writer");
             unlock(&manager, &own);
         });
-        // It says that it waits for readers of its own process, too.
+        // The writer also announces that it waits for readers of its own process.
         wait_until("it waits", || cluster.having(INTENT) == 3);
         let words = refused(&manager, &Wanted::shared(RESOURCE, TTL));
         assert!(words.contains("came first"), "{words}");
@@ -398,7 +398,7 @@ fn r05_within_a_process_readers_share_and_a_writer_comes_before_later_ones() {
 fn r06_what_else_stands_there_is_left_alone_and_named() {
     let cluster = Cluster::start(3);
     let (manager, writer) = (connected(&cluster), connected(&cluster));
-    // The resource is no string.
+    // The resource is not a string.
     cluster.iter().for_each(|it| _ = it.must(&["RPUSH", RESOURCE, "a list"]));
     let words = refused(&manager, &Wanted::shared(RESOURCE, TTL));
     assert!(words.contains("held by another (for ever)"), "{words}");
@@ -423,13 +423,13 @@ fn r06_what_else_stands_there_is_left_alone_and_named() {
     cluster.wait_until_gone(RESOURCE);
     cluster.iter().for_each(|it| _ = it.must(&["DEL", READERS]));
 
-    // Somebody's lock has the name of the key in which writers say that they wait.
+    // Another client's lock has the name of the key in which writers announce that they wait.
     cluster.iter().for_each(|it| _ = it.must(&["SET", INTENT, "somebody's"]));
     let lease = read(&manager, TTL);
     refused(&writer, &Wanted { tries: 3, ..Wanted::new(RESOURCE, TTL) });
     assert!(cluster.iter().all(|it| it.get(INTENT).as_deref() == Some("somebody's")));
 
-    // Ends that are none.
+    // Ends that are not times.
     ends_with_the_last_reader(&cluster, 1);
     for (score, name) in [("inf", "one"), ("-inf", "two"), ("1e300", "three"), ("0.5", "four")] {
         cluster.iter().for_each(|it| _ = it.must(&["ZADD", READERS, score, name]));
@@ -439,7 +439,7 @@ fn r06_what_else_stands_there_is_left_alone_and_named() {
     assert_eq!(manager.confirm(&beside, TTL / 2), REDLOCK_OK, "{}", beside.message());
     unlock(&manager, &beside);
     unlock(&manager, &lease);
-    // What nobody of ours has put there is not ours to delete.
+    // An entry that our clients did not create is not ours to delete.
     assert!(cluster.iter().all(|it| it.pttl(RESOURCE) > 0));
     cluster.iter().for_each(|it| _ = it.must(&["ZREM", READERS, "one", "three"]));
     let lease = read(&manager, TTL);

@@ -1,5 +1,6 @@
-//! Calls about shared locks that are cancelled at every step of their conversation with the servers: taking one, as the
-//! first reader or beside another one; and making a shared one of an exclusive one. `shared_waiting.rs` has those that wait.
+//! Calls about shared locks that are cancelled at every step of their conversation with the servers. The calls
+//! take a shared lock, as the first reader or beside another one, or downgrade an exclusive lock.
+//! `shared_waiting.rs` has the waiting readers.
 
 use std::thread;
 
@@ -17,9 +18,9 @@ use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Nobody reads yet.
+    /// There is no reader yet.
     First,
-    /// Somebody reads.
+    /// There is a reader.
     Second,
     Downgrade,
 }
@@ -64,7 +65,8 @@ impl Call {
         cancelled_once(manner, (manager, lease), (run, submit), is_there)
     }
 
-    /// Whether it was cancelled after the servers were asked, and not over before. The lease is as it has to be then.
+    /// Whether the call was cancelled after the servers were asked, and had not ended before. The lease has the
+    /// state that it must have then.
     #[track_caller]
     pub(crate) fn is_cancelled(self, status: RedLockStatus, lease: &Lease) -> bool {
         if status == REDLOCK_OK {
@@ -74,7 +76,7 @@ impl Call {
         assert_eq!(status, REDLOCK_CANCELLED, "{self:?}: {}", lease.message());
         assert!(lease.message().contains("cancelled"), "{self:?}: {}", lease.message());
         if self == Self::Downgrade {
-            // It counts as shared if a server may have done it, or may do it yet.
+            // The lock counts as shared if a server may have downgraded it, or may still do so.
             assert!(lease.is_held() && lease.remaining_ms() > 0);
             let is_told = lease.message().contains("counts as shared");
             assert_eq!(is_told, lease.is_shared(), "{}", lease.message());
@@ -85,7 +87,7 @@ impl Call {
     }
 }
 
-/// Somebody else who reads, if anybody does; over connections of his own.
+/// Another reader, if there is one, with its own connections.
 struct Others(Option<(Manager, Lease)>);
 
 impl Others {
@@ -104,8 +106,8 @@ impl Others {
         self.0.iter().map(|it| &it.1).collect()
     }
 
-    /// Nothing is left of the call: neither the resource nor a reader, but those that were there before, which have what
-    /// they had; nor does a writer say that it waits.
+    /// Nothing is left of the call: no resource and no reader, except the earlier reader, which keeps its
+    /// entry. No writer announces that it waits either.
     #[track_caller]
     fn are_alone(&self, manager: &Manager, cluster: &Cluster) {
         wait_until("the manager has its servers again", || is_used(manager));
@@ -128,13 +130,14 @@ impl Others {
     }
 }
 
-/// It is connected to a quorum. Who is connected last has its release then, if somebody drives.
+/// The manager is connected to a quorum. A server that is connected last gets its release then, if a thread
+/// drives.
 pub(crate) fn is_used(manager: &Manager) -> bool {
     manager.is_locked("another") == Ok(false)
 }
 
-/// What the servers do of a downgrade that was cancelled, they do; what they do not, the next extension does. In the end
-/// others read beside it.
+/// Some servers execute a cancelled downgrade. The next extension does it on the others. In the end other
+/// readers can read beside the lease.
 #[track_caller]
 fn is_shared_after_an_extension(manager: &Manager, lease: &Lease, cluster: &Cluster) {
     assert_eq!(manager.confirm(lease, 1), REDLOCK_OK, "{}", lease.message());
@@ -164,7 +167,7 @@ fn r12_a_call_that_nobody_has_driven_yet_asks_nobody() {
         manager.connect_to_all();
         assert!(rig.servers.iter().all(|it| it.calls("zadd") == 0 && it.calls("set") == 0));
         if call == Call::Downgrade {
-            // It is what it was.
+            // The lock is what it was.
             assert!(lease.is_held() && !lease.is_shared(), "{}", lease.message());
             assert!(!lease.message().contains("shared"), "{}", lease.message());
             let holds = |it: &Server| it.get(RESOURCE) == Some(lease.token());
@@ -191,13 +194,14 @@ fn r12_a_downgrade_is_cancelled_at_any_byte() {
     at_every_byte(Call::Downgrade);
 }
 
-/// Of a script, which is a thousand bytes, so many at once; of the short replies each.
+/// The step in bytes. A script is a thousand bytes, so many bytes are skipped at once. The short replies are
+/// cut at each byte.
 pub(crate) fn step(way: Way) -> usize {
     if way == Way::Requests { Way::Replies.step() } else { 1 }
 }
 
-/// Makes this call to one server again and again, and cancels it when the proxy has handed on some bytes more each
-/// time, until the call is over before.
+/// Repeats this call to one server. Each time the proxy forwards some bytes more, and then the call is
+/// cancelled. Stops when the call ends before that.
 fn at_every_byte(call: Call) {
     thread::scope(|scope| {
         for way in BOTH {
@@ -217,7 +221,7 @@ fn at_every_byte(call: Call) {
     });
 }
 
-/// Returns whether so many bytes are less than all.
+/// Returns whether this number of bytes is less than the whole conversation.
 fn at_byte(
     call: Call,
     manner: Manner,
@@ -231,7 +235,7 @@ fn at_byte(
     let is_less = call.is_cancelled(status, &lease);
     assert!(call != Call::Downgrade || lease.is_shared(), "the server was asked");
     if call == Call::Downgrade && is_less && count % 2 == 0 {
-        // Released at once, whatever the server has done by then, or will do.
+        // Released at once, whatever the server has done by then, or does later.
         assert_eq!(manager.submit_unlock(&lease, TAG), REDLOCK_OK, "{}", lease.message());
         proxy.heal();
         let event = manager.event();
@@ -255,7 +259,7 @@ fn at_byte(
     is_less
 }
 
-/// Through a manager that has to connect first: nobody is asked for anything before that.
+/// Through a manager that has to connect first. No request is sent before the connection is established.
 #[test]
 fn r12_a_downgrade_is_cancelled_at_any_byte_of_its_connecting() {
     thread::scope(|scope| {
@@ -273,7 +277,7 @@ fn r12_a_downgrade_is_cancelled_at_any_byte_of_its_connecting() {
     });
 }
 
-/// Returns whether so many bytes are less than all.
+/// Returns whether this number of bytes is less than the whole conversation.
 fn connecting(manner: Manner, (rig, holder): (&Rig, &Manager), (way, count): (Way, u64)) -> bool {
     let (proxy, server, manager) = (&rig.proxies[0], &rig.servers[0], rig.manager());
     let lease = holder.take(RESOURCE, TTL);
@@ -294,8 +298,8 @@ fn connecting(manner: Manner, (rig, holder): (&Rig, &Manager), (way, count): (Wa
     is_less
 }
 
-/// While the answers that would say so are under way. Whichever call comes next tells it; what is left is released by that,
-/// or, where it only asks, by Unlock.
+/// The answers that would report the loss are still on their way. The next call reports it, whichever it is.
+/// That call also releases the remaining keys. If it only asks, Unlock releases them.
 #[test]
 fn r12_who_has_cancelled_the_downgrade_of_a_lock_that_is_lost_is_told_by_the_next_call() {
     type Next = fn(&Manager, &Lease) -> RedLockStatus;
@@ -357,7 +361,8 @@ fn at_every_packet(call: Call) {
 }
 
 fn at_packet(call: Call, manner: Manner, (rig, others): (&Rig, &Others), stands: [Stand; 3]) {
-    // Whoever took the lock may have answers under way still: nothing of that is to be taken for this call's.
+    // The manager that took the lock may still have answers on their way. They must not be mistaken for answers
+    // to this call.
     let lease = call.lease(&rig.connected());
     wait_until("the connections of before are closed", || rig.proxies.iter().all(Proxy::is_idle));
     if call == Call::Downgrade {
@@ -394,7 +399,7 @@ fn at_packet(call: Call, manner: Manner, (rig, others): (&Rig, &Others), stands:
     others.are_alone(&manager, &rig.servers);
 }
 
-/// The answer and the cancellation meet, now one of them a little earlier and now the other.
+/// The answer and the cancellation meet. Sometimes one of them is a little earlier, and sometimes the other.
 #[test]
 fn r12_a_call_that_is_cancelled_as_it_ends_has_one_result_and_it_is_true() {
     const ROUNDS: usize = 100;

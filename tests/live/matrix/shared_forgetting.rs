@@ -1,5 +1,5 @@
-//! Servers that forget who reads: they have no vote for a writer, nor for another reader, until all that they forgot has
-//! ended.
+//! Servers that forget their readers. They have no vote for a writer, nor for another reader, until all
+//! forgotten locks have ended.
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
@@ -16,14 +16,14 @@ fn alone() -> Wanted {
     Wanted::new(RESOURCE, TTL)
 }
 
-/// A manager that is told in time that servers say nothing.
+/// A manager that soon notices that servers do not answer.
 fn brief(cluster: &Cluster) -> Manager {
     let manager = connected_to(cluster);
     make_brief(&manager);
     manager
 }
 
-/// What a server does to lose its memory.
+/// The ways in which a server loses its memory.
 const WAYS: [fn(&Server); 4] = [
     Server::restart,
     |it| _ = it.must(&["FLUSHALL"]),
@@ -42,7 +42,7 @@ fn reading(cluster: &Cluster) -> [(Manager, Lease); 2] {
     readers
 }
 
-/// The servers are up; the manager may have to find out that its connections are not.
+/// The servers are up. The manager may have to find out that its connections are closed.
 #[track_caller]
 fn extends(manager: &Manager, lease: &Lease) {
     wait_until("it is extended", || {
@@ -63,7 +63,8 @@ fn is_told_of_the_loss(manager: &Manager, lease: &Lease) {
     assert_eq!(manager.extend(lease, TTL), REDLOCK_LOST, "{}", lease.message());
 }
 
-/// Nothing is left on any server, once each of them, which goes on being used, has told what it had to tell.
+/// Nothing is left on any server, once each of these managers has sent what it had to send. The test goes on
+/// using them until then.
 #[track_caller]
 fn all_have_left(managers: &[&Manager], cluster: &Cluster) {
     wait_until("nothing is left on any server", || {
@@ -82,7 +83,7 @@ fn r11_a_majority_that_forgets_its_readers_lets_nobody_in() {
         let forgetful = addresses(&cluster[..2]);
         for wanted in [alone(), shared()] {
             is_kept_out_who_wants(&wanted, &rival, &forgetful);
-            // Nor does a client that comes only now.
+            // A client that comes only now does not get it either.
             is_kept_out_who_wants(&wanted, &connected_to(&cluster), &forgetful);
         }
         wait_until("what they were granted is released", || {
@@ -97,7 +98,7 @@ fn r11_a_majority_that_forgets_its_readers_lets_nobody_in() {
     }
 }
 
-/// The readers are on a quorum and no more; then one of that quorum forgets.
+/// The readers are on a bare quorum. Then one server of that quorum forgets.
 #[test]
 fn r11_a_writer_is_kept_out_where_one_server_knows_of_readers_still_and_one_forgot() {
     for forget in WAYS {
@@ -114,7 +115,7 @@ fn r11_a_writer_is_kept_out_where_one_server_knows_of_readers_still_and_one_forg
     }
 }
 
-/// This is what is kept from happening.
+/// The guard prevents this.
 #[test]
 fn r11_without_a_guard_a_writer_is_let_in_beside_readers_that_were_forgotten() {
     let cluster = Cluster::start(3);
@@ -136,14 +137,14 @@ fn r11_a_reader_counts_no_server_that_forgot() {
     let [(one, lease), (other, beside)] = reading(&cluster);
     cluster[0].restart();
     let late = brief(&cluster);
-    // Two are a quorum without it.
+    // Two servers are a quorum without it.
     let own = take(&late, &shared());
     let known = late.servers();
     let it = known.iter().find(|it| it.name == cluster[0].address()).expect("it is known");
     assert!(!it.votes && it.words.contains(LOST), "{it:?}");
     unlock(&late, &own);
     wait_until("it has left", || cluster[1..].iter().all(|it| readers_of(it, RESOURCE).len() == 2));
-    // One is none with it.
+    // One server is no quorum with it.
     cluster[2].freeze();
     is_kept_out_who_wants(&shared(), &late, &addresses(&cluster[..1]));
     cluster[2].resume();
@@ -157,7 +158,7 @@ fn r11_a_reader_counts_no_server_that_forgot() {
     all_have_left(&[&one, &other, &late], &cluster);
 }
 
-/// They extend what they have: so each server has them again before the next one forgets.
+/// The readers extend their locks, so each server has the entries again before the next one forgets.
 #[test]
 fn r11_readers_that_extend_outlive_servers_that_forget_one_after_another() {
     let cluster = Cluster::start(3);
@@ -173,7 +174,7 @@ fn r11_readers_that_extend_outlive_servers_that_forget_one_after_another() {
                 extends(manager, lease);
                 readers_of(server, RESOURCE).iter().any(|it| it.0 == lease.token())
             });
-            // Where another one says nothing, it takes this one's vote.
+            // While another server does not answer, this server's vote is needed.
             wait_until("the server vouches for the reader again", || {
                 extends(manager, lease);
                 let another = &cluster[(nth + 1) % 3];
@@ -195,7 +196,8 @@ fn r11_readers_that_extend_outlive_servers_that_forget_one_after_another() {
     all_have_left(&[&readers[0].0, &readers[1].0, &writer], &cluster);
 }
 
-/// The others are told by a writer that is kept out: neither it nor a reader counts the server that forgot.
+/// A writer that is kept out notes the loss on the other servers. Neither that writer nor a reader counts the
+/// server that forgot.
 #[test]
 fn r11_a_downgrade_lets_nobody_in_by_a_server_that_forgot() {
     let cluster = Cluster::start(3);
@@ -204,7 +206,7 @@ fn r11_a_downgrade_lets_nobody_in_by_a_server_that_forgot() {
     cluster.wait_until_everywhere(RESOURCE);
     cluster[0].restart();
     is_kept_out_who_wants(&alone(), &rival, &addresses(&cluster[..1]));
-    // It is asked of a server that forgot, of one, and of one that says nothing.
+    // The downgrade is sent to three servers: one that forgot, one that is well, and one that does not answer.
     cluster[2].freeze();
     make_brief(&holder);
     wait_until("the servers are asked", || {
@@ -244,14 +246,14 @@ fn r11_a_downgrade_of_a_lock_that_a_majority_forgot_says_that_it_is_lost() {
         status == REDLOCK_LOST
     });
     assert!(!lease.is_held());
-    // Others wait all the same: nobody tells them.
+    // Other clients wait all the same, because nobody tells them.
     for wanted in [alone(), shared()] {
         is_kept_out_who_wants(&wanted, &rival, &addresses(&cluster[..2]));
     }
     all_have_left(&[&holder, &rival], &cluster);
 }
 
-/// Two keep the note of it; the writer's own TTL would be over long before.
+/// Two servers have the note about this TTL. The writer's own TTL would be over long before.
 #[test]
 fn r11_the_longest_ttl_of_readers_is_waited_for() {
     let cluster = Cluster::start(3);

@@ -10,17 +10,17 @@ use crate::support::proxy::Traffic;
 use crate::support::usage::{TTL, connected};
 use crate::support::{Cluster, Lease, Program, Proxy, wait_until};
 
-/// The parent has both of them, shared: one was taken so, the other one was made so.
+/// The parent holds both locks, shared: one was taken as shared, and the other was downgraded.
 const BOTH: [&str; 2] = ["taken", "made"];
 
-/// Who reads each of the two, by server.
+/// The readers of each of the two locks, by server.
 type Readers = Vec<[Vec<(String, String)>; 2]>;
 
 fn readers(cluster: &Cluster) -> Readers {
     cluster.iter().map(|server| BOTH.map(|it| readers_of(server, it))).collect()
 }
 
-/// Returns when each of the two has so many readers on each server.
+/// Returns when each of the two locks has this number of readers on each server.
 #[track_caller]
 fn wait_until_there_are(count: usize, cluster: &Cluster) -> Readers {
     wait_until("all have reached the servers", || {
@@ -120,7 +120,7 @@ fn r10_a_child_neither_keeps_a_shared_lock_nor_releases_it_and_its_parent_goes_o
                 let now = tokens();
                 let is_as_it_was = |(now, before): (&Vec<_>, _)| now.is_empty() || now == before;
                 assert!(now.iter().zip(&before).all(is_as_it_was), "{now:?} after {before:?}");
-                // Nobody comes in beside who is gone, but other readers.
+                // Beside the dead process, only other readers are let in.
                 ends_with_its_time(&cluster);
                 keeper.hears("the lock is gone");
                 keeper.ends_well();

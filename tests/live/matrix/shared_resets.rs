@@ -1,4 +1,4 @@
-//! Conversations about shared locks that are cut off at any byte, of either side.
+//! Conversations about shared locks that are cut off at any byte, on either side.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -27,8 +27,8 @@ fn reads(manager: &Manager) {
     }
 }
 
-/// A writer that becomes a reader, and is extended or leaves at once: an extension makes up for a downgrade that did not
-/// reach the server, and so does a release.
+/// A writer becomes a reader, and then extends or leaves at once. An extension makes up for a downgrade that
+/// did not reach the server, and so does a release.
 fn downgrades(manager: &Manager, is_extended: bool) {
     let lease = Lease::new();
     let taken = manager.lock(RESOURCE, TTL, &lease);
@@ -37,7 +37,7 @@ fn downgrades(manager: &Manager, is_extended: bool) {
     let statuses = [downgraded, next];
     match taken {
         REDLOCK_OK => {
-            // What is held cannot be lost by this.
+            // A held lock cannot be lost by this.
             let are_allowed =
                 statuses.iter().all(|it| [REDLOCK_OK, REDLOCK_UNREACHABLE].contains(it));
             assert!(are_allowed && lease.is_held(), "{statuses:?}: {}", lease.message());
@@ -53,7 +53,7 @@ fn downgrades(manager: &Manager, is_extended: bool) {
     assert!(allowed.contains(&status) && !lease.is_held(), "{status:?}: {}", lease.message());
 }
 
-/// A script is a thousand bytes, and nothing is done before the last has come.
+/// A script is a thousand bytes, and nothing is executed before the last byte has arrived.
 fn steps() -> impl Iterator<Item = (Way, usize)> {
     BOTH.into_iter().map(|way| (way, Way::Replies.step()))
 }

@@ -1,5 +1,5 @@
-//! Locks that several have at the same time, together with what else there is: waiting to be woken, fencing, keeping,
-//! tickets, levels, calls that are cancelled.
+//! Shared locks in combination with other features: waiting to be woken, fencing, keeping, tickets, levels,
+//! cancelled calls.
 
 use std::thread;
 
@@ -41,8 +41,8 @@ fn in_line(server: &Server) -> i64 {
     server.must(&["ZCARD", LINE]).integer()
 }
 
-/// Everybody in the line of the first server gets a place so far behind that it does not look by itself for seconds.
-/// Returns how often somebody has looked by then: whoever does asks for its rank.
+/// Moves every waiter in the queue of the first server so far behind that it does not look by itself for
+/// seconds. Returns how often waiters have looked by then. Each look asks for the waiter's rank.
 fn send_far_behind(cluster: &Cluster, waiters: u64) -> u64 {
     for other in 0..40 {
         cluster[0].must(&["ZADD", LINE, "1", &format!("gone:{other}")]);
@@ -96,7 +96,7 @@ fn r07_a_writer_that_leaves_wakes_all_readers_at_the_front() {
                 "released" => unlock(&writer, &lease),
                 _ => assert_eq!(writer.downgrade(&lease), REDLOCK_OK, "{}", lease.message()),
             }
-            // None of them leaves before all have it.
+            // None of them leaves before all hold the lock.
             let leases = waiters.map(|it| it.join().expect("it does not panic"));
             if how == "released" {
                 assert_eq!(cluster[0].calls("zrank"), looked, "they were told");
@@ -110,7 +110,7 @@ fn r07_a_writer_that_leaves_wakes_all_readers_at_the_front() {
     }
 }
 
-/// Those of one process have one place in line.
+/// The readers of one process have one place in the queue.
 #[test]
 fn r07_readers_of_one_process_stand_in_line_once_and_are_let_in_together() {
     let cluster = Cluster::start(3);
@@ -128,7 +128,7 @@ fn r07_readers_of_one_process_stand_in_line_once_and_are_let_in_together() {
     assert!(cluster.iter().all(|it| it.calls("zcard") > 0 && in_line(it) == 0));
 }
 
-/// Also where a reader came to the line first.
+/// Also if a reader joined the queue first.
 #[test]
 fn r07_a_writer_that_said_so_is_told_before_readers_that_wait_for_it() {
     let cluster = Cluster::start(1);
@@ -139,7 +139,7 @@ fn r07_a_writer_that_said_so_is_told_before_readers_that_wait_for_it() {
         wait_until("it has said that it waits", || cluster.having(INTENT) == 1);
         let reading = scope.spawn(|| take(&late, &waiting(shared())));
         wait_until("both stand in line", || in_line(&cluster[0]) == 2);
-        // The writer has come last, for all that the line knows.
+        // By its place in the queue, the writer has come last.
         let first = cluster[0].must(&["EVAL", FIRST_WRITER, "1", LINE]).text().expect("a name");
         cluster[0].must(&["ZADD", LINE, "XX", "9000000000000000", &first]);
         unlock(&early, &lease);
@@ -167,7 +167,7 @@ fn r08_readers_draw_no_fencing_token_and_a_writer_that_becomes_one_keeps_its_own
     let wanted = Wanted { tries: 2, ..Wanted::new(RESOURCE, TTL) };
     assert_eq!(writer.acquire(&wanted, &lease), REDLOCK_TAKEN, "{}", lease.message());
     unlock(&reader, &beside);
-    // It has given up, and is forgotten.
+    // The writer has given up, and no trace is left.
     nothing_is_left(&cluster);
     let lease = writer.take(RESOURCE, TTL);
     let token = lease.fencing_token();
@@ -190,7 +190,7 @@ fn r08_a_shared_lock_is_kept_and_its_loss_is_told() {
     let end = || cluster[0].must(&["ZSCORE", READERS, &lease.token()]).text();
     let before = end();
     wait_until("it is renewed", || manager.next_event(5).is_none() && end() != before);
-    // A writer becomes a reader, and is kept as one.
+    // A writer becomes a reader, and is kept as a reader.
     unlock(&manager, &lease);
     unlock(&other, &beside);
     cluster.wait_until_gone(RESOURCE);
@@ -234,7 +234,7 @@ fn r08_it_is_one_resource_and_no_permit() {
         assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
         assert!(lease.message().contains(words), "{}", lease.message());
     }
-    // Who has several is a writer of each.
+    // A lock of several resources is a writer of each.
     let own = take(&manager, &Wanted::several(&["a", RESOURCE], TTL));
     let other = connected(&cluster);
     assert_eq!(other.acquire(&shared(), &lease), REDLOCK_TAKEN, "{}", lease.message());

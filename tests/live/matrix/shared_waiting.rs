@@ -1,4 +1,4 @@
-//! A reader that waits behind a writer that waits, and is cancelled at every step.
+//! A reader that waits behind a waiting writer, and is cancelled at every step.
 
 use std::thread;
 
@@ -16,7 +16,7 @@ use crate::support::proxy::BOTH;
 use crate::support::usage::{TTL, connected};
 use crate::support::{Cluster, Lease, Manager, Server, Way, wait_until};
 
-/// Somebody reads, and a writer waits for that: so a reader that comes now waits, too.
+/// One client reads, and a writer waits for it. So a reader that comes now waits, too.
 struct Queue {
     reader: Manager,
     lease: Lease,
@@ -38,7 +38,7 @@ impl Queue {
         Self { reader, lease, writer, wanted }
     }
 
-    /// Nothing is left of the one that was cancelled: the writer waits alone, for the reader of before.
+    /// Nothing is left of the cancelled reader: the writer waits alone, for the first reader.
     #[track_caller]
     fn is_as_it_was(&self, manager: &Manager, cluster: &Cluster) {
         wait_until("all is as it was", || {
@@ -51,7 +51,7 @@ impl Queue {
         assert_eq!(self.writer.next_event(0), None, "the writer has come to something");
     }
 
-    /// The reader of before leaves, and the writer has it; then nothing is left.
+    /// The first reader leaves, and the writer takes the lock. Then nothing is left.
     #[track_caller]
     fn ends(self, cluster: &Cluster) {
         unlock(&self.reader, &self.lease);
@@ -66,7 +66,7 @@ fn in_line(server: &Server) -> i64 {
     server.must(&["ZCARD", LINE]).integer()
 }
 
-/// It tries, stands in line, and looks again now and then.
+/// The reader tries, joins the queue, and looks again now and then.
 #[test]
 fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_at_any_byte() {
     thread::scope(|scope| {
@@ -89,7 +89,7 @@ fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_at_any_byte() {
     });
 }
 
-/// How many bytes are said until it waits in line. The first that waits over a connection says more.
+/// How many bytes are sent until the call waits in the queue. The first waiter on a connection sends more.
 fn until_it_stands_in_line(
     (rig, queue, manager): (&Rig, &Queue, &Manager),
     wanted: &Wanted,
@@ -101,7 +101,7 @@ fn until_it_stands_in_line(
         let mut looks = 0;
         let is_there = || {
             length = rig.proxies[0].handed_on(way) - before;
-            // It is driven between two of these: so it hears that it stands there.
+            // The call is driven between two of these checks, so it hears that it is in the queue.
             looks += u32::from(in_line(&rig.servers[0]) == 2);
             looks == 3
         };
@@ -111,8 +111,8 @@ fn until_it_stands_in_line(
     length
 }
 
-/// A call that waits, and is cancelled when it is so far, unless it was let in: on a busy machine the word of the writer
-/// may be forgotten before it says it again.
+/// A waiting call that is cancelled when it has reached this point, unless it was let in. On a busy machine the
+/// writer's announcement may expire before the writer renews it.
 #[track_caller]
 fn waits(
     (rig, queue, manager): (&Rig, &Queue, &Manager),
@@ -137,7 +137,7 @@ fn waits(
     queue.is_as_it_was(manager, &rig.servers);
 }
 
-/// One attempt is refused by a quorum before it is cancelled, or cancelled before that.
+/// One attempt is either refused by a quorum before it is cancelled, or cancelled before that.
 #[test]
 fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_between_any_two_packets() {
     for manner in MANNERS {
@@ -151,7 +151,7 @@ fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_between_any_two_packets(
                 Call::Second.cancelled_once(manner, &manager, &lease, || !is_quorum && are_there());
             rig.heal();
             match status {
-                // The word of the writer was forgotten on a busy machine.
+                // The writer's announcement expired on a busy machine.
                 REDLOCK_OK => unlock(&manager, &lease),
                 REDLOCK_TAKEN => assert!(is_quorum, "{stands:?}: {}", lease.message()),
                 status => assert!(Call::Second.is_cancelled(status, &lease) && !is_quorum),

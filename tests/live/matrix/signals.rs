@@ -21,7 +21,7 @@ fn f03_broken_connections_raise_no_sigpipe() {
     let cluster = Cluster::start(3);
     let closing = Fake::closing();
     let mut servers = cluster.urls();
-    // What is written to a path whose server has hung up is refused at once, signal and all.
+    // A write to a path whose server has hung up is refused at once, with a signal.
     servers[1] = format!("unix://{}", cluster[1].unix_socket());
     servers[2] = format!("unix://{}", cluster[2].unix_socket());
     servers.push(format!("redis://{}", closing.address()));

@@ -1,4 +1,5 @@
-//! What is configured as a server and is none: two of them among five do not show, three do.
+//! Addresses that are configured as servers and are not servers. Two of them among five have no effect, three
+//! do.
 
 use crate::support::fake::Abyss;
 use crate::support::ports;
@@ -43,7 +44,7 @@ impl Stranger for Nobody {
     }
 }
 
-/// Holds all of this against strangers of one kind; one of these words is what is said of each.
+/// Runs these checks against strangers of one kind. The words about each stranger must contain one of these.
 #[track_caller]
 pub(crate) fn are_strange<S: Stranger>(stranger: impl Fn() -> S, words: &[&str]) {
     let strangers = [stranger(), stranger()];
@@ -65,7 +66,7 @@ fn as_a_minority_they_do_not_show(strangers: &[String]) {
     cluster.wait_until_gone("r");
 }
 
-/// The others, which are servers, keep nothing.
+/// The other addresses are real servers, and nothing stays on them.
 #[track_caller]
 fn as_a_majority_they_are_unreachable(strangers: &[String], words: &[&str]) {
     let cluster = Cluster::start(2);

@@ -22,7 +22,7 @@ fn n13_a_server_whose_connection_is_dead_is_back_long_before_the_ttl_is_over() {
     wait_until("the manager locks again", || {
         manager.try_lock("r", HOUR_MS, 0, &lease) == REDLOCK_OK
     });
-    // The old ones drain: what was sent over them counts for an hour.
+    // The old connections drain: the requests that were sent over them count for an hour.
     let drains = |it: &&Proxy| matches!(it.connections()[..], [old, _] if !old.has_ended);
     assert!(rig.proxies.iter().filter(drains).count() >= rig.servers.quorum());
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
@@ -51,7 +51,7 @@ fn n13_an_acquire_that_is_carried_out_after_its_release_leaves_nothing_behind() 
     rig.recovers(&manager, "r");
 }
 
-/// A lock was released over a connection, and nothing of it got through.
+/// The release of a lock was sent over a connection, and none of it got through.
 #[test]
 fn n13_a_release_that_was_swallowed_is_sent_over_the_second_connection() {
     let rig = Rig::start(3);
@@ -66,8 +66,8 @@ fn n13_a_release_that_was_swallowed_is_sent_over_the_second_connection() {
     rig.recovers(&manager, "r");
 }
 
-/// The manager, which goes on being used, has a connection to the server over which locks are taken. It
-/// is brief for so long.
+/// The manager has a connection to the server over which it takes locks. The test goes on using the manager
+/// until then. The timeouts are brief during that time.
 #[track_caller]
 fn is_asked_again(manager: &Manager, server: &Server) {
     make_brief(manager);

@@ -38,7 +38,7 @@ fn one_at_a_time(managers: usize) {
 
 fn visits(manager: &Manager, place: &Place) {
     let lease = Lease::new();
-    // Not for ever: if one of the threads fails with the lock in its hands, the others must end.
+    // Not for ever. If one of the threads fails while it holds the lock, the others must end.
     let status = manager.try_lock("r", TTL, 60_000, &lease);
     assert_eq!(status, REDLOCK_OK, "{}", lease.message());
     place.visit();
@@ -49,7 +49,7 @@ fn visits(manager: &Manager, place: &Place) {
 fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
-    // Where a greeting took too long a second connection was made, and the first is on its way out.
+    // If a handshake took too long, a second connection was made, and the first is being closed.
     wait_until("each has one connection", || cluster.iter().all(|it| it.clients().len() == 1));
     let before: Vec<_> = cluster.iter().map(|it| it.clients()).collect();
     thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
     wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
 }
 
-/// Each thread takes a lock, and does with the leases of others what comes next.
+/// Each thread takes a lock, and does the next step with the leases of other threads.
 #[test]
 fn f08_a_lease_may_be_extended_and_released_by_any_thread() {
     let cluster = Cluster::start(3);
@@ -91,7 +91,7 @@ fn f08_a_lease_may_be_extended_and_released_by_any_thread() {
                     (outlets, inlets)
                 },
             );
-            // Each has the way to its neighbour.
+            // Each thread has the channel to its neighbour.
             inlets.rotate_left(1);
             for (thread, (outlet, inlet)) in ends.into_iter().zip(inlets).enumerate() {
                 let manager = &manager;

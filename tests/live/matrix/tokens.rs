@@ -1,5 +1,5 @@
-//! Fencing tokens: they grow with every lock of a resource, whatever the counters of the servers show, and a lock
-//! whose token cannot stand on a quorum is none.
+//! Fencing tokens grow with every lock of a resource, whatever the counters of the servers show. If a token
+//! cannot be stored on a quorum, there is no lock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -69,7 +69,8 @@ fn k01_tokens_grow_with_every_lock_and_are_about_the_time_of_day() {
         before = token;
     }
     nothing_is_left(&managers[0], &cluster, RESOURCE);
-    // All drew the same number, so none was raised: each lock is one script, and its release another or none.
+    // All drew the same number, so none was raised. Each lock is one script, and its release is another script
+    // or none.
     let raised = cluster.iter().map(|it| it.scripts()).max();
     assert!(raised.is_some_and(|it| it <= 120 + 3), "{raised:?} scripts");
 }
@@ -147,7 +148,8 @@ fn k02_a_token_is_greater_than_what_any_counter_of_a_quorum_shows() {
             let value = (far + server as i64).to_string();
             cluster[server].must(&["SET", COUNTER, &value, "PX", "100000000"]);
         }
-        // Whichever servers are the first to answer: after all have taken part, it is had from all.
+        // It does not matter which servers answer first. After every server has taken part, the number is on
+        // all of them.
         let mut greatest = 0;
         for _ in 0..40 {
             let token = token_of_a_lock(&manager);
@@ -169,7 +171,7 @@ fn k02_a_counter_that_is_ahead_is_raised_on_others_and_lives_until_its_time_has_
     let hour_us = HOUR_MS * 1_000;
     let far = now_us() + 5 * hour_us;
     cluster[0].must(&["SET", COUNTER, &far.to_string()]);
-    // One of the others does not answer, so the one that is ahead is needed.
+    // One of the others does not answer, so the server that is ahead is needed.
     cluster[2].freeze();
     let lease = manager.take(RESOURCE, 30_000);
     assert_eq!(lease.fencing_token(), far + 1);
@@ -198,7 +200,7 @@ fn k02_a_counter_outlives_the_locks_by_far() {
     }
 }
 
-/// What is there is somebody else's, of another type, or as great as can be.
+/// The value there belongs to another client, has another type, or is as great as possible.
 #[test]
 fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
     let spoils: [&[&str]; 4] = [
@@ -256,15 +258,15 @@ fn k03_a_user_who_may_not_use_the_counter_is_told_so() {
     assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
     let message = lease.message();
     assert!(message.matches("NOPERM: does not permit this user").count() >= 2, "{message}");
-    // Without tokens it may.
+    // Without tokens the user may lock.
     assert_eq!(manager.set_fencing(false), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
     cluster.iter().for_each(|it| drop(it.must(&["ACL", "SETUSER", "default", "allkeys"])));
     nothing_is_left(&manager, &cluster, RESOURCE);
 }
 
-/// The lock is deleted on both servers that granted it, after they drew different numbers and before these are
-/// raised.
+/// The lock is deleted on both servers that granted it. This happens after they drew different numbers and
+/// before these are raised.
 #[test]
 fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
     let cluster = Cluster::start(3);
@@ -277,7 +279,7 @@ fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
     let before = token_of_a_lock(&manager);
     nothing_is_left(&manager, &cluster, RESOURCE);
     cluster[0].must(&["INCRBY", COUNTER, "99999999999"]);
-    // What an acquire is answered is held back, so that the raise is asked for when the test says so.
+    // The answers to an acquire are held back, so the test decides when the raise is requested.
     cluster[2].freeze();
     proxies[..2].iter().for_each(|it| it.stall(Way::Replies));
     let lease = Lease::new();
@@ -296,12 +298,13 @@ fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
     assert!(!lease.is_held() && lease.fencing_token() == 0);
     cluster[2].resume();
     nothing_is_left(&manager, &cluster, RESOURCE);
-    // What was drawn counts.
+    // A drawn number counts.
     let token = token_of_a_lock(&manager);
     assert!(token > before, "{token} after {before}");
 }
 
-/// One server after the other loses its counter with its memory; the guard sees to it that others know what it knew.
+/// One server after the other loses its counter with its memory. The guard makes sure that other servers know
+/// what it knew.
 #[test]
 fn k05_tokens_grow_while_one_server_after_another_forgets() {
     let cluster = Cluster::start(3);
@@ -324,8 +327,8 @@ fn k05_tokens_grow_while_one_server_after_another_forgets() {
     assert!(token_of_a_lock_for(&manager, SHORT_MS) > before);
 }
 
-/// A test that cannot see it must not be believed: the counters are lost on all servers at once, and one had been
-/// ahead.
+/// Shows that the test can see the fault: the counters are lost on all servers at once, and one counter had
+/// been ahead.
 #[test]
 fn k05_without_a_guard_a_token_may_come_again() {
     let cluster = Cluster::start(3);

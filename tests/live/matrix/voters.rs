@@ -1,5 +1,5 @@
-//! Who can be no voter, and who is one voter under two names: refused when the connection begins, by name, and
-//! with what to do about it. What a manager tells of its servers.
+//! Servers that cannot vote, and one voter under two names. They are refused when the connection begins, by
+//! name, and with the remedy. Also: what a manager reports about its servers.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -11,7 +11,7 @@ use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until, wa
 
 const RESOURCE: &str = "r";
 
-/// One whose memory is limited and that gives up keys.
+/// A server with limited memory that evicts keys.
 fn evicting(policy: &str) -> Server {
     Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", policy])
 }
@@ -34,7 +34,7 @@ fn s13_a_server_that_may_evict_locks_is_no_vote_and_is_named() {
                 &["maxmemory-policy to noeviction"],
             )
         });
-        // What it says helps.
+        // The remedy in its words works.
         cluster[0].must(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         wait_until("it is a voter", || manager.try_lock(RESOURCE, TTL, 0, &refused) == REDLOCK_OK);
         assert_eq!(manager.unlock(&refused), REDLOCK_OK, "{}", refused.message());
@@ -53,7 +53,8 @@ fn s13_a_policy_that_is_never_used_does_not_matter() {
     assert!(manager.servers().iter().all(|it| it.votes && it.eviction == "allkeys-lru"));
 }
 
-/// Two of the three are one server. (Another database of one that is named alike is refused when it is added.)
+/// Two of the three are one server. Another database of a server under the same name is refused when it is
+/// added.
 #[test]
 fn s22_a_server_under_two_names_has_one_vote_and_is_named() {
     let cluster = Cluster::start(2);
@@ -82,7 +83,7 @@ fn s22_a_server_under_two_names_has_one_vote_and_is_named() {
     }
 }
 
-/// It is the second name that has the vote once the first has no connection.
+/// The second name has the vote once the first has no connection.
 #[test]
 fn s22_the_vote_goes_to_the_name_that_is_connected() {
     let cluster = Cluster::start(2);
@@ -108,7 +109,7 @@ fn s23_what_is_known_of_each_server_is_told() {
     let cluster: Cluster =
         [Server::start_with(&log), Server::start(), Server::start()].into_iter().collect();
     let manager = unguarded(patient(&cluster));
-    // Nobody is asked before somebody is needed.
+    // No server is asked before a call needs it.
     let told = manager.servers();
     assert_eq!(told.iter().map(|it| it.name.clone()).collect::<Vec<_>>(), addresses(&cluster));
     assert!(told.iter().all(|it| !it.connected && !it.votes && it.words == "not tried yet"));
@@ -123,12 +124,12 @@ fn s23_what_is_known_of_each_server_is_told() {
         assert!(!version.is_empty() && info.contains(&format!("_version:{version}")), "{it:?}");
         assert!(it.connected && it.votes && it.words.is_empty() && it.round_trip_us >= 0, "{it:?}");
         assert_eq!((&*it.role, &*it.eviction), ("primary", "noeviction"), "{it:?}");
-        // Its clock is asked for by the guard alone.
+        // Only the guard asks for its clock.
         assert_eq!(it.clock_offset_us, i64::MIN, "{it:?}");
     }
     let keeps: Vec<_> = told.iter().map(|it| &*it.keeps).collect();
     assert_eq!(keeps, ["log, synced always", "no log", "no log"]);
-    // After a restart it is another.
+    // After a restart it is another server.
     cluster[1].kill();
     wait_until("it is known to be gone", || {
         let _ = manager.connect(0);
@@ -142,7 +143,7 @@ fn s23_what_is_known_of_each_server_is_told() {
     assert_ne!(manager.servers()[1].run_id, told[1].run_id);
 }
 
-/// Nothing is held against a server that tells nothing of itself.
+/// A server that reports nothing about itself is not rejected for that.
 #[test]
 fn s23_what_the_user_may_not_ask_is_left_out() {
     let cluster = Cluster::start(3);

@@ -1,4 +1,4 @@
-//! Waiters that are told when a lock is released elsewhere, and those that are not.
+//! Waiters that are told when a lock is released elsewhere, and waiters that are not told.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ const RESOURCE: &str = "r";
 const LINE: &str = "r:w";
 const WAIT_MS: i64 = 60_000;
 
-/// How many stand in line on a server.
+/// How many waiters are in the queue on a server.
 fn in_line(server: &Server) -> i64 {
     server.must(&["ZCARD", LINE]).integer()
 }
@@ -23,7 +23,7 @@ fn wait_until_in_line(cluster: &Cluster) {
     wait_until("it stands in line", || cluster.iter().all(|server| in_line(server) == 1));
 }
 
-/// A line that ends by itself is empty as well: so it does not, from now on.
+/// A queue that expires is empty as well. So it does not expire from now on.
 fn wait_until_nobody_is_in_line(cluster: &Cluster) {
     let is_empty = |server: &Server| {
         server.must(&["PERSIST", LINE]);
@@ -32,13 +32,13 @@ fn wait_until_nobody_is_in_line(cluster: &Cluster) {
     wait_until("the line is empty", || cluster.iter().all(is_empty));
 }
 
-/// Whether a waiter asks this that looks by itself: the script has it asked for its place.
+/// Whether a waiter sends this request when it looks by itself. The script asks for the waiter's rank.
 pub(crate) fn is_look(request: &str) -> bool {
-    // By the text of its script, or by the channel behind the hash of that.
+    // By the text of its script, or by the channel behind the script's hash.
     request.contains("ZRANK") || request.contains("EVALSHA") && request.contains("redlock:w:")
 }
 
-/// Waits on a thread of its own, and returns whether it has got the lock, with what it waited through.
+/// Waits on its own thread. Returns whether it has taken the lock, with its manager and lease.
 fn waiting(manager: Manager) -> thread::JoinHandle<(bool, Manager, Lease)> {
     thread::spawn(move || {
         let lease = Lease::new();
@@ -54,7 +54,8 @@ fn w01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
     let held = holder.take(RESOURCE, TTL);
     let waiting = waiting(waiter);
     wait_until_in_line(&cluster);
-    // A place so far behind that it looks next when this is over; nobody else is there to be told.
+    // A place so far behind that the waiter would look only after this test. There is no other waiter to be
+    // told.
     for other in 0..40 {
         cluster[0].must(&["ZADD", LINE, "1", &format!("gone:{other}")]);
     }
@@ -140,7 +141,7 @@ fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
         assert!(frozen.next_event(1).is_none());
         cluster.iter().all(|server| in_line(server) == 1)
     });
-    // Nobody asks for its events from now on.
+    // No thread takes its events from now on.
     let waiting = waiting(waiter);
     wait_until("both stand in line", || cluster.iter().all(|server| in_line(server) == 2));
     assert_eq!(holder.unlock(&held), REDLOCK_OK);
@@ -148,7 +149,7 @@ fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
     assert!(is_had);
 }
 
-/// What servers do not permit is left out, and nothing fails for it.
+/// Features that servers do not permit are left out, and nothing fails because of that.
 #[test]
 fn w04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
     for rule in [
@@ -176,20 +177,22 @@ fn w04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
                 assert_eq!(calling.join().expect("it does not panic"), REDLOCK_OK, "{rule:?}");
             });
             assert_eq!(waiter.unlock(&lease), REDLOCK_OK, "{rule:?}: {}", lease.message());
-            // A quorum has released it; the next holder can have them all once the last one has too. A release that was
-            // refused is sent once more as another command, when its manager is called.
+            // A quorum has released the lock. The next holder can take it on all servers once the last server
+            // has released it, too. A refused release is sent once more as another command, when its manager is
+            // called.
             wait_until("every server has released it", || {
                 assert!(holder.next_event(0).is_none() && waiter.next_event(0).is_none());
                 cluster.having(RESOURCE) == 0
             });
         }
-        // Once a server and wait at the most: a line is asked for with success where nobody has the lock any more.
+        // At most once per server and wait: a request for the queue succeeds when no client holds the lock any
+        // more.
         let refused = log.lines().iter().filter(|line| !line.1.ends_with("works again")).count();
         assert!(refused <= 6, "{rule:?}: {}", log.text());
     }
 }
 
-/// A server that says by itself what nobody has asked for; a map is what a server of RESP3 says to HELLO.
+/// A server that sends unrequested data. A map is the answer of a RESP3 server to HELLO.
 fn talking(push: String) -> Fake {
     Fake::obeying(move |command, _| match command {
         "HELLO" => Some(
@@ -233,7 +236,7 @@ fn w05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
     }
 }
 
-/// Who has set it so stands in no line, and wakes nobody.
+/// A manager with waking turned off joins no queue, and wakes no waiter.
 #[test]
 fn w05_it_can_be_turned_off() {
     let cluster = Cluster::start(3);

@@ -1,4 +1,5 @@
-//! Waiters for permits, and for several resources at once: told when what they wait for is released elsewhere.
+//! Waiters for permits, and for several resources at once. They are told when the lock that they wait for is
+//! released elsewhere.
 
 use std::thread::{self, JoinHandle};
 
@@ -23,7 +24,7 @@ fn one(name: &str) -> Wanted {
     Wanted { wait_ms: WAIT_MS, ..Wanted::new(name, TTL) }
 }
 
-/// How many stand in a line of a server.
+/// How many waiters are in a queue of a server.
 fn in_line(server: &Server, line: &str) -> i64 {
     server.must(&["ZCARD", line]).integer()
 }
@@ -34,7 +35,7 @@ fn wait_until_in_line(cluster: &Cluster, line: &str, count: i64) {
     wait_until("so many stand in line", || cluster.iter().all(is_so));
 }
 
-/// A line that ends by itself is empty as well: so it does not, from now on.
+/// A queue that expires is empty as well. So it does not expire from now on.
 #[track_caller]
 fn wait_until_nobody_is_in_line(cluster: &Cluster, line: &str) {
     let is_empty = |server: &Server| {
@@ -51,7 +52,7 @@ fn take(manager: &Manager, wanted: &Wanted) -> Lease {
     lease
 }
 
-/// Waits on a thread of its own.
+/// Waits on its own thread.
 fn waiting(manager: Manager, wanted: Wanted) -> JoinHandle<(Manager, Lease)> {
     thread::spawn(move || {
         let lease = take(&manager, &wanted);
@@ -59,7 +60,7 @@ fn waiting(manager: Manager, wanted: Wanted) -> JoinHandle<(Manager, Lease)> {
     })
 }
 
-/// A place so far behind that it looks next in five seconds; nobody else is there to be told.
+/// A place so far behind that the waiter looks next in five seconds. There is no other waiter to be told.
 fn send_far_behind(server: &Server, line: &str) {
     for other in 0..40 {
         server.must(&["ZADD", line, "1", &format!("gone:{other}")]);
@@ -68,15 +69,15 @@ fn send_far_behind(server: &Server, line: &str) {
     wait_until("it has seen how far behind it is", || server.calls("zrank") > looked);
 }
 
-/// Returns when every server has heard that both permits, or both resources, are taken: else one may let a waiter
-/// in for a moment, which then does not stand in its line.
+/// Returns when every server has heard that both permits, or both resources, are taken. Otherwise a server may
+/// let a waiter in for a moment, and then the waiter is not in that server's queue.
 #[track_caller]
 fn wait_until_taken_everywhere(cluster: &Cluster, wanted: &Wanted) {
     let keys = if wanted.permits > 0 { ["r", "r#1"] } else { ["a", "b"] };
     keys.iter().for_each(|key| cluster.wait_until_everywhere(key));
 }
 
-/// Somebody waits for this, and something is let go of: it has it, and has not looked again.
+/// A waiter waits for this, and something is released. The waiter takes it, and has not looked again.
 #[track_caller]
 fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
     let waiting = waiting(connected(server), wanted);
@@ -99,14 +100,14 @@ fn w06_who_waits_for_a_permit_is_told_when_any_is_released_by_another() {
         let (cluster, wanted) = (Cluster::start(1), permit());
         let holder = connected(&cluster);
         let held = [take(&holder, &wanted), take(&holder, &wanted)];
-        // Which of the two permits it is was drawn.
+        // The library drew which of the two permits it is.
         let token = cluster[0].get(slot);
         let lease = held.iter().find(|it| Some(it.token()) == token).expect("both are taken");
         is_told(&cluster, wanted, "r:w", || assert_eq!(holder.unlock(lease), REDLOCK_OK));
     }
 }
 
-/// Who locks the name of a semaphore, or adopts a permit, uses one.
+/// A lock of a semaphore's name, and an adopted permit, use a permit.
 #[test]
 fn w06_the_release_of_a_lock_that_uses_a_permit_is_told_too() {
     let cluster = Cluster::start(1);
@@ -127,7 +128,7 @@ fn w06_the_release_of_a_lock_that_uses_a_permit_is_told_too() {
     });
 }
 
-/// Who waits for the lock of that name stands before it, and cannot use what it is told.
+/// A waiter for the lock of that name is first in the queue, and cannot use the permit that it is told about.
 #[test]
 fn w06_a_permit_that_is_told_to_who_waits_for_the_lock_goes_to_the_next() {
     let cluster = Cluster::start(1);
@@ -140,7 +141,7 @@ fn w06_a_permit_that_is_told_to_who_waits_for_the_lock_goes_to_the_next() {
     wait_until_in_line(&cluster, "r:w", 2);
     assert_eq!(holder.unlock(&held), REDLOCK_OK);
     let (manager, lease) = permitted.join().expect("it has it");
-    // The other has asked for its place again.
+    // The other waiter has asked for its place again.
     wait_until_in_line(&cluster, "r:w", 1);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     assert_eq!(holder.unlock(&lock), REDLOCK_OK);
@@ -161,7 +162,7 @@ fn w07_who_wants_several_is_told_when_that_is_released_which_is_in_the_way() {
     }
 }
 
-/// What one script sets may end a millisecond apart, on one server and not on another.
+/// Keys that one script sets may end a millisecond apart on one server, and together on another.
 #[test]
 fn w07_of_several_that_end_at_about_the_same_time_the_first_is_waited_for() {
     for (later_ms, line) in [(1, "a:w"), (1_000, "b:w")] {
@@ -230,7 +231,7 @@ fn w08_who_gives_up_leaves_the_line_whatever_it_waits_for() {
             assert_eq!(calling.join().expect("it does not panic"), REDLOCK_CANCELLED);
         });
         wait_until_nobody_is_in_line(&cluster, line);
-        // One whose lease is freed, too.
+        // Also if its lease is freed.
         assert_eq!(waiter.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
         wait_until("it stands in line", || {
             assert!(waiter.next_event(1).is_none());
@@ -258,7 +259,7 @@ fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
             assert!(frozen.next_event(1).is_none());
             cluster.iter().all(|server| in_line(server, line) == 1)
         });
-        // Nobody asks for its events from now on.
+        // No thread takes its events from now on.
         let waiting = waiting(connected(&cluster), wanted);
         wait_until_in_line(&cluster, line, 2);
         assert_eq!(holder.unlock(&held), REDLOCK_OK);
@@ -266,7 +267,7 @@ fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
     }
 }
 
-/// What servers do not permit is left out, and nothing fails for it.
+/// Features that servers do not permit are left out, and nothing fails because of that.
 #[test]
 fn w09_where_it_is_not_permitted_they_ask_by_themselves() {
     for rule in [
@@ -321,7 +322,7 @@ fn w09_turned_off_nothing_of_it_is_sent() {
     }
 }
 
-/// A plain lock and several resources that one manager waits for at once: each has it in its time.
+/// One manager waits for a plain lock and for several resources at once. Each is taken in its time.
 #[test]
 fn w10_waiters_of_one_manager_that_share_a_line_do_not_take_each_others_place() {
     let cluster = Cluster::start(3);

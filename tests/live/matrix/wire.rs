@@ -1,4 +1,4 @@
-//! What comes over a connection that no server of ours should send.
+//! Data on a connection that none of our servers should send.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::support::{
 
 const NONSENSE: &[&str] = &["what no server should"];
 const TOO_LARGE: &str = "a reply that does not fit";
-/// For what is nonsense, or the beginning of something that never comes to its end.
+/// For nonsense, or the beginning of something that never ends.
 const HALF_SAID: &[&str] = &[NONSENSE[0], "said nothing", "no connection within"];
 
 #[test]
@@ -41,7 +41,7 @@ fn p01_a_greeting_of_smtp() {
 fn p01_random_bytes() {
     let mut bytes = vec![0; 5_000];
     File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut bytes)).expect("random bytes");
-    // No beginning of a reply, by chance.
+    // By chance, the random bytes could begin a reply. This byte prevents that.
     bytes[0] = 0;
     are_strange(|| Fake::answering(bytes.clone()), NONSENSE);
 }
@@ -59,7 +59,7 @@ fn p01_an_echo_of_what_we_send() {
     are_strange(echo, HALF_SAID);
 }
 
-/// It does not wait to be asked.
+/// It speaks without being asked.
 fn speaking_first(words: &'static str) -> Fake {
     Fake::start(move |guest| {
         guest.write(words.as_bytes())?;
@@ -68,7 +68,7 @@ fn speaking_first(words: &'static str) -> Fake {
     })
 }
 
-/// What a server says that was a good one until then, and what is said of it.
+/// The bytes that a server sends after it has behaved well, each with a description.
 fn hostile() -> Vec<(&'static str, Vec<u8>)> {
     let long = |begin: &[u8], byte: u8, count: usize| [begin, &vec![byte; count]].concat();
     vec![
@@ -107,7 +107,7 @@ fn hostile() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Answers the greeting as a server does, and then everything with these bytes.
+/// Answers the handshake as a server does, and then everything with these bytes.
 fn turning_hostile(bytes: Vec<u8>) -> Fake {
     Fake::start(move |guest| {
         let mut greeted = false;
@@ -119,7 +119,7 @@ fn turning_hostile(bytes: Vec<u8>) -> Fake {
     })
 }
 
-/// Answers the greeting as a server does, and then goes on for as long as it is listened to.
+/// Answers the handshake as a server does, and then sends data as long as the client reads.
 fn never_ending(begin: &'static [u8]) -> Fake {
     Fake::start(move |guest| {
         guest.read()?;
@@ -168,7 +168,7 @@ fn p02_a_hostile_minority_does_not_show() {
 #[test]
 fn p02_hostile_greetings_are_told_and_harm_nobody() {
     for (what, bytes) in hostile() {
-        // Two of these are errors, which a server may answer a question with.
+        // Two of these are errors, and a server may answer a question with an error.
         if bytes.starts_with(b"-") {
             continue;
         }
@@ -186,8 +186,7 @@ fn p02_hostile_greetings_are_told_and_harm_nobody() {
     }
 }
 
-/// The program may have a few megabytes more than before the first call, and no address space beyond
-/// that.
+/// The program may use a few megabytes more than before the first call, and no address space beyond that.
 #[test]
 fn p02_hostile_replies_take_no_memory() {
     let replies: Vec<_> = hostile().into_iter().map(|it| it.1).collect();
@@ -217,7 +216,7 @@ fn p03_a_reply_too_many_is_nobodys_grant() {
     assert_eq!(server.get("r").as_deref(), Some("somebody"));
 }
 
-/// The same, when what is too many comes first: then who knows which is the answer?
+/// The same, but the surplus reply comes first. Then no client can tell which reply is the answer.
 #[test]
 fn p03_a_grant_in_front_of_the_answer_is_nobodys() {
     let server = Server::start();
@@ -237,7 +236,7 @@ fn p03_a_grant_in_front_of_the_answer_is_nobodys() {
     assert_eq!(server.get("r").as_deref(), Some("somebody"));
 }
 
-/// A connection that was quiet is looked at before it is trusted with a request.
+/// A quiet connection is checked before a request is sent over it.
 #[test]
 fn p03_a_grant_that_nobody_asked_for_ends_the_connection() {
     let rig = Rig::start(1);
@@ -257,7 +256,7 @@ fn p03_a_grant_that_nobody_asked_for_ends_the_connection() {
     rig.recovers(&manager, "r");
 }
 
-/// Whatever one server says in the midst of it all, it is one vote.
+/// Whatever one server says during the conversation, it is one vote.
 #[test]
 fn p03_grants_made_up_by_a_minority_are_no_quorum() {
     let rig = Rig::start(3);
@@ -284,8 +283,8 @@ fn p03_grants_made_up_by_a_minority_are_no_quorum() {
     rig.recovers(&manager, "r");
 }
 
-/// What becomes of the replies to a request that was granted: each time the lock is not had, or not
-/// kept, and the key is released over the next connection.
+/// Replacements for the replies to a granted request. Each time the lock is not taken, or not kept, and the key
+/// is released over the next connection.
 #[test]
 fn p03_replies_that_are_doubled_swapped_or_of_another_request_are_no_grant() {
     let rig = Rig::start(1);
@@ -319,14 +318,14 @@ fn p03_replies_that_are_doubled_swapped_or_of_another_request_are_no_grant() {
     rig.recovers(&manager, "r");
 }
 
-/// Answers the next request with this, whatever the server said.
+/// Replaces the reply to the next request with this, whatever the server said.
 fn once(proxy: &Proxy, reply: Vec<u8>) {
     let mut reply = Some(reply);
     proxy.alter(Way::Replies, move |replies| reply.take().unwrap_or(replies));
 }
 
-/// Replies of a real server to three requests at once, in another order: each is of a kind that the
-/// request it comes to cannot have.
+/// Replies of a real server to three requests at once, in another order. Each reply has a type that is
+/// impossible for the request that it is matched with.
 #[test]
 fn p03_replies_in_the_wrong_order_end_the_connection() {
     let rig = Rig::start(1);
@@ -405,7 +404,7 @@ fn p04_an_error_in_place_of_a_grant_is_none_and_the_key_is_released() {
     rig.recovers(&manager, "r");
 }
 
-/// The key is set, and what comes after that is refused.
+/// The key is set, and the next command is refused.
 #[test]
 fn p04_a_user_who_may_not_ask_for_the_ttl_locks_and_leaves_nothing() {
     let rig = Rig::start(3);
@@ -420,8 +419,7 @@ fn p04_a_user_who_may_not_ask_for_the_ttl_locks_and_leaves_nothing() {
     rig.servers.wait_until_gone("r");
 }
 
-/// On two servers the user may set the key and not ask for anything: what was set there stays no
-/// longer than it has to.
+/// On two servers the user may set the key, and do nothing else. The key there stays no longer than it has to.
 #[test]
 fn p04_a_grant_without_the_right_to_release_ends_with_the_ttl() {
     const TTL_MS: i64 = 1_500;

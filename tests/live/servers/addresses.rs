@@ -1,4 +1,4 @@
-//! All the ways to say where a server is and who we are.
+//! All the ways to give a server's address and our credentials.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -33,7 +33,8 @@ fn a_host_name_serves_in_each_spelling() {
     serves(&server, &format!("redis://localhost:{}", server.port()), 0, 0);
 }
 
-/// Two seem to do without looking up the name of the third, until one of them turns out to be down.
+/// At first, two servers seem to be enough without a look-up of the third server's name. Then one of them turns
+/// out to be down.
 #[test]
 fn a_server_by_name_is_tried_before_a_call_gives_up() {
     let (one, other) = (Server::start(), Server::start());

@@ -1,7 +1,7 @@
-//! Commands that only newer servers have, by which they delete a key if it has a value, and no script is
-//! needed: `DELIFEQ` of Valkey 9.0, and `DELEX` of Redis 8.4. The server that the tests run on may have
-//! one of them or none; fakes play what such a server answers. And `MSETEX` of Redis 8.4 and Valkey 9.1, by which a script sets
-//! several keys at once.
+//! Commands of newer servers that delete a key if it has a given value, without a script: `DELIFEQ` of Valkey
+//! 9.0, and `DELEX` of Redis 8.4. The server that the tests run on may have one of them or none. Fakes give the
+//! answers of such a server. Also `MSETEX` of Redis 8.4 and Valkey 9.1: with it, a script sets several keys at
+//! once.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -11,13 +11,13 @@ use crate::support::resp::Reply;
 use crate::support::{Cluster, Fake, Lease, Manager, Server};
 use crate::{PATIENT_MS, TTL, connected};
 
-/// How a release is written in a command, without the token.
+/// How a release is written as a command, without the token.
 const FAKES: [(&str, &str); 2] = [
     ("DELIFEQ", "*3\r\n$7\r\nDELIFEQ\r\n$1\r\nr\r\n$40\r\n"),
     ("DELEX", "*4\r\n$5\r\nDELEX\r\n$1\r\nr\r\n$4\r\nIFEQ\r\n$40\r\n"),
 ];
 
-/// A server that has this command, and answers it, and a script, like that.
+/// A server that has this command, and answers the command and a script with these replies.
 fn fake(native: &'static str, reply: &'static str, script: &'static str) -> Fake {
     Fake::start(move |guest| {
         let mut unread = String::new();
@@ -41,7 +41,7 @@ fn fake(native: &'static str, reply: &'static str, script: &'static str) -> Fake
     })
 }
 
-/// The first command, if it is there as a whole, and what follows. No word holds a line end.
+/// The first command, if it is complete, and the rest. No word contains a line end.
 fn command(bytes: &str) -> Option<(Vec<String>, String)> {
     let mut lines = bytes.split("\r\n");
     let count: usize = lines.next()?.strip_prefix('*')?.parse().ok()?;
@@ -87,7 +87,7 @@ fn who_may_not_use_what_the_server_can_sends_the_script() {
     }
 }
 
-/// A real one.
+/// A real server.
 #[test]
 fn the_server_is_asked_by_the_best_command_that_it_has() {
     const ROUNDS: u64 = 5;
@@ -108,8 +108,8 @@ fn the_server_is_asked_by_the_best_command_that_it_has() {
     }
 }
 
-/// What Valkey has for it gives a key the TTL asked for, be it shorter than what is left: an extension
-/// that comes late would take away what a later one has promised. So scripts extend.
+/// Valkey's command for this purpose sets the given TTL, even if it is shorter than the remaining one. An
+/// extension that comes late would shorten what a later one has promised. So extensions use scripts.
 #[test]
 fn what_a_real_server_has_to_extend_with_shortens_what_is_left() {
     let server = Server::start();
@@ -123,7 +123,7 @@ fn what_a_real_server_has_to_extend_with_shortens_what_is_left() {
     assert!(server.pttl("r") <= 1000, "{reply:?}");
 }
 
-/// A real one, where it has such a command.
+/// A real server, if it has such a command.
 #[test]
 fn who_may_not_use_what_a_real_server_can_sends_the_script() {
     let native = product().deletes_by();
@@ -147,10 +147,10 @@ fn who_may_not_use_what_a_real_server_can_sends_the_script() {
     }
 }
 
-/// A script that takes all keys, if none is there, has this in it; the one that releases them has not.
+/// A script that takes all keys, if none is set, contains this. The script that releases them does not.
 const TAKES_ALL: &str = "'EXISTS',unpack(KEYS))==0";
 
-/// A server that has MSETEX, and answers a script with it, and one without, like that.
+/// A server that has MSETEX, and answers a script with it, and one without it, with these replies.
 fn fake_with_msetex(with: &'static str, without: &'static str) -> Fake {
     Fake::obeying(move |command, words| {
         let script = words.get(1).map_or("", |it| it);
@@ -169,7 +169,7 @@ fn several_keys_are_set_by_the_command_that_the_server_has_for_it() {
     const GRANTED: &str = "*2\r\n:0\r\n:0";
     for (with, without, status, counts) in [
         (GRANTED, "-ERR", REDLOCK_OK, (2, 0)),
-        // Who may not use it sends the script without, in the same call, and from then on.
+        // A user who may not use MSETEX sends the script without it, in the same call, and from then on.
         ("-NOPERM this user may not", GRANTED, REDLOCK_OK, (1, 2)),
         ("-NOPERM this user may not", "-NOPERM this user may not", REDLOCK_UNREACHABLE, (1, 2)),
     ] {

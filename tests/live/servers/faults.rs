@@ -1,5 +1,4 @@
-//! Real servers that something is wrong with, as a minority and as a majority, before a lock is taken
-//! and while it is held.
+//! Real servers with a fault, as a minority and as a majority, before a lock is taken and while it is held.
 
 use std::time::Duration;
 
@@ -74,8 +73,8 @@ fn minority_from_the_start(fault: Fault) {
     assert_eq!(manager.is_locked("r"), Ok(false));
 }
 
-/// A call is over when enough servers have answered, whatever the others would have said. Here those
-/// that work are far away, so that those that do not are heard of.
+/// A call ends when enough servers have answered, whatever the others would say. Here the working servers are
+/// far away, so the faulty servers are heard first.
 fn minority_in_words(fault: Fault) {
     let cluster = Cluster::start(5);
     cluster[..2].iter().for_each(fault.strike);
@@ -97,7 +96,7 @@ fn far_away(server: &Server) -> Proxy {
     proxy
 }
 
-/// That the lock is taken comes from the servers that work; that two do not is said as well.
+/// The working servers report that the lock is taken. The message also says that two servers do not work.
 fn a_rival_is_told(rival: &Manager, faulty: &[String], fault: Fault) {
     let lease = Lease::new();
     make_brief(rival);
@@ -114,7 +113,7 @@ fn a_rival_is_told(rival: &Manager, faulty: &[String], fault: Fault) {
     assert!(lease.message().contains("held by another"), "{}", lease.message());
 }
 
-/// That two servers do not work shows in the words of calls that succeed, and in the log.
+/// The words of successful calls, and the log, say that two servers do not work.
 fn a_holder_is_told(manager: &Manager, faulty: &[String], fault: Fault) {
     let lease = Lease::new();
     make_brief(manager);
@@ -150,7 +149,7 @@ fn minority_in_a_hold(fault: Fault) {
         assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
         assert_eq!(manager.is_locked("r"), Ok(false));
     });
-    // That the two may not have been told keeps nobody out.
+    // The two servers may not have received the release. This keeps no client out.
     cluster[..2].iter().for_each(fault.mend);
     cluster[2].kill();
     wait_until("the mended servers are used", || {

@@ -1,5 +1,5 @@
-//! Servers that are down, slow, broken or not what they seem: as a minority they do not show, as a
-//! majority they make every call say so in time, and in no case is anything left behind.
+//! Servers that are down, slow, broken or not what they seem. A minority of them has no effect. With a majority
+//! of them, every call reports it in time. In no case is anything left behind.
 
 #[path = "../../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Servers and connections that come back, and what late requests do then.
+//! Servers and connections that come back, and the effects of late requests.
 
 use std::thread;
 use std::time::Instant;
@@ -12,7 +12,8 @@ use crate::{
     everything_works, in_time, locks_again, make_brief, names, nothing_is_left, patient,
 };
 
-/// Its requests are carried out in order, and a release over another connection might come first.
+/// The server executes the requests of a connection in order. A release over another connection might come
+/// first.
 #[test]
 fn an_answer_that_is_late_costs_no_connection() {
     let cluster = Cluster::start(3);
@@ -109,7 +110,7 @@ fn a_killed_server_that_is_back_is_used_again() {
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
             is_there
         });
-        // Only with the one that is back there is a quorum.
+        // There is a quorum only with the server that is back.
         other.kill();
         let lease = Lease::new();
         wait_until("the manager locks again", || {
@@ -179,7 +180,7 @@ fn a_quorum_is_up_says_connect_and_names_the_others() {
     assert_eq!(blamed, Ok(()));
 }
 
-/// It says what a server says to the first words, and goes.
+/// It answers the first request as a server does, and closes the connection.
 #[test]
 fn a_server_that_keeps_closing_is_not_connected_to_all_the_time() {
     let fake = Fake::start(|guest| {
@@ -190,7 +191,7 @@ fn a_server_that_keeps_closing_is_not_connected_to_all_the_time() {
     let began = Instant::now();
     let lease = Lease::new();
     assert_eq!(manager.try_lock("r", TTL, 500, &lease), REDLOCK_UNREACHABLE, "{}", lease.message());
-    // 20 ms are the least that there are between two of them.
+    // There are at least 20 ms between two connections.
     let most = began.elapsed().as_millis() / 20 + 2;
     assert!((2..=most).contains(&(fake.connections() as u128)), "{} of {most}", fake.connections());
 }

@@ -1,5 +1,5 @@
-//! Tokens and passwords stay out of all words, whatever servers say. Whoever reads a message in
-//! these tests has it searched for a token; here the servers try to bring one in.
+//! Tokens and passwords stay out of all words, whatever servers say. In these tests, reading a message also
+//! searches it for a token. Here the servers try to bring one in.
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
@@ -97,7 +97,7 @@ fn a_server_that_repeats_every_word_brings_no_secret_in() {
         while let Some(requests) = guest.read()? {
             let requests = String::from_utf8_lossy(&requests).replace(['\r', '\n'], " ");
             for request in requests.split('*').skip(1) {
-                // Who does not even answer a ping is asked for nothing else.
+                // A server that does not even answer a ping is asked nothing else.
                 let is_ping = request.contains("PING");
                 let error = format!("-ERR {request}\r\n");
                 guest.write(if is_ping { b"+PONG\r\n" } else { error.as_bytes() })?;
@@ -122,7 +122,7 @@ fn a_server_that_repeats_every_word_brings_no_secret_in() {
 }
 
 fn manager_of(url: &str) -> Manager {
-    // A guarded one asks nothing of a server that answers its first questions with such errors.
+    // A guarded manager asks nothing of a server that answers its first questions with such errors.
     let manager = unguarded(Manager::new());
     assert_eq!(manager.add(url, 0), REDLOCK_OK, "{}", manager.message());
     make_brief(&manager);

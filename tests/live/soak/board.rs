@@ -1,5 +1,5 @@
-//! The page that all workers have mapped: `struct board` of worker/actor.h. Here it is a file, which
-//! Linux keeps in step with what is mapped.
+//! The page that all workers have mapped: `struct board` of worker/actor.h. Here it is a file. Linux keeps the
+//! file consistent with the mapping.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -45,7 +45,7 @@ impl Board {
         self.get(COUNTERS + resource as u64)
     }
 
-    /// How many threads are about to write a counter, and would do so whatever time it is.
+    /// How many threads are about to write a counter, and would write it whatever the time is.
     pub(crate) fn writing(&self, slot: usize) -> u64 {
         self.get(SLOTS + 2 * slot as u64)
     }
@@ -54,7 +54,7 @@ impl Board {
         self.get(SLOTS + 2 * slot as u64 + 1)
     }
 
-    /// For the next worker in this place.
+    /// Resets the slot for the next worker.
     pub(crate) fn clear(&self, slot: usize) {
         self.set(SLOTS + 2 * slot as u64, 0);
         self.set(SLOTS + 2 * slot as u64 + 1, 0);

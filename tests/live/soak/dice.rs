@@ -1,4 +1,4 @@
-//! Dice that fall the same way for the same seed: Steele, Lea and Flood's SplitMix64.
+//! Dice that give the same sequence for the same seed: Steele, Lea and Flood's SplitMix64.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ pub(crate) struct Fleet<'a> {
     ground: &'a Ground,
     /// By slot.
     members: Vec<Member>,
-    /// How many there have been.
+    /// How many workers were started.
     started: usize,
 }
 
@@ -59,13 +59,13 @@ impl<'a> Fleet<'a> {
         self.started
     }
 
-    /// Those that may be killed.
+    /// The workers that may be killed.
     pub(crate) fn mortals(&self) -> Vec<usize> {
         (0..self.members.len()).filter(|&slot| !self.members[slot].is_steady).collect()
     }
 
-    /// Stops it, though never between its last look at the time and the write after it: a holder
-    /// that looks must be given the chance to mind what it sees.
+    /// Stops the worker, but never between its last check of the time and the write after it. A holder that
+    /// checks must be able to act on the result.
     pub(crate) fn stop(&self, slot: usize) {
         let Member { name, process, .. } = &self.members[slot];
         self.journal.say(format_args!("stop process={name}"));
@@ -82,7 +82,7 @@ impl<'a> Fleet<'a> {
         self.journal.say(format_args!("cont process={name}"));
     }
 
-    /// Kills it, and puts a new one in its place.
+    /// Kills the worker, and puts a new one in its place.
     pub(crate) fn replace(&mut self, slot: usize) {
         let Member { name, process, .. } = &self.members[slot];
         assert!(!process.has_ended(), "{name} has ended: see what it printed");
@@ -93,7 +93,7 @@ impl<'a> Fleet<'a> {
         self.members[slot] = self.launch(slot);
     }
 
-    /// Returns when no worker does anything any more.
+    /// Returns when all workers rest.
     pub(crate) fn rest(&self) {
         self.board.order(Orders::Rest);
         for (slot, member) in self.members.iter().enumerate() {
@@ -114,7 +114,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The names of the resources with a counter, and the values of these.
+    /// The names of the resources with a counter, and the values of the counters.
     pub(crate) fn counters(&self) -> impl Iterator<Item = (String, u64)> {
         (0..self.plan.resources).map(|it| (resource(it), self.board.counter(it)))
     }

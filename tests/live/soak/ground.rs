@@ -1,4 +1,4 @@
-//! The servers, and what can be done to them.
+//! The servers, and the faults that they can have.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::support::{Proxy, Reply, Server, wait_until};
 
 pub(crate) const SERVERS: usize = 5;
 
-/// A key with its token and the milliseconds that are left of it.
+/// A key with its token and its remaining milliseconds.
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) token: String,
@@ -22,8 +22,8 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Servers that have their keys on the disk before they answer: such ones forget nothing when
-    /// they are killed, and no lock with it.
+    /// Servers that write their keys to the disk before they answer. Such servers lose no key when they are
+    /// killed, and so no lock.
     pub(crate) fn new() -> Self {
         let start = || Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
         let servers: Vec<_> = thread::scope(|scope| {
@@ -42,7 +42,7 @@ impl Ground {
         self.servers.iter().map(Server::url).collect()
     }
 
-    /// The way through the proxies.
+    /// The URLs through the proxies.
     pub(crate) fn detours(&self) -> Vec<String> {
         self.proxies.iter().map(Proxy::url).collect()
     }
@@ -55,7 +55,7 @@ impl Ground {
         &self.proxies[number]
     }
 
-    /// From now on it answers nothing of this kind for so long, and holds it all back.
+    /// From now on the server answers no command of this kind for this time, and holds back all of them.
     pub(crate) fn pause(&self, number: usize, time: Duration, kind: &str) {
         self.servers[number].must(&["CLIENT", "PAUSE", &time.as_millis().to_string(), kind]);
     }
@@ -65,7 +65,7 @@ impl Ground {
         self.servers[number].must(&["FLUSHALL"]);
     }
 
-    /// Starts it anew. Returns when it has its keys and answers.
+    /// Restarts it. Returns when it has its keys and answers.
     pub(crate) fn restart(&self, number: usize) {
         self.servers[number].restart();
         self.wait_for(number);
@@ -82,7 +82,7 @@ impl Ground {
         let Reply::Array(names) = server.must(&["KEYS", "*"]) else { panic!("a list of keys") };
         let mut keys = Vec::new();
         for name in names.iter().filter_map(Reply::text).filter(|it| it != "redlock:guard") {
-            // It may be over by now.
+            // The key may have expired by now.
             if let (Some(token), pttl_ms) = (server.get(&name), server.pttl(&name))
                 && pttl_ms != -2
             {

@@ -1,4 +1,4 @@
-//! The log of whoever drives the workers: what was done to them and to the servers, and when.
+//! The log of the process that drives the workers: what it did to them and to the servers, and when.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -33,7 +33,7 @@ impl Journal {
     }
 }
 
-/// `CLOCK_BOOTTIME` in nanoseconds, as the workers have it.
+/// `CLOCK_BOOTTIME` in nanoseconds, as the workers read it.
 pub(crate) fn now() -> i64 {
     // SAFETY: all zeros is a value of this plain C structure.
     let mut time: libc::timespec = unsafe { mem::zeroed() };
@@ -43,7 +43,7 @@ pub(crate) fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// What stands in logs for a token: FNV-1a, as in worker/journal.c.
+/// The form of a token in logs: FNV-1a, as in worker/journal.c.
 pub(crate) fn hash(token: &str) -> String {
     let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     format!("{:016x}", token.bytes().fold(0xcbf2_9ce4_8422_2325, step))

@@ -1,8 +1,8 @@
-//! The soak: workers of many kinds lock and count on five servers, while everything fails at random
-//! that may fail; then their logs are checked. `make soak MINUTES=30` runs it for long.
+//! The soak: workers of many kinds lock and count on five servers, with random faults of every allowed kind.
+//! Then their logs are checked. `make soak MINUTES=30` runs it for long.
 //!
-//! By itself it is short. What makes it another one stands in the environment: `REDLOCK_MINUTES`,
-//! `REDLOCK_SEED`, and `REDLOCK_LAWLESS=1` for servers that forget.
+//! By default it is short. Environment variables change it: `REDLOCK_MINUTES`, `REDLOCK_SEED`, and
+//! `REDLOCK_LAWLESS=1` for servers that forget.
 
 #[allow(dead_code)]
 #[path = "../../support/history/mod.rs"]
@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use history::Rule;
 use plan::Plan;
 
-/// How many seeds it may take until servers that forget are found out. One has always been enough.
+/// The maximum number of seeds until servers that forget are detected. One has always been enough.
 const LAWLESS_SEEDS: u64 = 5;
 
 #[test]
@@ -55,7 +55,7 @@ fn the_worker_is_clean_c() {
     }
 }
 
-/// What `make soak` runs.
+/// `make soak` runs this.
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn soak() {
@@ -69,7 +69,7 @@ fn succeed(plan: &Plan) {
     assert!(report.is_clean(), "{}", report.violations());
 }
 
-/// One at a time: each is as much as a small machine can bear.
+/// One at a time, because each needs all the power of a small machine.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,19 +4,19 @@ use std::env;
 use std::process;
 use std::time::{Duration, SystemTime};
 
-/// A soak before it has begun.
+/// The settings of a soak.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// How long things fail.
+    /// How long there are faults.
     pub(crate) time: Duration,
-    /// How long all goes well afterwards, before it is looked at what is left.
+    /// How long there are no faults afterwards, before the remaining keys are checked.
     pub(crate) calm: Duration,
     pub(crate) seed: u64,
     pub(crate) workers: usize,
     /// How many of them are never killed.
     pub(crate) steady: usize,
     pub(crate) resources: usize,
-    /// Whether servers forget their keys, which the promise does not allow.
+    /// Whether servers forget their keys. The promise does not allow that.
     pub(crate) is_lawless: bool,
 }
 
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-/// Another one each time, unless one is given.
+/// Another seed each time, unless one is given.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let some = u64::from(process::id()) << 20 ^ u64::from(now.subsec_micros());

@@ -8,17 +8,17 @@ use crate::history::{self, Event, History, Op, Rule, Sample, Violation};
 use crate::plan::Plan;
 use crate::storm::Faults;
 
-/// More violations than anybody reads.
+/// Further violations are not printed.
 const SHOWN: usize = 20;
 
 pub(crate) struct Report {
     plan: Plan,
     faults: Faults,
-    /// How often each status came from a call that locks.
+    /// How often the locking calls returned each status.
     statuses: BTreeMap<String, u64>,
     writes: u64,
     lines: usize,
-    /// By how much the steady workers have grown, the most of each.
+    /// By how much the steady workers have grown, the maximum of each.
     drift: Sample,
     samples: usize,
     found: Vec<Violation>,
@@ -106,7 +106,7 @@ impl Report {
         line
     }
 
-    /// What was wrong, in words.
+    /// The violations, in words.
     pub(crate) fn violations(&self) -> String {
         let mut text = format!("{} violations", self.found.len());
         for violation in self.found.iter().take(SHOWN) {

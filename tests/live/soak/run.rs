@@ -19,11 +19,11 @@ use redlock::ffi::status::RedLockStatus;
 /// The longest TTL of a shared resource, of worker/worker.c, and a little more.
 const TTL_MAX: Duration = Duration::from_millis(4000);
 
-/// A resource that everybody wants is to be had again within this time.
+/// A contended resource must be available again within this time.
 const RECOVERY_MS: i64 = 20_000;
 
-/// How long a call may wait for a processor once its time is over, on a machine that does as much
-/// besides; what this process has itself been late comes on top, doubled.
+/// How long a call may wait for a processor after its time is up, on a machine with so much other load. The
+/// lateness of this process is added, doubled.
 const LATE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(plan: &Plan) -> Report {
@@ -41,7 +41,7 @@ pub(crate) fn run(plan: &Plan) -> Report {
     report
 }
 
-/// Everything that leaves lines in logs. Returns what these do not show.
+/// Everything that leaves lines in logs. Returns the violations that the logs do not show.
 fn work(plan: &Plan, logs: &Path) -> (Faults, Vec<Violation>) {
     let ground = Ground::new();
     let journal = Journal::new(logs);
@@ -66,7 +66,7 @@ fn work(plan: &Plan, logs: &Path) -> (Faults, Vec<Violation>) {
     (faults, found)
 }
 
-/// Takes and releases a lock in the midst of all who want it, or says why that cannot be.
+/// Takes and releases a lock in competition with all other clients. If it cannot, returns the reason.
 fn have_again(resource: &str, manager: &Manager, journal: &Journal) -> Option<Violation> {
     let lease = Lease::new();
     let bound = RECOVERY_MS + 2000;
@@ -91,7 +91,7 @@ fn have_again(resource: &str, manager: &Manager, journal: &Journal) -> Option<Vi
     None
 }
 
-/// As in logs.
+/// The form in logs.
 fn name(status: RedLockStatus) -> String {
     format!("{status:?}").trim_start_matches("REDLOCK_").to_owned()
 }
@@ -108,7 +108,7 @@ fn list(ground: &Ground, journal: &Journal, settled: i64) {
     }
 }
 
-/// The logs, which stay for whoever has to find out what went wrong.
+/// The logs. They are kept if something went wrong, so that it can be investigated.
 struct Logs {
     directory: Directory,
     seed: u64,
@@ -131,7 +131,7 @@ impl Logs {
         entries.map(|it| it.path()).filter(is_log).collect()
     }
 
-    /// Copies them to where nobody removes them.
+    /// Copies them to a directory that is not removed.
     fn keep(&self) -> PathBuf {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{}", self.seed));
         let _ = fs::remove_dir_all(&place);

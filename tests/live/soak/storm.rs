@@ -1,4 +1,4 @@
-//! What is done to servers and workers, at random, and how each fault ends.
+//! Random faults of servers and workers, and how each fault ends.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::plan::Plan;
 use crate::support::proxy::BOTH;
 
-/// What ends a fault.
+/// How a fault ends.
 #[derive(Clone, Copy)]
 enum Mend {
     /// It ends by itself.
@@ -26,18 +26,18 @@ pub(crate) struct Storm<'a, 'f> {
     ground: &'a Ground,
     fleet: &'f mut Fleet<'a>,
     journal: &'a Journal,
-    /// What is wrong with each server, and until when.
+    /// The current fault of each server, and its end.
     servers: [Option<(Instant, Mend)>; SERVERS],
-    /// Until when something is wrong on the way through the proxies.
+    /// The ends of the faults at the proxies.
     detours: [Option<Instant>; SERVERS],
     /// Workers that are stopped, by slot.
     stopped: BTreeMap<usize, Instant>,
     counts: BTreeMap<&'static str, u64>,
-    /// By how much this thread has been late at most.
+    /// The maximum time by which this thread was late.
     lateness: Duration,
 }
 
-/// What came of it.
+/// The result.
 pub(crate) struct Faults {
     /// How many of each kind.
     pub(crate) counts: BTreeMap<&'static str, u64>,
@@ -46,7 +46,7 @@ pub(crate) struct Faults {
     pub(crate) lateness: Duration,
 }
 
-/// What may be done.
+/// The kinds of faults.
 #[derive(Clone, Copy)]
 enum Kind {
     Freeze,
@@ -63,7 +63,7 @@ enum Kind {
     Forget,
 }
 
-/// Those that are there more than once are done more often.
+/// Kinds that are listed more than once occur more often.
 const LAWFUL: [Kind; 16] = [
     Kind::Freeze,
     Kind::Freeze,
@@ -96,7 +96,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         Self { plan, dice, ground, fleet, journal, servers, detours, stopped, counts, lateness }
     }
 
-    /// Lets things fail for the time of the plan, then mends all.
+    /// Causes faults for the time of the plan, then mends all.
     pub(crate) fn rage(mut self) -> Faults {
         let end = Instant::now() + self.plan.time;
         let mut next = Instant::now();
@@ -179,7 +179,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         self.journal.say(format_args!("fault kind={kind} target={target}"));
     }
 
-    /// Servers with which nothing is wrong: a minority of all, or now and then more.
+    /// Servers without a fault: a minority of all, or now and then more.
     fn victims(&mut self) -> Vec<usize> {
         let most = if self.dice.one_in(5) { SERVERS } else { SERVERS / 2 };
         let wrong = self.servers.iter().flatten().count();
@@ -222,7 +222,7 @@ impl<'a, 'f> Storm<'a, 'f> {
             let kind = if self.dice.one_in(2) { "ALL" } else { "WRITE" };
             self.strike("pause", &format!("s{number}"));
             self.ground.pause(number, time, kind);
-            // A little longer, for it is not to be asked anything before that is over.
+            // A little longer, because the server must not be asked anything before the pause is over.
             let until = Instant::now() + time + Duration::from_millis(50);
             self.servers[number] = Some((until, Mend::Nothing));
         }
@@ -242,7 +242,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         }
     }
 
-    /// Some of the ways through the proxies.
+    /// Some of the proxies.
     fn detours(&mut self, kind: &'static str) -> Vec<usize> {
         let until = Instant::now() + self.span();
         let victims = self.victims();
@@ -262,7 +262,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         }
     }
 
-    /// Requests or replies are on their way for as long as the fault lasts.
+    /// Requests or replies are delayed for as long as the fault lasts.
     fn stall(&mut self) {
         let way = BOTH[self.dice.roll(2)];
         for number in self.detours("stall") {
@@ -270,7 +270,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         }
     }
 
-    /// In the midst of a request or of a reply.
+    /// In the middle of a request or of a reply.
     fn reset(&mut self) {
         let (way, count) = (BOTH[self.dice.roll(2)], self.dice.roll(400) as u64);
         for number in self.detours("reset") {
@@ -285,7 +285,7 @@ impl<'a, 'f> Storm<'a, 'f> {
         }
     }
 
-    /// What no promise covers. Mostly the keys alone, so that it happens often.
+    /// A fault that no promise covers. Mostly only the keys are lost, so that it happens often.
     fn forget(&mut self) {
         for number in (0..SERVERS).filter(|&it| self.servers[it].is_none()).collect::<Vec<_>>() {
             self.strike("forget", &format!("s{number}"));

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::directory::Directory;
 use crate::support::library;
 
-/// The program, in a directory of its own that goes away with it.
+/// The program, in its own directory, which is deleted with it.
 pub(crate) struct Worker {
     directory: Directory,
 }
@@ -25,7 +25,7 @@ pub(crate) fn compile(compiler: &str) -> Worker {
     let directory = Directory::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = directory.path();
-    // A copy: what is built while it runs is another library.
+    // A copy, because a build during the run replaces the original library.
     let library = path.join(library::SONAME);
     fs::copy(library::path(), &library).expect("the library can be copied");
     symlink(&library, path.join("libredlock.so")).expect("a link can be made");

@@ -1,4 +1,4 @@
-//! Connections that somebody cuts or changes on the way, at any byte.
+//! Connections that an attacker cuts or changes on the way, at any byte.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,12 +10,12 @@ use crate::support::proxy::BOTH;
 use crate::support::usage::{TTL, interrupted_lock};
 use crate::support::{Authority, Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 
-/// The places are shared out among so many threads, each with servers of its own.
+/// The places are shared among this many threads. Each thread has its own servers.
 const THREADS: usize = 4;
-/// How long the one who is changed waits: a length that was changed makes him wait for more.
+/// How long the side that receives a changed byte waits. A changed length makes it wait for more data.
 const BRIEF_MS: i64 = 250;
 
-/// What is done to a connection once it has carried so many bytes.
+/// The attack on a connection once it has carried this many bytes.
 type Strike = fn(&Proxy, Way, u64);
 
 #[test]
@@ -28,8 +28,8 @@ fn a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
     BOTH.into_iter().for_each(|way| at_every_byte(3, way, 11, Proxy::reset_after));
 }
 
-/// A stream that ends at an arbitrary place, as if the other side had closed it, and without the words
-/// with which TLS ends: what was cut off must not have been said.
+/// A stream that ends at an arbitrary place, as if the other side had closed it, and without the closing
+/// message of TLS. The data that was cut off must not count.
 #[test]
 fn a_stream_cut_short_at_any_byte_of_the_only_server_leaves_nothing_behind() {
     BOTH.into_iter().for_each(|way| at_every_byte(1, way, step(way), Proxy::end_after));
@@ -45,7 +45,7 @@ fn a_byte_changed_at_any_place_of_one_server_of_three_does_not_show() {
     BOTH.into_iter().for_each(|way| at_every_byte(3, way, 13, change_a_byte));
 }
 
-/// Once more, in the name of who said it: of a whole record.
+/// A replay of a whole record, as if the server had sent it again.
 #[test]
 fn a_reply_that_is_played_again_grants_nothing() {
     let (authority, server, proxy) = behind_a_proxy();
@@ -97,7 +97,7 @@ fn nothing_that_is_said_can_be_read_on_the_way() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     let seen = seen.lock().expect("not poisoned");
     assert!(seen.len() > 500, "it did not go through the proxy");
-    // Words so long that thousands of random bytes do not have them by chance.
+    // Words so long that thousands of random bytes do not contain them by chance.
     for word in ["locker", "s3same", "a-resource", &token] {
         assert!(!contains(&seen, word), "{word} was readable");
     }
@@ -110,7 +110,7 @@ fn behind_a_proxy() -> (Arc<Authority>, Server, Proxy) {
     (authority, server, proxy)
 }
 
-/// Changes the byte that comes after so many.
+/// Changes the byte after this many bytes.
 fn change_a_byte(proxy: &Proxy, way: Way, count: u64) {
     let mut left = Some(usize::try_from(count).expect("not that many"));
     proxy.alter(way, move |mut bytes| {
@@ -123,13 +123,12 @@ fn change_a_byte(proxy: &Proxy, way: Way, count: u64) {
     });
 }
 
-/// Where in a record a byte stands hardly matters.
+/// The position of a byte in a record hardly matters.
 fn step(way: Way) -> usize {
     way.step().max(3)
 }
 
-/// Has a conversation with so many servers again and again, and strikes the first of them some bytes
-/// later each time.
+/// Repeats the conversation with this many servers. Each time the first server is attacked some bytes later.
 fn at_every_byte(servers: usize, way: Way, step: usize, strike: Strike) {
     let authority = Arc::new(Authority::new());
     let cut = |first: usize| {
@@ -202,7 +201,7 @@ impl Place<'_> {
     fn converse(&self, manager: &Manager) {
         if self.servers.len() > 1 {
             let lease = Lease::new();
-            // Whoever is not asked for the lock has none to extend when the first is struck.
+            // A server that is not asked for the lock has none to extend when the first server is attacked.
             wait_until("the others are connected", || {
                 assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
                 let is_up = |it: &Proxy| !manager.message().contains(&it.address());
@@ -213,13 +212,13 @@ impl Place<'_> {
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
             return;
         }
-        // Nobody else can have said so.
+        // Only the server can have granted it.
         if interrupted_lock(manager, "r") == REDLOCK_OK {
             assert!(self.servers[0].calls("set") > 0);
         }
     }
 
-    /// No connection is left open by a manager that was freed, and what came over them was heard.
+    /// A freed manager leaves no connection open, and everything that was sent over them was received.
     #[track_caller]
     fn is_closed(&self) {
         let ended = || self.proxies[0].connections().iter().all(|it| it.has_ended);

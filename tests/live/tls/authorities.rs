@@ -1,4 +1,4 @@
-//! Whom we trust: files of certificates, good and bad, and those of the system.
+//! Trusted authorities: files of certificates, good and bad, and those of the system.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::support::{
     Authority, Cluster, Lease, Manager, Program, Server, wait_until, wait_until_ok,
 };
 
-/// Files of no use, and what is said of them.
+/// Useless files, and the words about them.
 pub(crate) fn files_of_no_use(authority: &Authority) -> Vec<(String, &'static str)> {
     let cut = authority.pem().lines().take(4).collect::<Vec<_>>().join("\n");
     let garbled = authority.pem().replace('A', "!");
@@ -50,7 +50,7 @@ fn a_file_that_is_of_no_use_is_refused_at_once_and_changes_nothing() {
     everything_works(&manager, "r");
 }
 
-/// Root may read everything, so a child that is nobody looks.
+/// Root may read everything, so a child that runs as nobody reads the file.
 #[test]
 fn a_file_that_may_not_be_read_is_refused() {
     let authority = Authority::new();
@@ -78,7 +78,7 @@ fn a_file_may_have_many_and_words_in_between() {
     }
 }
 
-/// It was read, and may go.
+/// The file was read, and may be deleted.
 #[test]
 fn a_file_is_read_at_the_call_and_not_again() {
     let authority = Arc::new(Authority::new());

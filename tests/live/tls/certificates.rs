@@ -1,4 +1,4 @@
-//! What a server shows: good certificates and others.
+//! The certificates that a server shows: good ones and others.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn a_certificate_for_another_name_is_refused() {
     refuses(|it| it.server_named(&["127.0.0.2", "redis.example"]), &["for another name"]);
 }
 
-/// What is in the subject has not counted for long.
+/// The name in the subject has not counted for a long time.
 #[test]
 fn a_certificate_without_any_name_is_refused() {
     refuses(|it| it.server_named(&[]), &["for another name"]);
@@ -120,7 +120,7 @@ fn skipping_verification_takes_all_of_them() {
     manager.connect_to_all();
     everything_works(&manager, "r");
 
-    // It holds for connections that are made from then on.
+    // The setting applies to connections that are made from then on.
     assert_eq!(manager.set_tls_insecure_skip_verify(false), REDLOCK_OK);
     everything_works(&manager, "r");
     cluster.iter().for_each(Server::hang_up);
@@ -134,10 +134,11 @@ fn skipping_verification_takes_all_of_them() {
     });
 }
 
-/// A server may be sure of its client when the client is not sure of it, but not more than that.
+/// A client that skips verification cannot be sure who the server is. The server must still prove that it has
+/// the key of its certificate.
 #[test]
 fn skipping_verification_does_not_skip_the_servers_proof_that_it_has_the_key() {
-    // redis-server refuses to start with a key that does not match, so there is nothing to ask it.
+    // redis-server refuses to start with a key that does not match, so there is no real server to test.
     let authority = Arc::new(Authority::new());
     let (one, other) = (authority.server(), authority.server());
     let mixed = Identity { certificate: one.certificate, key: other.key };

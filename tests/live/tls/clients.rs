@@ -1,4 +1,4 @@
-//! Servers that want to know who we are.
+//! Servers that authenticate their clients.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::rig::{Peer, are_refused, are_refused_by, manager_of};
 use crate::support::usage::{TTL, blames, everything_works};
 use crate::support::{Authority, Cluster, Identity, Lease, Manager, Server, wait_until_ok};
 
-/// With TLS 1.3 a server looks at the client when that takes the handshake for done.
+/// With TLS 1.3 a server verifies the client when the client considers the handshake complete.
 const VERSIONS: [[&str; 4]; 2] = [
     ["--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.2"],
     ["--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.3"],
@@ -52,7 +52,7 @@ fn a_certificate_that_a_server_wants_if_there_is_one_may_be_missing() {
     }
 }
 
-/// The minority of good servers wants nothing of us.
+/// The minority of good servers wants no certificate of ours.
 #[test]
 fn whoever_wants_a_certificate_and_gets_none_is_named() {
     let authority = Arc::new(Authority::new());
@@ -122,7 +122,7 @@ fn keys_of_every_form_are_read() {
     }
 }
 
-/// As many programs have it: the key and the certificate in one.
+/// Many programs use such a file: the key and the certificate in one.
 #[test]
 fn one_file_may_hold_both() {
     let authority = Arc::new(Authority::new());
@@ -152,7 +152,7 @@ fn files_that_are_of_no_use_are_refused_at_once_and_change_nothing() {
         refuses(&file, &good.key, "certificate_file", words);
     }
     for (file, words) in files_of_no_use(&authority) {
-        // What is no certificate is no key either, but for the one that is.
+        // A file without a certificate is no key file either, except the one that contains a key.
         if file.contains("key-") {
             continue;
         }
@@ -186,12 +186,12 @@ fn curious(authority: &Arc<Authority>, count: usize, arguments: &[&str]) -> Clus
     Cluster::start_each(count, || Server::start_tls(authority, &authority.server(), arguments))
 }
 
-// Keys that protect nothing, in all the forms that there are.
+// Keys that protect nothing, in all existing forms.
 const KEY_PKCS8: &str = include_str!("keys/pkcs8.pem");
 const KEY_SEC1: &str = include_str!("keys/sec1.pem");
 /// As OpenSSL writes it, with the curve in front.
 const KEY_WITH_PARAMETERS: &str = include_str!("keys/parameters.pem");
-/// The one that all RSA certificates are for.
+/// The key that all RSA certificates are for.
 const KEY_PKCS1: &str = include_str!("keys/pkcs1.pem");
 const KEY_LOCKED: &str = include_str!("keys/locked.pem");
 const KEY_LOCKED_OLD: &str = include_str!("keys/locked-old.pem");

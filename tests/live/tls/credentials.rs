@@ -1,4 +1,4 @@
-//! Who we are, where no URL says it: users with rights of their own, over TLS and without.
+//! Credentials that are in no URL: users with limited rights, over TLS and without.
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_UNREACHABLE,
@@ -11,7 +11,7 @@ use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until, wait_
 
 const PASSWORD: &str = "s3same-0pen";
 
-/// What a user needs, and nothing more.
+/// The rights that a user needs, and no others.
 const RIGHTS: &[&str] = &[
     "resetkeys",
     "~lock:*",
@@ -26,7 +26,7 @@ const RIGHTS: &[&str] = &[
     "+ping",
 ];
 
-/// Passwords that would be something else in a URL.
+/// Passwords that would have another meaning in a URL.
 const ODD: [&str; 9] = [
     "a:b@c/d?e#f",
     "100%25",
@@ -70,7 +70,7 @@ fn a_user_with_no_more_rights_than_it_takes_can_do_everything() {
         manager.connect_to_all();
         everything_works(&manager, "lock:r");
         assert!(cluster.iter().all(|it| logged_in(it, "locker")));
-        // Elsewhere it may not.
+        // For other keys it has no rights.
         assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
         let lease = Lease::new();
         wait_until_ok("the message tells what is wrong", || {
@@ -150,7 +150,7 @@ fn a_url_says_it_before_the_settings_do() {
         admit(server, "of-the-url", "u", &["~*", "+@all"]);
         admit(server, "of-the-settings", "s", &["~*", "+@all"]);
     }
-    // All of it; only the user, so that the password comes from the settings; nothing.
+    // The URL has all of it, only the user (then the password comes from the settings), or nothing.
     cluster.iter().for_each(|it| admit(it, "half", "s", &["~*", "+@all"]));
     for (who, expected) in
         [("of-the-url:u@", "of-the-url"), ("half@", "half"), ("", "of-the-settings")]
@@ -180,7 +180,7 @@ fn a_url_says_it_before_the_settings_do() {
     }
 }
 
-/// A password without a user in a URL is the default user's, whoever the settings name.
+/// A password without a user in a URL belongs to the default user, whatever user the settings name.
 #[test]
 fn a_url_with_a_password_alone_is_not_mixed_with_the_settings() {
     let server = Server::start();
@@ -269,7 +269,7 @@ fn variables_that_are_not_set_or_empty_are_refused() {
         ("NOTHING", "A_PASSWORD", "user_variable names is empty"),
         ("A_USER", "A_USER=locker", "password_variable names is not set"),
         ("", "=", "password_variable names is not set"),
-        // Who mistakes the one for the other should not find it in a log.
+        // A caller that mistakes the password for a variable name must not find it in a log.
         ("", PASSWORD, "password_variable names is not set"),
     ] {
         let said = from_environment(&server, user, password, &variables);
@@ -291,7 +291,7 @@ fn variables_without_a_name_are_refused() {
     }
 }
 
-/// What is said by a program that takes its credentials from these variables, and locks.
+/// The output of a program that takes its credentials from these variables, and locks.
 fn from_environment(
     server: &Server,
     user: &str,

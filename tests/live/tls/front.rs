@@ -1,4 +1,5 @@
-//! TLS of the tests' own in front of a real server without: it has manners that no server can be taught.
+//! A TLS endpoint of the tests, in front of a real server without TLS. It can misbehave in ways that real
+//! servers cannot.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -19,13 +20,13 @@ pub(crate) struct Front {
     fake: Fake,
 }
 
-/// What it does besides handing on what is said.
+/// Its behaviour besides forwarding.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Manners {
     /// The longest record it sends.
     pub(crate) record: Option<usize>,
     pub(crate) tickets: usize,
-    /// Whether it changes its keys, and wants those of the client changed, after each reply.
+    /// Whether it changes its keys, and asks the client to change its keys, after each reply.
     pub(crate) renews_keys: bool,
     pub(crate) then: Then,
 }
@@ -37,13 +38,13 @@ pub(crate) enum Then {
     HandsOn,
     /// Takes everything, and says nothing.
     IsSilent,
-    /// Says that it is over, as TLS has it, and closes.
+    /// Sends the closing message of TLS, and closes.
     SaysGoodbye,
-    /// Closes, without a word of TLS.
+    /// Closes, without the closing message of TLS.
     Closes,
     /// Goes on without TLS.
     SpeaksPlainly,
-    /// Sends this much, in place of the first reply.
+    /// Sends this many copies of these bytes, in place of the first reply.
     Answers(&'static [u8], usize),
 }
 
@@ -80,7 +81,7 @@ impl Front {
 
 /// The key need not be that of the certificate.
 pub(crate) fn config(identity: &Identity) -> ServerConfig {
-    // What the processor's instructions for AES do to bits is more than valgrind can follow.
+    // Valgrind cannot follow the bits through the processor's AES instructions.
     let cipher_suites = vec![ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
     let provider = Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() });
     let certificates = CertificateDer::pem_file_iter(&identity.certificate).expect("a file");
@@ -105,7 +106,7 @@ struct Conversation<'a> {
 impl Conversation<'_> {
     /// Until either side has gone.
     fn run(mut self) -> io::Result<()> {
-        // A reply may be longer than what is kept by default.
+        // A reply may be longer than the default buffer limit.
         self.tls.set_buffer_limit(None);
         loop {
             let requests = self.hear()?;
@@ -135,7 +136,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// What the client says, as far as it has come.
+    /// The client's data that has arrived so far.
     fn hear(&mut self) -> io::Result<Vec<u8>> {
         match self.tls.read_tls(&mut self.client) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -180,7 +181,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Sends what there is to be sent.
+    /// Sends the pending data.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.client) {

@@ -1,4 +1,4 @@
-//! What may befall servers with TLS while locks are held.
+//! Faults of servers with TLS while locks are held.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::support::usage::{
 };
 use crate::support::{Cluster, Fault, Lease, Server, wait_until, wait_until_ok};
 
-/// Whatever is wrong with a server besides.
+/// Another fault that a server has in addition.
 const FAULTS: [Fault; 4] = [Fault::KILLED, Fault::FROZEN, Fault::PASSWORD, Fault::BUSY];
 
 #[test]
@@ -60,7 +60,7 @@ fn a_faulty_majority_is_unreachable_in_time_and_mended_used_again() {
     }
 }
 
-/// What was granted late is undone by the release that was queued behind the request.
+/// A late grant is undone by the release that was queued behind the request.
 #[test]
 fn a_late_grant_is_released_over_the_same_connection() {
     let cluster = Cluster::start_tls(3);
@@ -76,7 +76,7 @@ fn a_late_grant_is_released_over_the_same_connection() {
         cluster.wait_until_gone("r");
         let lease = Lease::new();
         wait_until("they are asked again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
-        // Not by a command of the test: a grant that nobody waited for may come after that.
+        // Not by a command of the test, because a grant that no call waited for may come after that.
         wait_until("it is released", || manager.unlock(&lease) != REDLOCK_UNREACHABLE);
         cluster.wait_until_gone("r");
     }
@@ -101,7 +101,7 @@ fn a_server_that_is_started_again_is_used_again() {
     everything_works(&manager, "r");
 }
 
-/// They close as TLS has it, with a word of farewell.
+/// They close with the closing message of TLS.
 #[test]
 fn connections_that_servers_close_are_made_again() {
     let cluster = Cluster::start_tls(3);
@@ -113,7 +113,7 @@ fn connections_that_servers_close_are_made_again() {
     nothing_is_left(&manager, &cluster, "r");
 }
 
-/// Through one manager, whose sessions they share, and each through its own besides.
+/// Through one manager, whose sessions they share, and each also through its own manager.
 #[test]
 fn many_threads_lock_at_once() {
     const THREADS: usize = 16;

@@ -1,6 +1,6 @@
-//! TLS and log-ins: whom the library believes to be a server, what it tells whom it does not, and what
-//! becomes of connections that somebody cuts or changes; by servers with certificates of an authority
-//! that the tests make.
+//! TLS and log-ins: which servers the library trusts, what it tells servers that it does not trust, and what
+//! happens to connections that an attacker cuts or changes. The servers have certificates of an authority that
+//! the tests create.
 
 #[path = "../../support/mod.rs"]
 mod support;

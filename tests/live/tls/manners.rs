@@ -1,4 +1,4 @@
-//! The library is a guest, also where it speaks TLS: programs of `tests/programs/c` look at what it does in their
+//! The library is a guest, also when it uses TLS. Programs of `tests/programs/c` check its effects in their
 //! process, over servers with TLS.
 
 use crate::support::proxy::Traffic;
@@ -6,7 +6,7 @@ use crate::support::{Cluster, Fault, Program, Proxy, Server, wait_until};
 
 const AUTHORITY: &str = "REDLOCK_TEST_TLS_CA";
 
-/// What a program has to know of these servers.
+/// The environment with which a program trusts these servers.
 fn trust(cluster: &Cluster) -> [(&'static str, String); 1] {
     [(AUTHORITY, cluster.authority_file().expect("they have TLS"))]
 }
@@ -74,8 +74,8 @@ fn nothing_is_printed_whoever_answers() {
     program.ends_well();
 }
 
-/// Nothing comes over the parent's connections when a child locks, forks, and ends: no request, and
-/// no farewell of TLS either.
+/// Nothing is sent over the parent's connections when a child locks, forks, and ends: neither a request nor the
+/// closing message of TLS.
 #[test]
 fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
     let cluster = Cluster::start_tls(3);

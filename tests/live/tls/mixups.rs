@@ -1,4 +1,4 @@
-//! rediss:// to a server without TLS, and redis:// to one with: what is said names the mix-up, as soon as
+//! rediss:// to a server without TLS, and redis:// to a server with TLS. The words name the mix-up, as soon as
 //! it can be known.
 
 use std::os::unix::net::UnixListener;
@@ -11,7 +11,7 @@ use crate::rig::{contains, manager_of};
 use crate::support::usage::{PATIENT_MS, TOO_LONG, TTL, in_time};
 use crate::support::{Authority, Fake, Lease, Manager, Server, wait_until, wait_until_ok};
 
-/// Not told by chance while something else is wrong.
+/// The words must not appear by chance while something else is wrong.
 #[track_caller]
 fn is_told(manager: &Manager, words: &[&str]) {
     let lease = Lease::new();
@@ -25,7 +25,7 @@ fn is_told(manager: &Manager, words: &[&str]) {
     assert!(words.iter().all(|it| message.contains(it)), "{message}");
 }
 
-/// It waits for the end of what it takes for a command, so nothing is known until the time is up.
+/// The server waits for the end of a supposed command, so nothing is known until the timeout.
 #[test]
 fn a_server_without_tls_behind_rediss_is_guessed() {
     let server = Server::start();
@@ -70,7 +70,7 @@ fn who_answers_a_greeting_with_an_alert_is_known_to_speak_tls() {
     assert!(contains(&fake.received(), "PING"));
 }
 
-/// What closes for another reason, or has said something, is not suspected.
+/// A server that closes for another reason, or has sent data, is not suspected.
 #[test]
 fn nobody_else_is_suspected() {
     let folder = Server::start();

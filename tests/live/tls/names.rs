@@ -1,4 +1,4 @@
-//! For whom a certificate has to be.
+//! The name that a certificate must have.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::rig::manager_of;
 use crate::support::usage::{TTL, blames, everything_works, unguarded};
 use crate::support::{Authority, Lease, Manager, Server, wait_until_ok};
 
-/// A server that goes by these names alone.
+/// A server whose certificate has only these names.
 fn server_of(authority: &Arc<Authority>, names: &[&str]) -> Server {
     Server::start_tls(authority, &authority.server_named(names), &[])
 }
@@ -109,7 +109,7 @@ fn what_can_be_no_name_is_refused_at_once() {
     }
 }
 
-/// The first of a name's addresses may be one where nobody listens, or somebody else does.
+/// At the first address of a name, there may be no server, or another one.
 #[test]
 fn a_name_is_looked_for_in_the_certificate_whatever_its_address() {
     let authority = Arc::new(Authority::new());

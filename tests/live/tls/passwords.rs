@@ -1,4 +1,4 @@
-//! Passwords that are asked for.
+//! Passwords that a callback supplies.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -74,7 +74,7 @@ fn it_is_asked_again_when_a_server_refused_the_last_one() {
         let before = asked.load(Ordering::SeqCst);
         change(&cluster, password);
         *current.lock().expect("not poisoned") = password;
-        // The connections that are there stay.
+        // Existing connections stay.
         assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
         assert_eq!(asked.load(Ordering::SeqCst), before);
         cluster.iter().for_each(Server::hang_up);
@@ -101,7 +101,7 @@ fn whoever_has_no_password_is_left_alone_for_a_while_and_asked_again() {
     in_time(DEADLINE, || assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE));
     let words = ["password"];
     assert_eq!(blames(&lease.message(), &addresses(&cluster[..2]), &words), Ok(()));
-    // A second passes at least until a server is asked about again, and there are three of them.
+    // The callback is asked about a server again after a second at least, and there are three servers.
     let begun = Instant::now();
     for _ in 0..30 {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
@@ -125,7 +125,7 @@ fn a_minority_without_a_password_does_not_show() {
     assert!(manager.message().contains(&lacking), "{}", manager.message());
 }
 
-/// All of the room is used, or no NUL is written, or none at all.
+/// The callback uses the whole buffer, or writes no NUL, or writes nothing.
 #[test]
 fn answers_that_are_no_strings_are_refused_and_harm_nothing() {
     let answers: [fn(&mut [u8]); 3] = [|room| room.fill(b'x'), |room| room.fill(0xff), |_| ()];
@@ -180,7 +180,7 @@ fn bytes_behind_the_end_and_odd_ones_in_it_are_as_in_any_string() {
     everything_works(&manager, "r");
 }
 
-/// On another manager, and on the one that asks, where it must not wait for ever.
+/// On another manager, and on the one that asks. The latter call must not wait for ever.
 #[test]
 fn whoever_is_asked_may_call_the_library() {
     let (cluster, other) = (guarded(PASSWORD), Cluster::start(3));
@@ -213,7 +213,7 @@ fn whoever_is_asked_may_call_the_library() {
     nothing_is_left(&manager, &cluster, "within");
 }
 
-/// It may even set who is asked next.
+/// It may even replace itself for later questions.
 #[test]
 fn whoever_is_asked_may_put_another_in_its_place() {
     let cluster = guarded(PASSWORD);
@@ -262,7 +262,7 @@ fn many_threads_ask_one_at_a_time_for_each_server() {
     assert!(asked.len() <= 3, "{asked:?}");
 }
 
-/// The others do not wait for an answer that they can do without.
+/// The other servers do not wait for an answer that they do not need.
 #[test]
 fn whoever_takes_long_to_answer_for_one_server_is_in_nobodys_way() {
     let cluster = guarded(PASSWORD);
@@ -339,8 +339,8 @@ fn a_child_asks_for_itself() {
     program.start_in(&variables, &arguments).ends_well();
 }
 
-/// Who is asked takes so long that somebody says who we are in another way, and is connected by that:
-/// what he says in the end is none of that connection's business.
+/// The callback takes so long that the credentials are set in another way, and a connection is made with them.
+/// The callback's late answer must not affect that connection.
 #[test]
 fn an_answer_that_comes_too_late_harms_no_connection() {
     let cluster = guarded(PASSWORD);
@@ -372,8 +372,7 @@ fn an_answer_that_comes_too_late_harms_no_connection() {
     });
 }
 
-/// A lock that is held is not lost because somebody thinks about the password of a server that nobody
-/// needs.
+/// A held lock is not lost because a callback takes long to supply the password of a server that is not needed.
 #[test]
 fn calls_on_a_lock_that_is_held_ask_nobody_while_there_is_a_quorum() {
     let cluster = guarded(PASSWORD);
@@ -388,7 +387,7 @@ fn calls_on_a_lock_that_is_held_ask_nobody_while_there_is_a_quorum() {
     });
     let lease = manager.take("r", TTL);
     let so_far = asked.load(Ordering::SeqCst);
-    // Until it would be asked about again.
+    // Until the callback would be asked about it again.
     thread::sleep(Duration::from_millis(1200));
     assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());

@@ -1,11 +1,11 @@
-//! A program that has more rights than whoever starts it: its environment does not choose whom it trusts,
-//! nor who it is.
+//! A program that has more rights than the user who starts it. Its environment does not choose the trusted
+//! authorities, nor the credentials.
 
 use crate::support::{Authority, Cluster, Program};
 
 const PASSWORD: &str = "s3same-0pen";
 
-/// What `tests/programs/c/privileged.c` says.
+/// The output of `tests/programs/c/privileged.c`.
 struct Said {
     is_secure: bool,
     of_password: String,
@@ -66,14 +66,14 @@ fn a_setgid_program_trusts_whom_the_system_trusts() {
     assert_is_secure(&said);
     let stranger = [("SSL_CERT_FILE", others.file()), ("SSL_CERT_DIR", others.file() + ".d")];
     let refused = run(&Program::compile("privileged"), &stranger, &cluster);
-    // Not the words for "there is nobody whom the system trusts", where this one has somebody.
+    // Not the words for "the system trusts no authority" if this system trusts one.
     let has_some = std::path::Path::new("/etc/ssl/certs/ca-certificates.crt").exists();
     let named = |words: &str| words.contains("comes from nobody who is trusted here");
     assert!(named(&refused.of_lock), "{}", refused.of_lock);
     assert_eq!(named(&said.of_lock), has_some, "{}", said.of_lock);
 }
 
-/// What the program names itself is trusted as ever.
+/// An authority that the program names itself is trusted as usual.
 #[test]
 fn a_setgid_program_may_name_whom_it_trusts() {
     let cluster = Cluster::start_tls(3);

@@ -1,4 +1,4 @@
-//! Servers of which some are not to be believed.
+//! Servers, some of which must not be trusted.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::support::usage::{
 };
 use crate::support::{Authority, Cluster, Fake, Identity, Lease, Manager, Server, wait_until_ok};
 
-/// What stands in no URL, so that whoever hears it was told.
+/// A password that is in no URL. A server that knows it was told.
 pub(crate) const PASSWORD: &str = "s3same-0pen";
 
-/// Something behind a rediss:// URL, which is there for as long as this.
+/// A peer behind a rediss:// URL, which lives as long as this.
 pub(crate) struct Peer {
     pub(crate) url: String,
     pub(crate) address: String,
@@ -39,7 +39,7 @@ impl Peer {
         Self { url, address, heard: Box::new(heard) }
     }
 
-    /// Something else.
+    /// A fake server.
     pub(crate) fn fake(fake: Fake) -> Self {
         let (url, address) = (format!("rediss://{}", fake.address()), fake.address());
         let said = move || {
@@ -49,7 +49,7 @@ impl Peer {
         Self { url, address, heard: Box::new(said) }
     }
 
-    /// What is told nothing, whatever it is; kept with it.
+    /// A peer that is told nothing. `kept` is kept alive with it.
     pub(crate) fn deaf(url: String, address: String, kept: impl Any) -> Self {
         let heard = move || {
             let _ = &kept;
@@ -58,7 +58,7 @@ impl Peer {
         Self { url, address, heard: Box::new(heard) }
     }
 
-    /// Whether a command, or the password, came through to it.
+    /// Whether it received a command, or the password.
     pub(crate) fn has_heard_anything(&self) -> bool {
         (self.heard)()
     }
@@ -80,19 +80,19 @@ pub(crate) fn manager_of(authority: &Authority, urls: &[String]) -> Manager {
     manager
 }
 
-/// So many good servers.
+/// This many good servers.
 pub(crate) fn good_servers(authority: &Arc<Authority>, count: usize) -> Cluster {
     Cluster::start_each(count, || Server::start_tls(authority, &authority.server(), &[]))
 }
 
-/// Holds it against those of one kind: two among five do not show, three are a majority of which each
-/// gets the blame in one of these words; and none of them is told anything.
+/// Tests strangers of one kind. Two among five have no effect. Three are a majority, and the message blames
+/// each in one of these words. None of them receives anything.
 #[track_caller]
 pub(crate) fn are_refused(authority: &Arc<Authority>, stranger: impl Fn() -> Peer, words: &[&str]) {
     are_refused_by(authority, |_| (), stranger, words);
 }
 
-/// The same, by managers that are set up further.
+/// The same, with managers that are configured further.
 #[track_caller]
 pub(crate) fn are_refused_by(
     authority: &Arc<Authority>,
@@ -117,7 +117,7 @@ pub(crate) fn are_refused_by(
     }
 }
 
-/// Every way to lock is unreachable, in time, and each of these gets the blame.
+/// Every way to lock is unreachable, in time, and the message blames each of these.
 #[track_caller]
 pub(crate) fn are_to_blame(manager: &Manager, strangers: &[Peer], words: &[&str]) {
     let (log, lease) = (manager.log(), Lease::new());
@@ -141,7 +141,7 @@ pub(crate) fn tells_no_secret(words: &[String]) {
     }
 }
 
-/// With a password for each, which nobody must hear.
+/// With a password for each, which no stranger may receive.
 fn urls(strangers: &[Peer]) -> Vec<String> {
     let with_password = |it: &Peer| it.url.replacen("://", &format!("://:{PASSWORD}@"), 1);
     strangers.iter().map(with_password).collect()

@@ -1,4 +1,4 @@
-//! What stands behind a rediss:// URL and is no server with TLS, or one that never gets so far.
+//! Peers behind a rediss:// URL that are no server with TLS, or a server that never gets so far.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use crate::support::{
     Authority, Cluster, Fake, Lease, Manager, Proxy, Server, Way, wait_until, wait_until_ok,
 };
 
-/// What is said of those who say nothing.
+/// The words about silent peers.
 const SILENT: [&str; 2] = ["said nothing", "no connection within"];
-/// What is said of those who go.
+/// The words about peers that close.
 const GONE: [&str; 3] = ["closed", "reset", "lost"];
 
-/// It takes the handshake for a command, and waits for the end of it, or says that it does not know it.
+/// The server mistakes the handshake for a command. It waits for the end of it, or says that it does not know
+/// it.
 #[test]
 fn a_server_without_tls_is_refused() {
     let words = [&SILENT[..], &["does not speak TLS"], &GONE].concat();
@@ -87,7 +88,7 @@ fn whoever_sends_bad_records_is_refused() {
 
 #[test]
 fn whoever_answers_with_an_alert_is_refused() {
-    // A fatal one: internal error; and a warning that it is over.
+    // A fatal alert: internal error; and a warning that the connection is over.
     refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x02\x50")), &["refused"]);
     let words = [&GONE[..], &["refused", "TLS"]].concat();
     refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x01\x00")), &words);
@@ -152,7 +153,7 @@ fn whoever_goes_on_without_tls_is_refused() {
     fronts(Then::SpeaksPlainly, &["TLS"]);
 }
 
-/// Long ones: more than the room for what is read at once, and than a record.
+/// Long answers: longer than the read buffer, and than a record.
 #[test]
 fn whoever_answers_with_nonsense_over_tls_is_refused() {
     fronts(Then::Answers(b"HTTP/1.1 400 Bad Request\r\n\r\n", 1), &["what no server should"]);
@@ -160,8 +161,8 @@ fn whoever_answers_with_nonsense_over_tls_is_refused() {
     fronts(Then::Answers(b"+", 300_000), &["what no server should", "does not fit"]);
 }
 
-/// A password goes to nobody but those who showed a good certificate: what is sent before is not
-/// readable, and what comes before the end of the handshake is no reply.
+/// A password is only sent to servers that showed a good certificate. Data that is sent before is not readable,
+/// and data that is received before the end of the handshake is no reply.
 #[test]
 fn no_word_is_sent_before_the_handshake_is_over() {
     let server = Server::start();
@@ -198,7 +199,7 @@ fn plain_server() -> Peer {
     Peer::of_url(url, server)
 }
 
-/// A good server behind a proxy that is not.
+/// A good server behind a bad proxy.
 fn behind(authority: &Arc<Authority>, spoil: impl Fn(&Proxy)) -> Peer {
     let server = Server::start_tls(authority, &authority.server(), &[]);
     let proxy = Proxy::to(&server);
@@ -212,7 +213,7 @@ fn refuses(stranger: impl Fn(&Arc<Authority>) -> Peer, words: &[&str]) {
     are_refused(&authority, || stranger(&authority), words);
 }
 
-/// The servers that are good go on being used, whoever else there is.
+/// The good servers are still used, whatever other servers there are.
 #[test]
 fn plain_servers_and_servers_with_tls_go_together() {
     let authority = Arc::new(Authority::new());

@@ -1,5 +1,5 @@
-//! Servers that send session tickets without end: each is good TLS and brings no word of a reply, so who
-//! reads until nothing is there reads for ever, with all threads of its manager behind it.
+//! Servers that send endless session tickets. Each ticket is valid TLS and contains no reply. A client that
+//! reads until nothing is left would read for ever, and all threads of its manager would wait behind it.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::support::{Authority, Fake, Lease, Server, wait_until_ok};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Handshake,
-    /// The connection is up, and something is asked.
+    /// The connection is up, and a request is sent.
     Greeting,
 }
 
-/// Who takes so long for calls that do not wait is held. The flood lasts longer, and ends, so that a test
-/// of who is held ends, too.
+/// A non-waiting call that takes this long hangs. The flood lasts longer, but ends, so that a failing test
+/// ends, too.
 const HELD: Duration = Duration::from_secs(30);
 const FLOOD: Duration = Duration::from_secs(60);
 
-/// What a handshake message of TLS 1.3 with a ticket is: for 7,200 s, a nonce and a ticket of one byte.
+/// The handshake message of TLS 1.3 with a ticket: for 7,200 s, with a nonce and a ticket of one byte.
 const TICKET: [u8; 19] = [4, 0, 0, 15, 0, 0, 28, 32, 0, 0, 0, 0, 1, 0, 0, 1, 7, 0, 0];
 
 /// As many of them as a record may hold.
@@ -57,7 +57,7 @@ fn flooding(authority: &Authority, after: After) -> Fake {
     })
 }
 
-/// Waits until something is asked.
+/// Waits until a request arrives.
 fn hear(tls: &mut ServerConnection, mut stream: impl Read) -> io::Result<()> {
     loop {
         let mut said = [0; 4096];
@@ -70,7 +70,7 @@ fn hear(tls: &mut ServerConnection, mut stream: impl Read) -> io::Result<()> {
     }
 }
 
-/// rustls sends no more tickets than it was told at the beginning, so they are written by hand.
+/// rustls sends no more tickets than its configuration says, so they are written by hand.
 fn flood(tls: ServerConnection, mut stream: impl Write) -> io::Result<()> {
     let (mut number, mut encrypter) = sender(tls)?;
     let tickets = TICKET.repeat(TICKETS_IN_RECORD);

@@ -1,4 +1,4 @@
-//! Which TLS is spoken, and how.
+//! The versions of TLS, and how they are used.
 
 use std::sync::Arc;
 
@@ -82,8 +82,8 @@ fn names_that_are_longer_than_a_record_are_good_whatever_the_records() {
     over(manners, |manager, _| everything_works(manager, &"x".repeat(64 * 1024)));
 }
 
-/// Requests of 32 KiB each for a server that takes nothing meanwhile: far more than a socket or a session of
-/// TLS takes, and within what may wait for a server.
+/// Requests of 32 KiB each for a server that receives nothing meanwhile. They are far more than a socket or a
+/// TLS session can buffer, and within the limit of what may wait for a server.
 #[test]
 fn a_server_that_was_frozen_gets_all_of_many_long_requests() {
     let cluster = Cluster::start_tls(3);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Cluster, Program};
 
-/// Built for this alone, beside everything else, and kept from run to run.
+/// Built only for this test, beside everything else, and kept from run to run.
 #[test]
 fn a_library_without_tls_says_so_and_locks_as_ever() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("without-tls");

@@ -1,11 +1,11 @@
-/* What the C and C++ test programs assert with. */
+/* The assertion of the C and C++ test programs. */
 #ifndef CHECK_H
 #define CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program with 1 and says where, unless the condition holds. */
+/* Ends the program with 1 and prints the place, unless the condition holds. */
 #define CHECK(condition)                                                         \
     do {                                                                         \
         if (!(condition)) {                                                      \

@@ -1,6 +1,6 @@
 /* Moves the clocks of a process that it is preloaded into. The file that REDLOCK_TEST_CLOCK names
  * says by how much: a test writes there while the process runs. The clock that counts no suspend is
- * left as it is, so that a step of the other one is what a machine that slept looks like. */
+ * left as it is. So a step of the other clock looks like a machine that slept. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* All in nanoseconds. What the wall clock stands at, or 0 while it goes. */
+/* All in nanoseconds. The time at which the wall clock stands, or 0 while it runs. */
 struct dial {
     _Atomic int64_t wall_step, boot_step, wall_stands_at;
 };

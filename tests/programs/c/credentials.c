@@ -1,6 +1,6 @@
-/* Takes its credentials from variables of the environment, and a lock: the names of the variables are
- * the first two arguments, of which the first may be empty, and the servers come after them. Says
- * "STATUS: the words" of what failed first, or of the lock. */
+/* Takes its credentials from environment variables, and then takes a lock. The names of the
+ * variables are the first two arguments, and the first may be empty. The servers are the other
+ * arguments. Prints "STATUS: the words" of the first failure, or of the lock. */
 #include "guest.h"
 
 static void say(RedLockStatus status, const char *words) {
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     const char *user = argv[1][0] ? argv[1] : NULL;
     RedLockStatus status = RedLock_SetCredentialsFromEnv(rl, user, argv[2]);
     if (status == REDLOCK_OK) {
-        /* They were read, and what becomes of them does not matter. */
+        /* The variables have been read, and later changes of them do not matter. */
         CHECK(setenv(argv[2], "something else", 1) == 0);
         CHECK(!user || unsetenv(user) == 0);
         status = RedLock_Lock(rl, "r", TTL_MS, lease);

@@ -1,15 +1,15 @@
-/* A callback's user_data is destroyed exactly once, when nobody can use it any more, and with nothing
- * held. It needs no server: nobody listens on the port. */
+/* A callback's user_data is destroyed exactly once, when no call can use it any more, and while no
+ * mutex is held. The program needs no server: the port is closed. */
 #include <pthread.h>
 
 #include "guest.h"
 
 #define NOWHERE "redis://127.0.0.1:1"
 
-/* What callbacks are given; freed when it is destroyed, so that a tool sees whoever uses it later. */
+/* The data of callbacks. It is freed when it is destroyed, so a tool detects a later use. */
 struct Data {
     int *destroyed;
-    /* What the callback does, and what the destroy function does. */
+    /* The actions of the callback, and of the destroy function. */
     void (*calls)(void);
     void (*ends)(void);
     char *text;
@@ -73,7 +73,7 @@ static RedLockStatus set_callback(RedLock *rl, const char *user, struct Data *da
     return RedLock_SetPasswordCallbackWithDestroy(rl, user, answer, data, destroy);
 }
 
-/* Whoever connects in vain is asked for a password, and then told that it was in vain. */
+/* A failing connection first asks for a password, and then logs a line. */
 static void connect_in_vain(RedLock *rl) {
     CHECK(RedLock_Connect(rl, 20) == REDLOCK_UNREACHABLE);
 }
@@ -98,7 +98,7 @@ static void without_a_callback_it_is_destroyed_at_once(void) {
     data = data_for(&destroyed);
     CHECK(RedLock_SetPasswordCallbackWithDestroy(rl, NULL, NULL, data, destroy) == REDLOCK_OK);
     CHECK(destroyed == 1);
-    /* Nobody needs to be told. */
+    /* A logger is not required. */
     CHECK(RedLock_SetLoggerWithDestroy(rl, NULL, NULL, NULL) == REDLOCK_OK);
     RedLock_Free(rl);
 }
@@ -153,7 +153,7 @@ static void a_callback_may_do_away_with_itself(void) {
     }
 }
 
-/* A destroy function finds nothing held. */
+/* A destroy function may make any call, because no mutex is held. */
 static void use_the_manager(void) {
     bool locked;
     CHECK(RedLock_SetRetry(manager, 1, 0) == REDLOCK_OK);
@@ -173,7 +173,7 @@ static void a_destroy_function_may_call_the_library(void) {
         connect_in_vain(manager);
         data = data_for(&other);
         CHECK((asks ? set_callback(manager, NULL, data) : set_logger(manager, data)) == REDLOCK_OK);
-        /* It has also done away with the other one. */
+        /* This call has also replaced the other callback. */
         CHECK(destroyed == 1 && other == 1);
         RedLock_Free(manager);
     }
@@ -192,7 +192,8 @@ static void *connects(void *destroyed) {
     return NULL;
 }
 
-/* A call of another thread may be using it when the manager is freed, or another one is set. */
+/* A call of another thread may be using the data when the manager is freed, or when another
+ * callback is set. */
 static void a_call_that_has_begun_may_use_it_to_its_end(void) {
     CHECK(pthread_barrier_init(&is_in_it, NULL, 2) == 0);
     CHECK(pthread_barrier_init(&may_go_on, NULL, 2) == 0);
@@ -221,7 +222,7 @@ static void a_call_that_has_begun_may_use_it_to_its_end(void) {
     }
 }
 
-/* What a child has of its parent's is a copy, and not its to destroy; its own is. */
+/* A child has only a copy of its parent's data, and must not destroy it. It destroys its own data. */
 static void a_child_destroys_what_it_has_set_itself(void) {
     int logger, callback;
     RedLock *rl = new_manager();

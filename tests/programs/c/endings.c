@@ -1,4 +1,4 @@
-/* Ways to end while a lock is held. The first argument tells which; the test looks at what becomes of
+/* Ways to end while a lock is held. The first argument selects one. The test checks what happens to
  * the lock. */
 #include <pthread.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ static void *end_the_process(void *argument) {
     exit(0);
 }
 
-/* One thread waits for a lock, another for its end. */
+/* One thread waits for a lock, and another one for the end of that thread. */
 static void begin_to_wait(void) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, wait_for_the_lock, new_lease()) == 0);
@@ -56,7 +56,7 @@ static void end(const char *how) {
 
 int main(int argc, char **argv) {
     no_longer_than(60);
-    /* Whoever aborts leaves no core behind. */
+    /* A process that aborts leaves no core behind. */
     struct rlimit none = {0, 0};
     CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
     CHECK(argc > 2);

@@ -1,14 +1,14 @@
-/* Lets every call to the system fail that the library makes in a conversation with three servers:
- * the first, the second and so on until there is none left, each in every way that is plausible.
+/* Makes every system call fail that the library makes in a conversation with three servers: the
+ * first, the second and so on until there is none left, each in every plausible way.
  *
  * Usage: failing_calls once|alike|all THREADS FIRST STEP URL URL URL SOCKET SOCKET SOCKET
- * With 0 threads, calls are submitted, and a thread of the library's own does some of the work.
- * Calls number FIRST, FIRST + STEP and so on fail, alone, with all later ones of the same function, or
- * with all later ones whatsoever. The sockets are those of the same servers.
+ * With 0 threads, calls are submitted, and a thread of the library does some of the work. Calls
+ * number FIRST, FIRST + STEP and so on fail: alone, with all later ones of the same function, or
+ * with all later ones of any function. The sockets are those of the same servers.
  *
- * Whatever fails, each call of the library ends with a status and its words, what it says is true, and
- * nothing is printed. When the fault is over, the same manager locks again, no server keeps a key, and
- * no descriptor is left. */
+ * Whatever fails, each call of the library ends with a status and its words, the words are true,
+ * and nothing is printed. When the fault is over, the same manager locks again, no server keeps a
+ * key, and no descriptor is left. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -35,7 +35,7 @@ struct talk {
 /* How often a call of this function was the first to fail. */
 static int times_struck[CALLS];
 
-/* The servers, as somebody sees them who is no client of the library ---------------------------- */
+/* The servers, as seen by a client other than the library --------------------------------------- */
 
 static int ask(int server, const char *command, char *reply, size_t size) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -54,7 +54,7 @@ static int ask(int server, const char *command, char *reply, size_t size) {
     return close(fd);
 }
 
-/* How many servers have the key: with this value, or with any if it is NULL. */
+/* How many servers have the key: with this value, or with any value if it is NULL. */
 static int having(const char *key, const char *value) {
     int count = 0;
     for (int i = 0; i < SERVERS; i++) {
@@ -66,7 +66,7 @@ static int having(const char *key, const char *value) {
     return count;
 }
 
-/* What could not be released before is when the manager is used. */
+/* A release that failed before is sent again when the manager is used. */
 static void wait_until_gone(RedLock *rl, const char *key) {
     bool is_locked;
     for (int64_t since = now_ms(); having(key, NULL) > 0; usleep(2000)) {
@@ -79,7 +79,7 @@ static void wait_until_gone(RedLock *rl, const char *key) {
 
 /* The conversation -------------------------------------------------------------------------------- */
 
-/* The token is what the system gave as random bytes, all of it. */
+/* All bytes of the token are random bytes from the system. */
 static bool is_random(const char *token) {
     unsigned char bytes[20];
     CHECK(strlen(token) == 2 * sizeof bytes);
@@ -89,7 +89,7 @@ static bool is_random(const char *token) {
     return was_given(bytes, sizeof bytes);
 }
 
-/* Any outcome will do that is not the fault of the caller. */
+/* Any outcome is allowed that is not the caller's fault. */
 static void is_honest(RedLockStatus status, const char *words) {
     CHECK(status >= REDLOCK_OK || status == REDLOCK_INTERNAL);
     CHECK(status == REDLOCK_OK || words[0]);
@@ -108,8 +108,8 @@ static void hear(int32_t level, const char *line, void *unused) {
     }
 }
 
-/* One failure costs no lock, but for those without which there is no token, or no way to wake a
- * thread. It may cost an extension: perhaps only two servers have the lock. */
+/* One failure costs no lock, except failures without which there is no token, or no way to wake a
+ * thread. It may cost an extension, because perhaps only two servers have the lock. */
 static void is_taken_in_spite_of_one_failure(RedLockStatus status, const char *words) {
     int struck = atomic_load(&fault->struck);
     bool is_needed = struck == GETRANDOM || struck == SOCKETPAIR || struck == IOCTL ||
@@ -121,7 +121,7 @@ static void is_taken_in_spite_of_one_failure(RedLockStatus status, const char *w
     }
 }
 
-/* What a lease says after a call that takes or renews has to be so. */
+/* After a call that takes or renews, the statements of a lease must be true. */
 static bool holds(struct talk *talk, RedLockStatus status, RedLockLease *lease) {
     is_honest(status, RedLockLease_ErrorMessage(lease));
     if (status != REDLOCK_OK) {
@@ -176,7 +176,8 @@ static void *converse(void *argument) {
     return NULL;
 }
 
-/* The status of a call that was submitted, by what tells of its end: the descriptor, if there is one. */
+/* The status of a submitted call, from the event. The descriptor announces the event, if there is
+ * one. */
 static RedLockStatus outcome_of(struct talk *talk, RedLockLease *lease, RedLockStatus submitted) {
     is_honest(submitted, RedLockLease_ErrorMessage(lease));
     if (submitted != REDLOCK_OK) {
@@ -230,7 +231,7 @@ static void converse_by_events(struct talk *talk) {
 /* The fault is over: all is well again, and nothing is left of it. */
 static void recover(struct talk *talk) {
     CHECK(RedLock_SetTimeouts(talk->rl, 20000, 20000) == REDLOCK_OK);
-    /* A resolver that has failed is left in peace for a moment. */
+    /* A resolver that has failed is left alone for a moment. */
     for (int64_t since = now_ms(); RedLock_Connect(talk->rl, 0) || RedLock_ErrorMessage(talk->rl)[0];
          usleep(2000)) {
         CHECK(now_ms() - since < 20000);
@@ -242,8 +243,8 @@ static void recover(struct talk *talk) {
     wait_until_gone(talk->rl, talk->resource);
 }
 
-/* Even that may fail, for URLs are parsed by way of a hash map, which wants randomness. There is no
- * conversation without servers, nor without those whom we trust, so the fault is over then. */
+/* Even that may fail, because the URL parser uses a hash map, which needs randomness. There is no
+ * conversation without servers and without trusted authorities, so the fault is over then. */
 static RedLock *new_manager(void) {
     RedLock *rl = RedLock_New();
     CHECK(rl && RedLock_SetRetry(rl, 2, 2) == REDLOCK_OK);
@@ -266,7 +267,7 @@ static RedLock *new_manager(void) {
     return rl;
 }
 
-/* Where the system seems to have no getrandom, its files are read instead, and kept open: one by the
+/* If the system seems to have no getrandom, its files are read instead, and kept open: one by the
  * standard library and one for tokens. */
 static int random_files(void) {
     int count = 0;
@@ -302,7 +303,7 @@ static void run(void) {
     for (int i = 1; i < thread_count; i++) {
         CHECK(pthread_join(talks[i].thread, NULL) == 0);
     }
-    /* Some go without recovery: what is freed then is freed while nothing works. */
+    /* Some runs skip the recovery, and then handles are freed while nothing works. */
     bool recovers = fault->extent != THIS_AND_ALL_LATER || fault->outcome % 2 == 0;
     if (atomic_load(&fault->struck) >= 0 && recovers) {
         atomic_store(&fault->on, false);
@@ -348,7 +349,7 @@ static bool fails(enum extent extent, int first, int outcome) {
     return struck >= 0;
 }
 
-/* Lets the call of this number fail in all its ways. Returns whether there was one. */
+/* Makes the call of this number fail in all its ways. Returns whether there was one. */
 static bool fails_in_every_way(enum extent extent, int first) {
     int ways = 1;
     for (int i = 0; i < ways; i++) {
@@ -370,7 +371,7 @@ int main(int argc, char **argv) {
     urls = argv + 5;
     sockets = urls + SERVERS;
     set_up_shim();
-    /* How many calls there are differs a little from run to run. */
+    /* The number of calls differs a little from run to run. */
     for (int first = atoi(argv[3]), none = 0; none < 3 * thread_count; first += atoi(argv[4])) {
         none = fails_in_every_way(extent, first) ? 0 : none + 1;
     }

@@ -1,5 +1,5 @@
-/* Calls of the library to the system, made to fail. The functions below stand before those of the
- * C library, and hand on what comes from anywhere but the library under test. */
+/* System calls of the library, made to fail. The functions below come before those of the C
+ * library. They forward all calls that do not come from the library under test. */
 #ifndef FAILING_SHIM_H
 #define FAILING_SHIM_H
 
@@ -27,13 +27,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* What becomes of a call that is made to fail. */
+/* The effect on a call that is made to fail. */
 enum effect {
     NO_MORE, /* ends a list */
     REFUSED, /* nothing is done */
-    DONE,    /* it is done, and fails all the same */
-    SHORT,   /* of many bytes one goes or comes */
-    ENDED,   /* there is nothing more to come */
+    DONE,    /* it is done, and reports a failure */
+    SHORT,   /* only one of many bytes is moved */
+    ENDED,   /* nothing more comes */
 };
 
 struct outcome {
@@ -54,12 +54,13 @@ enum call_number {
     EPOLL_CREATE, EPOLL_CTL, TIMERFD_CREATE, PTHREAD_CREATE, CALLS
 };
 
-/* All that the library calls and that can fail: clock_gettime cannot, nor can getpid and gettid. */
+/* All functions that the library calls and that can fail: clock_gettime cannot, nor can getpid and
+ * gettid. */
 static const struct call calls[CALLS] = {
     [SOCKET] = {"socket", {{REFUSED, EMFILE}, {REFUSED, ENFILE}, {REFUSED, ENOBUFS},
                            {REFUSED, EAFNOSUPPORT}}},
     [SOCKETPAIR] = {"socketpair", {{REFUSED, EMFILE}, {REFUSED, ENFILE}, {REFUSED, ENOMEM}}},
-    /* Interrupted, connecting goes on. */
+    /* After an interruption, connecting goes on. */
     [CONNECT] = {"connect", {{DONE, EINTR}, {REFUSED, EAGAIN}, {REFUSED, ECONNREFUSED},
                              {REFUSED, ENETUNREACH}, {REFUSED, EADDRNOTAVAIL}, {REFUSED, EACCES}}},
     [SETSOCKOPT] = {"setsockopt", {{REFUSED, ENOPROTOOPT}, {REFUSED, ENOMEM}, {REFUSED, EINVAL}}},
@@ -79,7 +80,7 @@ static const struct call calls[CALLS] = {
     [MUNMAP] = {"munmap", {{REFUSED, ENOMEM}}},
     [MADVISE] = {"madvise", {{REFUSED, EINVAL}, {REFUSED, ENOMEM}, {ENDED, 0}}},
     [FSTAT] = {"fstat", {{REFUSED, ENOMEM}, {REFUSED, EIO}}},
-    /* Linux closes it whatever it says. */
+    /* Linux closes the descriptor, whatever the result is. */
     [CLOSE] = {"close", {{DONE, EINTR}, {DONE, EIO}}},
     [OPEN] = {"open", {{REFUSED, ENOENT}, {REFUSED, EACCES}, {REFUSED, EMFILE}, {REFUSED, EINTR}}},
     [GETADDRINFO] = {"getaddrinfo", {{REFUSED, EAI_AGAIN}, {REFUSED, EAI_NONAME}, {REFUSED, EAI_FAIL},
@@ -98,7 +99,7 @@ enum extent {
     THIS_AND_ALL_LATER,
 };
 
-/* The fault that is on, and what was seen of the calls. The test's processes share it. */
+/* The active fault, and statistics of the calls. The test's processes share it. */
 struct fault {
     atomic_bool on;
     enum extent extent;
@@ -112,7 +113,7 @@ struct fault {
 static struct fault *fault;
 static uintptr_t library_begin, library_end;
 
-/* The bytes that the system gave as random ones, to each thread. */
+/* The random bytes that the system gave to each thread. */
 struct given {
     unsigned char bytes[1 << 14];
     atomic_size_t length;
@@ -156,7 +157,7 @@ static inline int ways_of(int call) {
     return count;
 }
 
-/* How the call is to fail that comes from there, or NULL. */
+/* How the call must fail if this is its caller, or NULL. */
 static inline const struct outcome *strike(enum call_number call, void *caller) {
     uintptr_t from = (uintptr_t)caller;
     if (!fault || !atomic_load(&fault->on) || from < library_begin || from >= library_end) {
@@ -171,11 +172,11 @@ static inline const struct outcome *strike(enum call_number call, void *caller) 
     }
     int strikes = atomic_fetch_add(&fault->strikes, 1);
     const struct outcome *it = &calls[call].outcomes[fault->outcome % ways_of((int)call)];
-    /* No signal interrupts every call: whoever repeats one gets through some time. */
+    /* Signals do not interrupt every call: a caller that repeats the call succeeds some time. */
     return it->error == EINTR && strikes % 2 ? NULL : it;
 }
 
-/* Whether what strikes is no fault at all, and must not show. */
+/* Whether the fault is harmless, and must have no effect. */
 static inline bool is_harmless(void) {
     int call = atomic_load(&fault->struck);
     if (call < 0 || fault->extent != THIS_ONE) {
@@ -194,7 +195,7 @@ static inline void *next_function(const char *name) {
     return function;
 }
 
-/* Such as `REAL(close)(fd)`. The cast from a pointer to data is what POSIX asks for. */
+/* Such as `REAL(close)(fd)`. POSIX requires the cast from a pointer to data. */
 #define REAL(name) (*(__typeof__(&name) *)&(void *){next_function(#name)})
 #define STRIKE(call) strike(call, __builtin_return_address(0))
 
@@ -219,7 +220,7 @@ static inline int failed(const struct outcome *it) {
         return failed(it);                               \
     }
 
-/* One that moves bytes. */
+/* A function that moves bytes. */
 #define FAILING_TO_MOVE(name, call, parameters, arguments) \
     ssize_t name parameters {                              \
         const struct outcome *it = STRIKE(call);           \
@@ -232,7 +233,7 @@ static inline int failed(const struct outcome *it) {
         return note_random(call, bytes, REAL(name) arguments); \
     }
 
-/* A token may come in pieces, but they come to one thread. */
+/* A token may come in pieces, but all pieces go to one thread. */
 static inline ssize_t note_random(enum call_number call, const void *bytes, ssize_t count) {
     if ((call != GETRANDOM && call != READ) || count <= 0) {
         return count;
@@ -343,7 +344,7 @@ FAILING_WITH_AN_ARGUMENT(fcntl, FCNTL, int, int)
 FAILING_WITH_AN_ARGUMENT(ioctl, IOCTL, int, unsigned long)
 FAILING_WITH_AN_ARGUMENT(open, OPEN, const char *, int)
 
-/* With offsets of 64 bits, which is what Rust asks for, these have names of their own. */
+/* With 64-bit offsets, which Rust requests, these have their own names. */
 #ifdef __GLIBC__
 FAILING(int, fstat64, FSTAT, (int fd, struct stat64 *status), (fd, status))
 FAILING_WITH_AN_ARGUMENT(open64, OPEN, const char *, int)

@@ -1,4 +1,4 @@
-/* A thread adds servers, in vain since the list is closed, while the process forks. The children
+/* A thread tries to add servers, although the list is closed, while the process forks. The children
  * lock all the same. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* A process forks while the thread that its manager has in the background comes round. The child may go on with
- * that manager all the same, and with a thread of its own. */
+/* A process forks while its manager's background thread starts. The child may go on with that
+ * manager all the same, and with its own thread. */
 #include "guest.h"
 
 enum { MANAGERS = 300 };

@@ -1,6 +1,7 @@
-/* A callback forks, and returns in both processes. The call that it was called in ends in the parent as
- * ever; in the child it ends with REDLOCK_FORKED, and the child goes on with connections of its own.
- * The first argument is "logger" or "password", the second the password of the user `locker`. */
+/* A callback forks, and returns in both processes. The call that it was called in ends as usual in
+ * the parent. In the child it ends with REDLOCK_FORKED, and the child goes on with its own
+ * connections. The first argument is "logger" or "password", the second the password of the user
+ * `locker`. */
 #include "guest.h"
 
 static const char *secret;
@@ -29,7 +30,7 @@ static void on_line(int32_t level, const char *line, void *data) {
     fork_once();
 }
 
-/* The lease of the call that is under way. */
+/* The lease of the current call. */
 static RedLockLease *in_use;
 
 static bool answer(const char *server, char *password, size_t size, void *data) {
@@ -47,7 +48,7 @@ static bool answer(const char *server, char *password, size_t size, void *data) 
     return true;
 }
 
-/* All that can be done, by the number of the call. The words are those of the call, too. */
+/* All calls, by their number. The words are those of the call, too. */
 enum { LOCK, TRY, CONTINUE, EXTEND, CONFIRM, IS_LOCKED, CONNECT, UNLOCK, CALLS };
 
 static RedLockStatus call(int which, const char **words) {
@@ -125,7 +126,7 @@ static void fork_in(int which, bool asks) {
         if (is_child) {
             child_goes_on(status, words);
         }
-        /* Where connections break in the midst of it, it need not succeed. */
+        /* If connections break during the call, it need not succeed. */
         if (status != REDLOCK_OK && (asks || status != REDLOCK_UNREACHABLE)) {
             fprintf(stderr, "call %d gave %s: %s\n", which, RedLockStatus_Name(status), words);
             exit(1);

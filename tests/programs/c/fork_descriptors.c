@@ -1,4 +1,4 @@
-/* A child that closed what it inherited, as a daemon does, has files of its own under the same
+/* A child that closed its inherited descriptors, as a daemon does, has its own files under the same
  * numbers. The library closes none of them. */
 #include "guest.h"
 

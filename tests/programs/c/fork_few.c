@@ -1,4 +1,5 @@
-/* A child that frees the manager has none of its parent's descriptors left, and its parent has all of them. */
+/* A child that frees the manager has none of its parent's descriptors left. Its parent keeps all of
+ * them. */
 #include "guest.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
-/* A process forks while its threads make the first lock calls of a manager. The child may go on with that
- * manager all the same: no call of its own says that it was its parent's. */
+/* A process forks while its threads make the first lock calls of a manager. The child may go on
+ * with that manager all the same, because no call in the child reports that it belonged to the
+ * parent. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,8 +12,8 @@ enum { MANAGERS = 200, SERVERS = 64, THREADS = 8 };
 static atomic_int ready;
 static atomic_bool go;
 
-/* Nobody listens there, so a call ends at once. The more servers, the longer the first one is busy
- * with the list of them. */
+/* The ports are closed, so a call ends at once. The more servers there are, the longer the first
+ * call is busy with their list. */
 static RedLock *new_manager(void) {
     RedLock *rl = RedLock_New();
     CHECK(rl);

@@ -1,5 +1,5 @@
-/* A child that has no use for the manager frees it, and the leases, whatever the parent's other
- * threads were doing with them: nothing crashes, and no descriptor stays. */
+/* A child that does not need the manager frees it, and the leases, whatever the parent's other
+ * threads were doing with them. Nothing crashes, and no descriptor stays. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -13,13 +13,13 @@ static RedLockLease *leases[THREADS];
 static atomic_uint calls;
 static atomic_bool stop;
 
-/* Most threads make calls that are refused: so their leases get new words all the time. */
+/* Most threads make calls that are refused, so their leases get new words all the time. */
 static void *use_the_lease(void *argument) {
     int number = (int)(intptr_t)argument;
     char resource[32];
     snprintf(resource, sizeof resource, "thread-%d", number);
     RedLockLease *lease = leases[number];
-    /* So that who forks comes in between at once, wherever this thread is. */
+    /* So that the forking thread interrupts at once, wherever this thread is. */
     setpriority(PRIO_PROCESS, 0, 19);
     while (!atomic_load(&stop)) {
         if (number % 4) {

@@ -1,9 +1,9 @@
-/* A lease is of the process that took it. Its children may go on with the manager, but what they do
- * with the lease, or with the manager's memory, never shows to the parent or to the servers. */
+/* A lease belongs to the process that took it. Its children may go on with the manager. Their use
+ * of the lease, or of the manager's memory, has no effect on the parent or the servers. */
 #include "guest.h"
 
-/* Every call with a lease of the parent is refused, before and after this process has connections
- * of its own. */
+/* Every call with a lease of the parent is refused, before and after this process has its own
+ * connections. */
 static void belongs_to_the_parent(RedLock *rl, RedLockLease *lease) {
     EXPECT(REDLOCK_FORKED, RedLock_Lock(rl, "another", TTL_MS, lease), lease);
     EXPECT(REDLOCK_FORKED, RedLock_TryLock(rl, "parents", TTL_MS, -1, lease), lease);
@@ -17,7 +17,7 @@ static void belongs_to_the_parent(RedLock *rl, RedLockLease *lease) {
     CHECK(RedLockLease_RemainingMs(lease) == 0);
 }
 
-/* Takes, keeps and releases a lock of its own. */
+/* Takes, keeps and releases its own lock. */
 static void locks_on_its_own(RedLock *rl, const char *resource) {
     RedLockLease *lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, resource, TTL_MS, lease), lease);
@@ -50,7 +50,7 @@ static void child(RedLock *rl, RedLockLease *parents) {
     belongs_to_the_parent(rl, parents);
     CHECK(descriptors() == inherited);
 
-    /* What the parent continued is not the child's to continue. */
+    /* The child cannot continue a lock that the parent continued. */
     RedLockLease *lease = new_lease();
     CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
     EXPECT(REDLOCK_TAKEN, RedLock_ContinueLock(rl, "continued", TTL_MS, lease), lease);
@@ -85,7 +85,7 @@ static pid_t forked(void) {
     return pid;
 }
 
-/* What another program finds that a child of ours has become. */
+/* The check of another program that a child of ours has become. */
 static int count_descriptors(const char *expected) {
     CHECK(descriptors() == atoi(expected));
     return 0;

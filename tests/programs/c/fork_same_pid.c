@@ -1,6 +1,6 @@
-/* A child that has the pid of its parent, and a grandchild that has it, too, take nothing of theirs for
- * their own. The first argument tells why they have it: "shim", or "namespaces" of PIDs, in each of which
- * the first process is 1. */
+/* A child with the pid of its parent, and a grandchild with the same pid, do not mistake their
+ * parents' locks for their own. The first argument tells why the pid is the same: "shim", or
+ * "namespaces" of PIDs, in each of which the first process is 1. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/prctl.h>
@@ -18,7 +18,7 @@ static pid_t forked(void) {
     pid_t child = in_namespaces ? (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0)
                                 : fork();
     if (child == 0) {
-        /* No signal by default ends the first process of a namespace, but this one does. */
+        /* By default no signal ends the first process of a namespace, but this one does. */
         CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
         CHECK(getpid() == (in_namespaces ? 1 : before));
     }
@@ -60,7 +60,7 @@ static void grandchild(RedLockLease *childs) {
     _exit(0);
 }
 
-/* It looks after its own child has looked, or before. */
+/* It checks its lease after its own child has done so, or before. */
 static void child(bool looks_first) {
     RedLockLease *own = looks_first ? locks_on_its_own("childs") : NULL;
     pid_t pid = forked();
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (geteuid() != 0) {
-        /* Who is nobody here may be somebody there. */
+        /* A user who is nobody here may be somebody there. */
         (void)!unshare(CLONE_NEWUSER);
     }
     pid_t pid = forked();

@@ -1,5 +1,5 @@
-/* A manager that has two connections to its server, since the first one does not answer; and a child,
- * which is left with neither of them. */
+/* A manager that has two connections to its server, since the first one does not answer; and a
+ * child, which keeps neither of them. */
 #include "guest.h"
 
 static void child(RedLock *rl, int parents) {
@@ -7,7 +7,7 @@ static void child(RedLock *rl, int parents) {
     RedLockLease *lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, "childs", TTL_MS, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
-    /* One connection, where the parent has two. */
+    /* One connection, while the parent has two. */
     CHECK(descriptors() == parents - 1);
     _exit(0);
 }

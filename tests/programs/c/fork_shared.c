@@ -1,8 +1,8 @@
-/* A shared lock is of the process that took it, as any lock is: also one that was made of an exclusive lock. Its
- * children are told so, and may have a shared lock of their own beside it. */
+/* A shared lock belongs to the process that took it, as any lock does, also if it was downgraded
+ * from an exclusive lock. Its children get an error, and may hold their own shared lock beside it. */
 #include "guest.h"
 
-/* Each resource is had by the parent, shared: the first was taken so, the second was made so. */
+/* The parent holds each resource, shared: the first was taken as shared, the second was downgraded. */
 enum { COUNT = 2 };
 static const char *const RESOURCES[COUNT] = {"taken", "made"};
 
@@ -53,7 +53,7 @@ static pid_t forked(void) {
     return pid;
 }
 
-/* Reads beside its parent, and has a child for which the same holds. */
+/* Reads beside its parent, and has a child that does the same. */
 static void child(void) {
     RedLockLease *own[COUNT], *alone = new_lease();
     belong_to_the_parent(parents);
@@ -81,10 +81,10 @@ static void child(void) {
         CHECK(RedLockLease_IsHeld(own[i]) && RedLockLease_Mode(own[i]) == REDLOCK_SHARED);
         EXPECT(REDLOCK_OK, RedLock_Confirm(rl, own[i], 1), own[i]);
         EXPECT(REDLOCK_OK, RedLock_Unlock(rl, own[i]), own[i]);
-        /* Its parent reads still. */
+        /* Its parent still reads. */
         EXPECT(REDLOCK_TAKEN, RedLock_TryLock(rl, RESOURCES[i], TTL_MS, 0, alone), alone);
     }
-    /* Of a lock of its own it makes a shared one. */
+    /* It downgrades its own lock to a shared one. */
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, "childs", TTL_MS, alone), alone);
     EXPECT(REDLOCK_OK, RedLock_Downgrade(rl, alone), alone);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, alone), alone);
@@ -95,7 +95,7 @@ static void child(void) {
     _exit(0);
 }
 
-/* The parent was about to make a shared lock of an exclusive one. */
+/* The parent was about to downgrade an exclusive lock. */
 static void fork_in_a_downgrade(void) {
     RedLockLease *lease = new_lease();
     RedLockEvent event = REDLOCK_EVENT_INIT;

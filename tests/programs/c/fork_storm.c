@@ -1,5 +1,5 @@
-/* Forks by the hundred while threads use the library in every way: whatever mutex one of them held
- * at that moment, no child ever hangs on it. */
+/* Hundreds of forks while threads use the library in every way. Whatever mutex one of them held at
+ * that moment, no child ever hangs on it. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -72,7 +72,7 @@ static void *come_and_go(void *resource) {
 }
 
 static void child(int number) {
-    /* Ends a child that hangs, which the parent then sees. */
+    /* Ends a child that hangs, and the parent detects that. */
     no_longer_than(20);
     char resource[32];
     snprintf(resource, sizeof resource, "child-%d", number);

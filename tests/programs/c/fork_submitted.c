@@ -1,5 +1,5 @@
-/* Calls are under way as the process forks: the child is told nothing of them and cannot end them, and its parent has
- * one event for each. */
+/* Calls are in progress as the process forks. The child gets no events of them and cannot end them,
+ * and its parent has one event for each. */
 #include "guest.h"
 
 enum { CALLS = 4 };
@@ -18,7 +18,7 @@ static void submit_all(void) {
     EXPECT(REDLOCK_OK, RedLock_SubmitUnlock(manager, leases[3], &told[3]), leases[3]);
 }
 
-/* What the parent has under way is none of its business. */
+/* The parent's current calls do not concern it. */
 static void look(void) {
     RedLockEvent event = REDLOCK_EVENT_INIT;
     no_longer_than(20);

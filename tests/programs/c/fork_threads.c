@@ -1,5 +1,5 @@
-/* A process with many threads in the middle of locking forks. The child has a single thread and
- * whatever the others left half done, and locks on its own all the same. */
+/* A process with many threads in the middle of locking forks. The child has a single thread and the
+ * unfinished work of the others. It locks by itself all the same. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -25,7 +25,7 @@ static void *lock_and_unlock(void *argument) {
     return NULL;
 }
 
-/* Each thread has locked again since: a fork has stopped none of them. */
+/* Each thread has locked again since then, so a fork has stopped none of them. */
 static void all_go_on(void) {
     for (int i = 0; i < THREADS; i++) {
         int before = atomic_load(&cycles[i]);

@@ -1,4 +1,4 @@
-/* What the programs share that look at the library as a guest in their process. */
+/* Common code of the programs that test the library as a guest in their process. */
 #ifndef GUEST_H
 #define GUEST_H
 
@@ -20,7 +20,7 @@
 
 #define TTL_MS 600000
 
-/* Fails with the words of the lease unless the status is the one expected. */
+/* Fails with the words of the lease unless the status is the expected one. */
 #define EXPECT(expected, call, lease)                                                    \
     do {                                                                                 \
         RedLockStatus status_ = (call);                                                  \
@@ -39,17 +39,18 @@
 #define IS_SANITIZED 0
 #endif
 
-/* Whether all takes many times as long as it does by itself. */
+/* Whether everything takes many times as long as usual. */
 static inline bool is_under_a_tool(void) { return IS_SANITIZED || getenv("REDLOCK_TEST_UNDER"); }
 
-/* A program that hangs is ended: by default that is the end of the process. The seconds are those of an idle
- * machine; a busy one has many processes that take turns at each step from client to server and back. */
+/* Ends a program that hangs: by default the signal ends the process. The seconds are those of an
+ * idle machine. On a busy one, many processes take turns at each step from client to server and
+ * back. */
 static inline void no_longer_than(unsigned seconds) {
     alarm(seconds * (is_under_a_tool() ? 10 : 8));
 }
 
-/* A manager of the servers that are named as URLs. It is patient: a machine that is busy is not
- * what is looked at here. Where they have TLS, the environment names whom to trust. */
+/* A manager of the servers that are named as URLs. It is patient, because a busy machine is not the
+ * subject here. If the servers have TLS, the environment names the trusted authority. */
 static inline RedLock *manager_of(int count, char **urls) {
     RedLock *rl = RedLock_New();
     CHECK(rl);
@@ -64,7 +65,7 @@ static inline RedLock *manager_of(int count, char **urls) {
     return rl;
 }
 
-/* Connects to all servers, where a lock would be content with a quorum. */
+/* Connects to all servers, because a lock only needs a quorum. */
 static inline void connect_to_all(RedLock *rl) {
     do {
         CHECK(RedLock_Connect(rl, 0) == REDLOCK_OK);
@@ -77,9 +78,10 @@ static inline RedLockLease *new_lease(void) {
     return lease;
 }
 
-/* A server that lags behind when a manager is freed does not come to the last releases: the header says so.
- * On a busy machine that happens here. So it is freed when all have answered what they were asked: with a
- * reply timeout of 1 ms, RedLock_Connect names each server that owes an answer for longer than that. */
+/* A server that lags behind when a manager is freed may not get the last releases. The header says
+ * so, and on a busy machine it happens here. So the manager is freed when all servers have answered
+ * all requests: with a reply timeout of 1 ms, RedLock_Connect names each server that owes an answer
+ * for longer than that. */
 static inline void free_when_all_have_heard(RedLock *freed) {
     connect_to_all(freed);
     CHECK(RedLock_SetTimeouts(freed, 20000, 1) == REDLOCK_OK);
@@ -89,7 +91,7 @@ static inline void free_when_all_have_heard(RedLock *freed) {
     RedLock_Free(freed);
 }
 
-/* Tells the test a word, over the socket that is our standard input. */
+/* Sends the test a word, over the socket that is our standard input. */
 static inline void tell(const char *word) {
     char line[64];
     int length = snprintf(line, sizeof line, "%s\n", word);
@@ -119,8 +121,8 @@ static inline int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* How many there are. More than the first few hundred are not in use here, except by tools that a
- * program runs under. */
+/* The number of descriptors. Descriptors beyond the first few hundred are not in use here, except
+ * by tools that a program runs under. */
 static inline int descriptors(void) {
     int count = 0;
     for (int fd = 0; fd < 300; fd++) {
@@ -141,7 +143,7 @@ static inline int threads(void) {
     return count - 2;
 }
 
-/* Waits for a child that has to end well. */
+/* Waits for a child that must end well. */
 static inline void reap(pid_t child) {
     int how;
     while (waitpid(child, &how, 0) < 0) {

@@ -1,10 +1,10 @@
-/* Managers that have a thread of their own, and had one before, are freed: the memory of their threads is given
- * back. A thread that nobody joins or detaches keeps its stack mapped for ever. */
+/* Managers that have a background thread, or had one before, are freed: the memory of their threads
+ * is released. A thread that is neither joined nor detached would keep its stack mapped for ever. */
 #include "guest.h"
 
 #define MANAGERS 2000
 
-/* How many mappings there are. */
+/* The number of mappings. */
 static int mappings(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     CHECK(maps);

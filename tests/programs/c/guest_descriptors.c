@@ -1,5 +1,5 @@
-/* Descriptors are given back: by managers that go, by connections that break, and by servers that
- * cannot be reached. The test breaks the connections and the servers. */
+/* Descriptors are released: by managers that are freed, by connections that break, and by servers
+ * that cannot be reached. The test breaks the connections and the servers. */
 #include "guest.h"
 
 static int started_with;
@@ -14,7 +14,7 @@ static void many_managers(int count, char **urls) {
         if (i % 4 == 3) {
             EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
         } else if (i % 2) {
-            /* Left to another manager. */
+            /* Released through another manager. */
             RedLock *other = manager_of(count, urls);
             EXPECT(REDLOCK_OK, RedLock_Unlock(other, lease), lease);
             RedLock_Free(other);

@@ -1,11 +1,12 @@
-/* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and
- * nobody who still has a lease or is in a call comes to harm. */
+/* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and does
+ * no harm to a caller that still has a lease or is in a call. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "guest.h"
 
-/* The timeouts are a minute and a half, so whoever waits for a server is far beyond this. */
+/* The timeouts are a minute and a half, so a call that waits for a server takes far longer than
+ * this. */
 enum { AT_ONCE_MS = 5000 };
 
 static char **servers;
@@ -78,8 +79,8 @@ static bool is_asleep(const char *number) {
     return name_end && name_end[2] == 'S';
 }
 
-/* Returns when so many threads are within the call that they said they would make: on the way there,
- * none of them sleeps. */
+/* Returns when this many threads are within the call that they announced. On the way there, none of
+ * them sleeps. */
 static void wait_until_within(int threads) {
     while (atomic_load(&about_to_call) < threads) {
         usleep(1000);
@@ -97,7 +98,7 @@ static void wait_until_within(int threads) {
 }
 
 /* Threads wait in a call, one of them driving the others' sockets, while the manager is freed. Once
- * the calls are over, it is gone with all that it had. */
+ * the calls are over, the manager is gone with everything that it had. */
 static void freed_within_calls(void) {
     enum { THREADS = 4 };
     stays = manager_of(server_count, servers);
@@ -123,7 +124,7 @@ static void freed_within_calls(void) {
     RedLockLease_Free(held);
 }
 
-/* Requests are under way to servers that do not answer, and releases wait behind them. */
+/* Requests are on their way to servers that do not answer, and releases wait behind them. */
 static void freed_with_replies_outstanding(void) {
     int before = descriptors();
     RedLock *rl = manager_of(server_count, servers);
@@ -141,7 +142,7 @@ static void freed_with_replies_outstanding(void) {
     RedLockLease_Free(other);
     RedLockLease_Free(lease);
 
-    /* One that has never been connected, and has to connect to frozen servers. */
+    /* A manager that has never been connected, and has to connect to frozen servers. */
     rl = manager_of(server_count, servers);
     CHECK(RedLock_Connect(rl, 50) == REDLOCK_UNREACHABLE);
     frees_at_once(rl);

@@ -1,6 +1,6 @@
-/* What a logger may count on: the thread that made the call, one line, no secret, and that it may
- * call the library as it likes. The test kills servers and connections in between; the password of
- * the servers is the first argument. */
+/* The guarantees for a logger: the thread that made the call, one line, no secret, and permission
+ * to make any call. The test kills servers and connections in between. The password of the servers
+ * is the first argument. */
 #include <pthread.h>
 
 #include "guest.h"
@@ -32,7 +32,7 @@ static void check_line(int32_t level, const char *line, void *data) {
 
 static void call_back(int32_t level, const char *line, void *data) {
     check_line(level, line, data);
-    /* What comes up in these calls is told later. */
+    /* Lines that these calls cause are logged later. */
     CHECK(++depth == 1);
     bool locked;
     CHECK(RedLock_ErrorMessage(manager) != NULL);
@@ -48,7 +48,7 @@ static void call_back(int32_t level, const char *line, void *data) {
     depth--;
 }
 
-/* The call is over, and the lease is anybody's. */
+/* The call is over, and any thread may use the lease. */
 static void use_the_lease(int32_t level, const char *line, void *data) {
     check_line(level, line, data);
     CHECK(++depth == 1);

@@ -1,5 +1,6 @@
-/* What the process had before it has after, and meanwhile: its threads, its signal handlers, its
- * mask, its standard descriptors. What the library opens is closed on exec. */
+/* The library does not change the process's threads, signal handlers, mask and standard
+ * descriptors, neither afterwards nor meanwhile. Descriptors that the library opens are closed on
+ * exec. */
 #include "guest.h"
 
 static struct sigaction actions[NSIG];
@@ -32,7 +33,7 @@ static void signals_are_as_they_were(void) {
     CHECK(alternate_now.ss_flags == alternate.ss_flags && alternate_now.ss_sp == alternate.ss_sp);
 }
 
-/* Among the first hundred, which is more than there are. */
+/* Among the first hundred, and there are fewer than that. */
 static void all_new_descriptors_are_closed_on_exec(const bool *before) {
     int found = 0;
     for (int fd = 0; fd < 100; fd++) {

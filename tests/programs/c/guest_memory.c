@@ -18,8 +18,8 @@ static void use(RedLock *rl, const char *resource, int cycles) {
     RedLockLease_Free(lease);
 }
 
-/* A call returns when a quorum has answered. What is under way to and from the other servers is kept
- * until it has gone and come; later calls see to that. */
+/* A call returns when a quorum has answered. Requests and answers of the other servers are kept
+ * until they are complete. Later calls complete them. */
 static size_t kept_when_all_was_heard(RedLock *rl, size_t before, size_t limit) {
     bool locked;
     size_t kept = limit + 1;
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     no_longer_than(60);
     CHECK(argc > 2);
     int servers = argc - 2;
-    /* What the C library allocates for itself when it is first used is not ours. */
+    /* Memory that the C library allocates for itself at its first use is not ours. */
     RedLock *first = manager_of(servers, argv + 2);
     use(first, "r", 1);
     RedLock_Free(first);

@@ -1,5 +1,5 @@
-/* Bad calls by the thousand, all that can be put together of bad and good arguments, while a lock
- * is held: each is refused, none does anything, and no memory and no descriptor is lost. */
+/* Thousands of bad calls, with all combinations of bad and good arguments, while a lock is held.
+ * Each is refused, none has an effect, and no memory and no descriptor is lost. */
 #include <float.h>
 #include <limits.h>
 #include <malloc.h>
@@ -159,8 +159,7 @@ static void bad_questions(void) {
     }
 }
 
-/* Handles that were freed, by a program that keeps to setting them to NULL then, and a lease that
- * was released. */
+/* Freed handles, in a program that always sets them to NULL then, and a lease that was released. */
 static void gone_handles(void) {
     for (int i = 0; i < 20; i++) {
         RedLock *rl = RedLock_New();

@@ -1,5 +1,5 @@
-/* One lease, used by many threads at once in every way, is no undefined behaviour: each call gives
- * some outcome, and in the end nothing is left. */
+/* One lease that many threads use at once in every way causes no undefined behaviour: each call has
+ * an outcome, and in the end nothing is left. */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* Everything that can be called, with servers of which some may be in any state. The test sees to
- * the states, and that nothing is printed. */
+/* All functions, with servers in any state. The test controls the states, and checks that nothing
+ * is printed. */
 #include "guest.h"
 
 static void all_calls(RedLock *rl, RedLockLease *lease) {

@@ -1,5 +1,5 @@
-/* A daemon has closed its standard streams, and writes to them all the same: that goes nowhere, and to no
- * server. Nothing can be printed here: the exit status tells. */
+/* A daemon has closed its standard streams, and writes to them all the same. That goes nowhere, and
+ * to no server. Nothing can be printed here, so the exit status reports the result. */
 #include "guest.h"
 
 int main(int argc, char **argv) {

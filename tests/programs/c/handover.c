@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     EXPECT(REDLOCK_INVALID_ARGUMENT, RedLock_Detach(rl, lease, ticket, 20), lease);
     CHECK(RedLockLease_IsHeld(lease));
     EXPECT(REDLOCK_OK, RedLock_Detach(rl, lease, ticket, sizeof ticket), lease);
-    /* No handle has it any more, nor is it continued. */
+    /* No handle holds it any more, and it cannot be continued. */
     is_nobodys(rl, other, REDLOCK_LOST);
     CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
     EXPECT(REDLOCK_TAKEN, RedLock_ContinueLock(rl, name, TTL_MS, other), other);
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         execv("/proc/self/exe", argv);
         _exit(9);
     }
-    /* Nothing of this does harm to the child. */
+    /* None of this harms the child. */
     is_nobodys(rl, lease, REDLOCK_LOST);
     RedLockLease_Free(lease);
     RedLockLease_Free(other);

@@ -1,4 +1,4 @@
-/* redlock.h alone brings all that it needs, and its statuses are distinct. */
+/* redlock.h includes everything that it needs, and its statuses are distinct. */
 #include "redlock.h"
 
 static int sign(int32_t status) {

@@ -1,5 +1,5 @@
-/* Servers that announce what would fill the memory: after the first look at them, this process gets
- * no more than a little memory. Who wants more of it fails, and that would end the process. */
+/* Servers that announce replies that would fill the memory. After the first look at them, this
+ * process gets only a little more memory. A request for more fails, and that would end the process. */
 #include <sys/resource.h>
 
 #include "guest.h"
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
     RedLockLease *lease = new_lease();
 
-    /* Tools that a program runs under have their own idea of memory. */
+    /* Tools that a program runs under use memory in their own way. */
     bool is_bare = getenv("REDLOCK_TEST_UNDER") == NULL;
     long before_kib = status_kib("VmHWM");
     if (is_bare) {

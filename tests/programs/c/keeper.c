@@ -1,7 +1,8 @@
-/* A process that keeps a lock, and does what it is told, one line each. The first argument tells who drives: the
- * library's own "thread", or this program, which asks for "events". Of the lock it says when it is kept, and when it
- * was told that it is lost. The other arguments are the servers; before them may stand that the lock is "taken" as a
- * shared one, or "made" one. */
+/* A process that keeps a lock, and obeys orders, one line each. The first argument selects the
+ * driver: the library's own "thread", or this program, which asks for "events". The program reports
+ * when the lock is kept, and when it was told that the lock is lost. The other arguments are the
+ * servers. Before them, "taken" may say that the lock is taken as a shared one, or "made" that it
+ * is downgraded. */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -21,7 +22,7 @@ static void on_event(const RedLockEvent *event, void *user_data) {
     losses++;
 }
 
-/* Does what is due for a moment. */
+/* Does the pending work for a moment. */
 static void drive(void) {
     RedLockEvent event = REDLOCK_EVENT_INIT;
     if (has_thread) {
@@ -57,7 +58,7 @@ static void keep(void) {
     }
 }
 
-/* Drives until the lock was extended so often. */
+/* Drives until the lock was extended this many times. */
 static void await_renewals(int count) {
     int64_t last = RedLockLease_RemainingMs(lease);
     while (count > 0) {
@@ -69,7 +70,7 @@ static void await_renewals(int count) {
     }
 }
 
-/* Drives, and is told nothing, until the lock is gone because its holder is. */
+/* Drives, and gets no event, until the lock is gone because its holder is. */
 static void outlive_the_parent(int parent) {
     no_longer_than(60);
     CHECK(!RedLockLease_IsHeld(lease));
@@ -138,7 +139,7 @@ static void obey(const char *order, char **argv) {
         while (losses == 0) {
             drive();
         }
-        /* Nothing follows, and nothing comes back. */
+        /* No further event comes, and the lock does not come back. */
         for (int i = 0; i < 50; i++) {
             drive();
             CHECK(losses == 1 && !RedLockLease_IsHeld(lease));

@@ -1,5 +1,5 @@
-/* A process that has reached its limits: no descriptor, no process or thread, no file is to be had,
- * however much is there. Calls fail, or succeed; afterwards all is as before. */
+/* A process that has reached its limits: it gets no more descriptors, processes, threads or files,
+ * however many there are. Calls fail, or succeed. Afterwards all is as before. */
 #include <sys/resource.h>
 
 #include "guest.h"
@@ -16,7 +16,7 @@ static struct rlimit limit_to(int resource, rlim_t count) {
     return before;
 }
 
-/* A limit is one of their numbers: leaves none free below the highest in use. */
+/* A limit is a descriptor number: this leaves none free below the highest in use. */
 static void use_up_low_descriptors(void) {
     int highest = 0;
     for (int fd = 0; fd < 300; fd++) {
@@ -31,7 +31,7 @@ static void use_up_low_descriptors(void) {
     CHECK(close(fd) == 0);
 }
 
-/* What calls may say that are not given a descriptor. */
+/* The possible results of calls that get no descriptor. */
 static bool is_failure(RedLockStatus status) {
     return status == REDLOCK_UNREACHABLE || status == REDLOCK_INTERNAL;
 }
@@ -42,7 +42,7 @@ static void locks(RedLock *rl, RedLockLease *lease) {
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
 }
 
-/* With so many descriptors to spare, a new manager cannot come to a quorum of connections. */
+/* With this many spare descriptors, a new manager cannot get a quorum of connections. */
 static void no_descriptors_for_a_new_manager(int spare) {
     int before = descriptors();
     RedLock *rl = manager_of(server_count, servers);
@@ -66,7 +66,7 @@ static void no_descriptors_for_a_new_manager(int spare) {
     CHECK(descriptors() == before);
 }
 
-/* Who is connected already needs no more of them. */
+/* A connected manager needs no more of them. */
 static void no_descriptors_in_a_hold(void) {
     int before = descriptors();
     RedLock *rl = manager_of(server_count, servers);
@@ -79,7 +79,7 @@ static void no_descriptors_in_a_hold(void) {
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
     locks(rl, lease);
 
-    /* Once the connections are broken, there are no others to be had. */
+    /* Once the connections are broken, no others can be made. */
     tell_and_await("break the connections");
     for (int i = 0; i < 5; i++) {
         CHECK(is_failure(RedLock_TryLock(rl, "r", TTL_MS, 0, lease)));

@@ -1,5 +1,5 @@
-/* A program that is not linked with the library: it loads and unloads it again and again, while
- * threads that have used it live on. The first argument is its path. */
+/* A program that is not linked with the library. It loads and unloads the library again and again,
+ * while threads that have used it live on. The first argument is its path. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ static const char *path;
 static char **servers;
 static int server_count;
 
-/* What this program uses of the library. */
+/* The functions of the library that this program uses. */
 typedef struct {
     void *handle;
     RedLock *(*new_manager)(void);

@@ -1,6 +1,6 @@
-/* Two threads, each with a manager and a lease. The first line that either is told, it meets the other,
- * and confirms the lease of the other with its own manager. One server does not exist, so the first call
- * of a manager brings up a line. */
+/* Two threads, each with a manager and a lease. At the first line that it gets, each thread waits
+ * for the other, and confirms the lease of the other with its own manager. One server does not
+ * exist, so the first call of a manager logs a line. */
 #include <pthread.h>
 
 #include "guest.h"
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
-    /* Not before both are done: each uses the lease of the other. */
+    /* Not before both are done, because each uses the lease of the other. */
     for (int i = 0; i < 2; i++) {
         EXPECT(REDLOCK_OK, RedLock_Unlock(managers[i], leases[i]), leases[i]);
         RedLockLease_Free(leases[i]);

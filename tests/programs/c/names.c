@@ -1,6 +1,6 @@
-/* Names that resolve oddly. This program is its own resolver: what it defines comes before what the
- * C library has. The arguments are the ports of three servers on 127.0.0.1; nobody listens on these
- * ports of 127.0.0.2 and 127.0.0.3, and on 127.0.0.4 nobody answers. */
+/* Names that resolve oddly. This program is its own resolver: its definitions come before those of
+ * the C library. The arguments are the ports of three servers on 127.0.0.1. These ports are closed
+ * on 127.0.0.2 and 127.0.0.3, and on 127.0.0.4 connections get no answer. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -61,7 +61,7 @@ void freeaddrinfo(struct addrinfo *list) {
     }
 }
 
-/* A manager of servers that go by these names, each on the port of the same place. */
+/* A manager of servers with these names, each on the port of the same position. */
 static RedLock *manager_at(const char *const names[3], char **ports) {
     RedLock *rl = RedLock_New();
     CHECK(rl);
@@ -97,7 +97,7 @@ static void every_address_of_a_name_is_tried(char **ports, RedLockLease *lease) 
     RedLock_Free(rl);
 }
 
-/* One that never answers takes its share of the time for connecting, and no more. */
+/* An address that never answers uses its share of the connect timeout, and no more. */
 static void an_address_that_hangs_is_passed_over(char **ports, RedLockLease *lease) {
     const char *const names[] = {"hanging.test", "hanging.test", "127.0.0.1"};
     RedLock *rl = manager_at(names, ports);
@@ -107,7 +107,7 @@ static void an_address_that_hangs_is_passed_over(char **ports, RedLockLease *lea
     RedLock_Free(rl);
 }
 
-/* Where no address does, the name is looked up anew, though not all the time. */
+/* If no address works, the name is looked up again, though not all the time. */
 static void a_name_that_moves_is_followed(char **ports, RedLockLease *lease) {
     const char *const names[] = {"moving.test", "moving.test", "127.0.0.1"};
     RedLock *rl = manager_at(names, ports);
@@ -119,7 +119,7 @@ static void a_name_that_moves_is_followed(char **ports, RedLockLease *lease) {
     atomic_store(&has_moved, true);
     EXPECT(REDLOCK_OK, RedLock_TryLock(rl, "r", TTL_MS, 20000, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
-    /* What was found stays, as long as it does. */
+    /* An address that works stays in use as long as it works. */
     before = atomic_load(&asked);
     for (int i = 0; i < 20; i++) {
         locks(rl, lease);
@@ -139,7 +139,7 @@ static void a_slow_resolver_is_not_asked_without_need(char **ports, RedLockLease
     RedLock_Free(rl);
 }
 
-/* Each name is asked for once, and then it is left alone for ten times as long as it took. */
+/* Each name is looked up once, and then left alone for ten times as long as the look-up took. */
 static void a_slow_resolver_is_not_asked_again_and_again(char **ports, RedLockLease *lease) {
     const char *const names[] = {"slow-1.test", "slow-2.test", "127.0.0.1"};
     RedLock *rl = manager_at(names, ports);

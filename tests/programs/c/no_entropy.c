@@ -1,5 +1,5 @@
-/* The system gives no random bytes: then there is no lock, and no token that could be guessed. What
- * needs no token goes on. */
+/* The system gives no random bytes. Then there is no lock, and no token that could be guessed.
+ * Calls that need no token work. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "guest.h"
 
-/* From now on these two fail in this process, and nothing else does. */
+/* From now on these two system calls fail in this process, and no others do. */
 static void deny(long first, long second, int error) {
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -42,7 +42,7 @@ static void held_locks_are_kept(RedLock *rl, RedLockLease *held) {
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, held), held);
 }
 
-/* Before it has drawn anything, in a process of its own. */
+/* Before it has drawn anything, in its own process. */
 static void without_any(RedLock *rl, long first, long second, int error) {
     pid_t pid = fork();
     CHECK(pid >= 0);

@@ -1,7 +1,7 @@
-/* A client that does what it is told, one line each ("lock 300"), and says what has come of it:
- * "STATUS, held or not, how long it remains, until when it believed to hold it: the words". With
- * "stop" before it, it stops after the call and before it looks at what has come of it, as it would
- * if the system did not let it run. The servers are the arguments; `r` is what it locks. */
+/* A client that obeys orders, one line each ("lock 300"), and reports the result: "STATUS, held or
+ * not, the remaining time, until when it believed to hold the lock: the words". With "stop" in
+ * front, it stops after the call and before it looks at the result, as if the system did not let it
+ * run. The servers are the arguments. It locks `r`. */
 #include "guest.h"
 
 #define RESOURCE "r"
@@ -26,7 +26,7 @@ static void read_line(char *line, size_t room) {
     line[length - 1] = 0;
 }
 
-/* A logger that takes its time: it is called within a call. */
+/* A slow logger: it is called within a call. */
 static void stop_once(int32_t level, const char *line, void *data) {
     (void)level, (void)line, (void)data;
     CHECK(RedLock_SetLogger(manager, NULL, NULL) == REDLOCK_OK);
@@ -69,7 +69,8 @@ static int64_t boot_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The last moment, of some, at which it was still held: that is asked after the clock was read. */
+/* The last moment at which the lock was still held, of several checks. The lease is asked after the
+ * clock was read. */
 static int64_t believed_until(void) {
     int64_t until = -1;
     for (int i = 0; i < 20; i++) {

@@ -1,5 +1,5 @@
-/* A process that is asked for a password forks, also while it is being asked, and its children lock.
- * The arguments: the password of the user `locker`, and the servers. */
+/* A process with a password callback forks, also within the callback, and its children lock. The
+ * arguments: the password of the user `locker`, and the servers. */
 #include <pthread.h>
 
 #include "guest.h"
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     manager = manager_of(argc - 2, argv + 2);
     CHECK(RedLock_SetPasswordCallback(manager, "locker", answer, &asked) == REDLOCK_OK);
 
-    /* Before anybody has asked, in the midst of it, and after that. */
+    /* Before the callback was ever called, within it, and after that. */
     child_locks();
     forks_when_asked = true;
     lock_and_unlock();

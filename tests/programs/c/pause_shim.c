@@ -1,6 +1,6 @@
-/* Stops the process that it is preloaded into, at the k-th of those moments of a call in which it
- * may matter: before and after each packet, each wait, and each look at the clock. The file that
- * REDLOCK_TEST_PAUSE names says which moment it is, counted from now; 0: none. */
+/* Stops the process that it is preloaded into, at the k-th moment of a call at which it may matter:
+ * before and after each packet, each wait, and each clock reading. The file that REDLOCK_TEST_PAUSE
+ * names gives the number of the moment, counted from now; 0: none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

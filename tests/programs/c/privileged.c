@@ -1,6 +1,6 @@
-/* Says whether its environment is to be believed ("0" or "1", the kernel's AT_SECURE); then what comes of
- * a password that the variable A_PASSWORD holds, and of a lock on the servers that are its arguments:
- * "STATUS: the words". */
+/* Prints whether its environment must not be trusted ("0" or "1", the kernel's AT_SECURE). Then
+ * prints the results of a password that the variable A_PASSWORD holds, and of a lock on the servers
+ * that are its arguments: "STATUS: the words". */
 #include <sys/auxv.h>
 
 #include "guest.h"

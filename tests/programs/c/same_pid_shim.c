@@ -1,6 +1,6 @@
-/* The process that it is preloaded into, and all that it forks, are told one and the same pid, as is the
- * first process of each PID namespace. If REDLOCK_TEST_SAME_PID is "no page", the system has no pages
- * that are emptied in a child, either. */
+/* The process that it is preloaded into, and all its forks, see one and the same pid, as does the
+ * first process of each PID namespace. If REDLOCK_TEST_SAME_PID is "no page", the system also has
+ * no pages that are emptied in a child. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* SIGPIPE ends this process, as it does by default; connections that break under our hands do not
- * raise it. */
+/* SIGPIPE ends this process, as it does by default. Connections that break during use do not raise
+ * it. */
 #include <poll.h>
 
 #include "guest.h"
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
         lease = new_lease();
     }
     await();
-    /* All is well again, so a lock can be had. What is left of an earlier one has to expire. */
+    /* All is well again, so a lock can be taken. The rest of an earlier one has to expire. */
     EXPECT(REDLOCK_OK, RedLock_TryLock(rl, "r", 10000, 15000, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
     RedLockLease_Free(lease);

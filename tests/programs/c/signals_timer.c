@@ -1,5 +1,5 @@
-/* A signal every millisecond, to the very thread that is in a call, by a handler without
- * SA_RESTART: no call fails by it, none returns early, none waits longer. */
+/* A signal every millisecond, to the very thread that is in a call, with a handler without
+ * SA_RESTART. No call fails because of it, none returns early, none waits longer. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -35,7 +35,7 @@ static timer_t interrupt_this_thread(void) {
     return timer;
 }
 
-/* Connecting, name look-ups among it. */
+/* Connects, and looks up names. */
 static void connects(void) {
     for (int i = 0; i < MANAGERS; i++) {
         RedLock *rl = manager_of(server_count, servers);
@@ -58,7 +58,8 @@ static void locks(RedLock *rl, const char *resource) {
     RedLockLease_Free(lease);
 }
 
-/* How long it takes to find a resource taken. The bound above is that of a busy machine. */
+/* How long a call takes until it finds the resource taken. The bound above is that of a busy
+ * machine. */
 static void takes(RedLock *rl, int64_t wait_ms, int64_t least_ms) {
     RedLockLease *lease = new_lease();
     int64_t start = now_ms();
@@ -87,8 +88,8 @@ static void waits(RedLock *rl) {
 
 static RedLock *shared;
 
-/* Several on one manager, one driving and the others waiting for it, for a resource of their own
- * and for one that they take from each other. */
+/* Several threads on one manager, one driving and the others waiting for it. They lock their own
+ * resources and one common resource. */
 static void *one_of_many(void *argument) {
     char resource[32];
     snprintf(resource, sizeof resource, "thread-%d", (int)(intptr_t)argument);

@@ -1,5 +1,5 @@
-/* Threads that end while they hold a lock or are about to get one: in the ordinary way, and by being
- * cancelled, at any moment of any call. The lock is the lease's, not the thread's. */
+/* Threads that end while they hold a lock or are about to get one: in the ordinary way, and by
+ * cancellation, at any moment of any call. The lock belongs to the lease, not to the thread. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -32,7 +32,7 @@ static void *wait_a_while(void *lease) {
     return NULL;
 }
 
-/* Everything that sleeps, reads or writes: where threads are cancelled. */
+/* Everything that sleeps, reads or writes, because threads are cancelled there. */
 static void *use(void *lease) {
     for (;;) {
         bool locked;
@@ -86,7 +86,7 @@ static void a_call_is_finished_first(void) {
     RedLockLease_Free(lease);
 }
 
-/* Each is cancelled somewhere else. */
+/* Each is cancelled at another place. */
 static void at_any_moment(RedLockLease *held) {
     for (int i = 0; i < CANCELS; i++) {
         pthread_t threads[2];

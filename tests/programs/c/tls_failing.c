@@ -1,5 +1,5 @@
-/* Handshakes that fail, again and again, with servers of which most are none: descriptors and memory
- * are given back. */
+/* Handshakes that fail, again and again, with peers of which most are no servers. Descriptors and
+ * memory are released. */
 #include <malloc.h>
 
 #include "guest.h"
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
         CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
         for (int j = 0; j < 3; j++) {
             fail(rl, lease);
-            /* One a server, and those by which threads meet. */
+            /* One per server, and those by which threads meet. */
             CHECK(descriptors() <= started_with + argc - 1 + 2);
         }
         RedLock_Free(rl);

@@ -1,4 +1,4 @@
-/* Says what comes of a lock on the servers that are its arguments: "STATUS: the words". */
+/* Prints the result of a lock on the servers that are its arguments: "STATUS: the words". */
 #include "guest.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-/* Names a file that may not be read, its argument, and says what is said of that. Root may read
- * every file, and then this becomes somebody else first. */
+/* Passes an unreadable file, its argument, to the library, and prints the resulting words. Root may
+ * read every file, and then this process becomes another user first. */
 #include "guest.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* The header and the library that runs are of one version. */
+/* The header and the running library have the same version. */
 #include <string.h>
 
 #include "check.h"

@@ -1,4 +1,5 @@
-/* A library without TLS: what asks for it is refused in words that say why, and all else is as ever. */
+/* A library without TLS: requests for TLS are refused in words that say why, and everything else
+ * works as usual. */
 #include "guest.h"
 
 static RedLock *manager;

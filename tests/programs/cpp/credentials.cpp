@@ -1,4 +1,4 @@
-// Users and passwords as redlock.hpp takes them, against the servers given as host:port.
+// Users and passwords in redlock.hpp, against the servers given as host:port.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -19,7 +19,7 @@ namespace {
 
 const seconds ttl(20);
 
-// A user that the servers know for as long as this lives.
+// A user that the servers know for as long as this object lives.
 class User {
 public:
     explicit User(const Servers &servers) : servers_(servers), name_(fresh_name("user")) {
@@ -109,7 +109,7 @@ void what_holds_a_nul_is_refused(const Servers &servers) {
     CHECK(is_refused([&] { manager.set_credentials("x", "y"); }));
 }
 
-// Each server is asked about once, however many threads connect.
+// The callback is called once for each server, however many threads connect.
 void a_callback_is_asked_for_each_server(const Servers &servers) {
     const User user(servers);
     Manager manager = manager_of(servers);
@@ -138,7 +138,7 @@ void a_callback_is_asked_for_each_server(const Servers &servers) {
     }
 }
 
-// Whatever a callback does, it does not get through the library, and a better one is heard.
+// No failure of a callback gets through the library, and a later, better callback is used.
 void a_callback_may_fail(const Servers &servers) {
     const User user(servers);
     const std::vector<redlock::PasswordCallback> failing = {
@@ -164,7 +164,7 @@ void a_callback_may_fail(const Servers &servers) {
     CHECK(lock_once(nobody, fresh_name("nobody")) == Status::Ok);
 }
 
-// What a callback has lives as long as anything that may call it.
+// The captures of a callback live as long as any object that may call it.
 void a_callback_outlives_its_manager(const Servers &servers) {
     const User user(servers);
     const auto word = std::make_shared<std::string>("sesame");

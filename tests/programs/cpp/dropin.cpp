@@ -1,4 +1,4 @@
-// What redlock-cpp/redlock.h promises, against the servers given as host:port. C++98 and later.
+// The guarantees of redlock-cpp/redlock.h, against the servers given as host:port. C++98 and later.
 #include "redlock-cpp/redlock.h"
 
 #include <sys/wait.h>
@@ -194,7 +194,7 @@ void any_object_may_unlock(const Servers &servers) {
     CHECK(servers.most_have(name, lock.m_val));
     Dlm other(servers);
     CHECK(other.Unlock(lock) && servers.most_lack(name));
-    // It may still be connecting to the rest: whoever calls again goes on with that.
+    // It may still be connecting to the rest. A further call completes that.
     while (servers.having(name, "") < servers.count()) {
         CHECK(other.Unlock(lock));
         usleep(5000);
@@ -262,7 +262,7 @@ void a_clock_moves(const Servers &servers) {
 void a_clock_moves(const Servers &) {}
 #endif
 
-// What the header lists as different from the old library, as far as it is not shown above.
+// The differences from the old library that the header lists and that no test above shows.
 
 void two_clocks_of_one_resource_hold_one_lock(const Servers &servers) {
     Dlm dlm(servers);
@@ -272,7 +272,7 @@ void two_clocks_of_one_resource_hold_one_lock(const Servers &servers) {
         CHECK(dlm.ContinueLock(name.c_str(), ttl, locks[0]));
         CHECK(dlm.ContinueLock(name.c_str(), ttl, locks[1]));
         CHECK(string(locks[0].m_val) == locks[1].m_val);
-        // Whichever it is, it releases what both hold.
+        // Either of them releases the lock that both hold.
         CHECK(dlm.Unlock(locks[released]) && servers.all_come_to_lack(name));
         CHECK(dlm.Unlock(locks[1 - released]));
     }
@@ -331,7 +331,7 @@ void what_is_written_into_the_members_changes_no_lock(const Servers &servers) {
     lock.m_resource[0] = 'X';
     CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
 
-    // Strings of the caller's in their place stay the caller's.
+    // Strings that the caller puts in their place still belong to the caller.
     char other[] = "0123456789ABCDEF0123456789ABCDEF01234567";
     CHECK(dlm.Lock(name.c_str(), ttl, lock));
     lock.m_val = other;
@@ -342,7 +342,7 @@ void what_is_written_into_the_members_changes_no_lock(const Servers &servers) {
     lock.m_resource = NULL;
     CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
 
-    // Who knows a token has no lock by that.
+    // Knowing a token is not enough to have the lock.
     CHECK(dlm.Lock(name.c_str(), ttl, lock));
     string found = lock.m_val;
     string key = name;
@@ -365,7 +365,8 @@ void use_locks_of_the_parent(CRedLock &dlm, CLock &held, CLock &continued, const
     CHECK(dlm.Lock(fresh_name("child").c_str(), ttl, held) && dlm.Unlock(held));
 }
 
-// Both processes come back from here: so the child runs the destructors of what it inherited.
+// Both processes return from here, so the child runs the destructors of the objects that it
+// inherited.
 void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
     Dlm dlm(servers);
     const string name = fresh_name("fork");

@@ -1,5 +1,5 @@
-// With the include directories include/redlock-cpp and include, in this order: "redlock.h" is then
-// the one of CRedLock, as old programs had it, and redlock.hpp finds the C header all the same.
+// With the include directories include/redlock-cpp and include, in this order. Then "redlock.h" is
+// the header of CRedLock, as in old programs, and redlock.hpp finds the C header all the same.
 #include "redlock.h"
 #if __cplusplus >= 201103L
 #include "redlock.hpp"

@@ -1,4 +1,4 @@
-// What redlock-cpp/redlock.h does when the system gives no memory for the strings of a CLock,
+// The behaviour of redlock-cpp/redlock.h if the system gives no memory for the strings of a CLock,
 // against the servers given as host:port.
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     add_all(dlm, servers);
     CLock lock;
 
-    // Each of the two strings may be the one that there is no memory for.
+    // Either of the two strings may be the one without memory.
     for (int enough_for = 0; enough_for < 2; enough_for++) {
         mallocs_left = enough_for;
         CHECK(!dlm.Lock(name.c_str(), 20000, lock));
@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     CHECK(dlm.ContinueLock(name.c_str(), 20000, lock));
     const string token = lock.m_val;
 
-    // A lock that is there already is left alone.
+    // An existing lock is left alone.
     mallocs_left = 0;
     CHECK(!dlm.ContinueLock(name.c_str(), 20000, lock));
     check_members(lock);

@@ -1,5 +1,5 @@
-// A program of the old days: it knows CRedLock and CLock, and takes printf, cout, string, vector
-// and sds from the one header. Given host port host port ...; its last line is "done".
+// An old program: it uses CRedLock and CLock, and gets printf, cout, string, vector and sds from
+// the one header. Given host port host port ...; its last line is "done".
 #include <stdlib.h>
 #include <unistd.h>
 #include "redlock-cpp/redlock.h"

@@ -1,4 +1,4 @@
-// The strings of a CLock, as those see them who include an sds.h: that of hiredis, or the one of before
+// The strings of a CLock in a program that includes an sds.h: that of hiredis, or the one of before
 // 2015 (SDS: HIREDIS, OLD), before the drop-in header or after it (-DLATER). Given host:port ....
 #include <stddef.h>
 
@@ -15,7 +15,7 @@ extern "C" {
 #include <hiredis/sds.h>
 }
 #elif SDS == OLD
-// What the hiredis-based library brought along.
+// The old sds.h, as the hiredis-based library brought it along.
 #define __SDS_H
 typedef char *sds;
 struct sdshdr {
@@ -43,7 +43,8 @@ namespace {
 
 const int ttl = 20000;
 
-// The old kind, found later, is right about short strings alone, and not about the room that is left.
+// If the old kind is found later, it is right only about short strings, and not about the remaining
+// room.
 #if SDS == OLD && defined(LATER)
 const size_t longest = 255;
 const bool tells_room = false;

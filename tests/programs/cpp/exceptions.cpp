@@ -32,7 +32,7 @@ Manager manager_of(const Servers &servers) {
     return manager;
 }
 
-// Throws with the lock in some frame above.
+// Throws while some frame above holds the lock.
 [[noreturn]] void print(int depth) {
     const std::string page(100, 'x'); // something else to be unwound
     if (depth == 0) {
@@ -41,7 +41,7 @@ Manager manager_of(const Servers &servers) {
     print(depth - 1);
 }
 
-// Whether the call throws it, having had the lock.
+// Whether the call throws it after the lock was taken.
 template <class Call>
 bool runs_out(const Call &call) {
     try {
@@ -72,7 +72,7 @@ void unique_lock(Manager &manager, const std::string &name) {
         print(0);
     }));
     CHECK(mutex.last_unlock_status() == Status::Ok);
-    // One that was unlocked, or never locked, has nothing to release.
+    // A guard that was unlocked, or never locked, has nothing to release.
     CHECK(runs_out([&] {
         std::unique_lock<Mutex> guard(mutex);
         guard.unlock();
@@ -105,7 +105,7 @@ void several_at_once(Manager &manager, const std::string &name, const std::strin
 #endif
 }
 
-// The second lock fails, by an exception of the library's own: the first goes.
+// The second lock fails with an exception of the library, so the first lock is released.
 void a_lock_that_throws(Manager &manager, const std::string &name) {
     Mutex mutex(manager, name, ttl);
     Mutex bad(manager, "x", milliseconds(0));
@@ -117,7 +117,7 @@ void a_lock_that_throws(Manager &manager, const std::string &name) {
         thrown = error.status() == Status::InvalidArgument;
     }
     CHECK(thrown && !mutex.held() && !bad.held());
-    // std::lock gives back what it has.
+    // std::lock releases the locks that it took.
     thrown = false;
     try {
         std::lock(mutex, bad);
@@ -150,7 +150,7 @@ void leases(Manager &manager, const std::string &name) {
     }));
 }
 
-// An exception that another one's unwinding meets on its way.
+// An exception that is thrown and caught during the unwinding of another one.
 struct Diary {
     Mutex &mutex;
     ~Diary() {

@@ -1,4 +1,4 @@
-// Locks that are kept, and calls that a stop ends, against the servers given as host:port.
+// Kept locks, and calls that a stop ends, against the servers given as host:port.
 #include <atomic>
 #include <mutex>
 #include <thread>

@@ -1,4 +1,4 @@
-// What redlock.hpp promises, against the servers given as host:port.
+// The guarantees of redlock.hpp, against the servers given as host:port.
 #include <sys/wait.h>
 
 #include <atomic>
@@ -38,7 +38,7 @@ Manager manager_of(const Servers &servers) {
     return manager;
 }
 
-// The status of the Error that a call throws, which must throw one.
+// The status of the Error that the call must throw.
 template <class Call>
 Status thrown_by(const Call &call) {
     try {
@@ -149,7 +149,8 @@ void a_lock_is_extended_by_more_than_is_left(const Servers &servers) {
         for (int i = 1; i <= 20; i++) {
             const milliseconds before = lease.remaining();
             CHECK(lease.extend_by(seconds(50)));
-            // It was valid until then, and is for as much longer, but for some milliseconds of rounding.
+            // It was valid until then, and is valid for as much longer, except for some
+            // milliseconds of rounding.
             CHECK(lease.validity() > before && lease.validity() <= before + milliseconds(50010));
         }
         CHECK(lease.remaining() > seconds(60));
@@ -252,11 +253,11 @@ void try_lock_for_waits_no_longer_than_told(const Servers &servers) {
     CHECK(spent >= milliseconds(150) && spent < seconds(10));
     CHECK(mutex.status() == Status::Taken);
 
-    // Not for ever, which a negative time means to the C function.
+    // Not for ever, although a negative time means that to the C function.
     CHECK(!mutex.try_lock_for(milliseconds(-1)));
     CHECK(!mutex.try_lock_for(std::chrono::duration<double>(0.00001)));
     CHECK(!mutex.try_lock_until(std::chrono::system_clock::now() + milliseconds(1)));
-    // Long ago is one attempt, however long.
+    // A time long ago means one attempt, however long it takes.
     CHECK(!mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
     CHECK(!mutex.try_lock_until(std::chrono::system_clock::time_point::min()));
 
@@ -269,7 +270,7 @@ void try_lock_for_waits_no_longer_than_told(const Servers &servers) {
     CHECK(waiting.get());
 }
 
-// Locks for a thread that shares the Mutex wait for its owner, not for the servers.
+// Threads that share the Mutex wait for its owner, not for the servers.
 void threads_share_one_mutex(const Servers &servers) {
     Manager manager = manager_of(servers);
     Mutex mutex(manager, fresh_name("shared"), ttl);
@@ -323,7 +324,7 @@ void threads_with_a_mutex_each_exclude_each_other(const Servers &servers) {
     CHECK(counted == 50);
 }
 
-// As std::mutex forbids and a lease allows: it is the object that owns, not the thread.
+// std::mutex forbids this, and a lease allows it: the object owns the lock, not the thread.
 void another_thread_may_unlock(const Servers &servers) {
     Manager manager = manager_of(servers);
     Mutex mutex(manager, fresh_name("handed over"), ttl);
@@ -538,7 +539,7 @@ void callbacks_are_destroyed_when_nobody_can_use_them() {
         callback_with(also_asked);
         CHECK(first.expired() && !second.expired());
         CHECK(asked.expired() && !also_asked.expired());
-        // One for a user that makes no sense.
+        // A callback for an invalid user.
         std::weak_ptr<int> refused;
         CHECK(thrown_by([&] {
             const std::shared_ptr<int> kept = std::make_shared<int>(7);
@@ -589,7 +590,8 @@ void several_are_locked_at_once(const Servers &servers) {
           Status::InvalidArgument);
 }
 
-// Both processes come back from here: so the child runs the destructors of what it inherited.
+// Both processes return from here, so the child runs the destructors of the objects that it
+// inherited.
 void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
     Manager manager = manager_of(servers);
     const std::string name = fresh_name("fork");

@@ -1,4 +1,4 @@
-// Must compile as it is. With -DCOPIES no line that ends with "cannot be" may.
+// Must compile as it is. With -DCOPIES, no line that ends with "cannot be" may compile.
 #include "redlock-cpp/redlock.h"
 #if __cplusplus >= 201103L
 #include "redlock.hpp"

@@ -16,7 +16,7 @@ struct Free {
     void operator()(RedLockLease *lease) const noexcept { RedLockLease_Free(lease); }
 };
 
-// A guard such as programs write that have no exceptions.
+// A guard as programs without exceptions write it.
 class Guard {
 public:
     Guard(RedLock *rl, const std::string &resource)

@@ -1,5 +1,6 @@
-// What redlock.hpp does when a request of the program for memory is denied: the first, the second and
-// so on until there is none left, alone or with all later ones. Against the servers given as host:port.
+// The behaviour of redlock.hpp if a memory request of the program is denied: the first, the second
+// and so on until there is none left, alone or with all later ones. Against the servers given as
+// host:port.
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -24,7 +25,7 @@ RedLockLease *scarce_lease() { return is_denied() ? nullptr : RedLockLease_New()
 
 } // namespace
 
-// Not inlined, or compilers see malloc and free in places that have other names for them.
+// Not inlined. Otherwise compilers see malloc and free where they expect other names.
 #define OUT_OF_LINE __attribute__((noinline))
 
 OUT_OF_LINE void *operator new(std::size_t size) {
@@ -57,11 +58,11 @@ void use_leases(Manager &manager, const std::string &name) {
     CHECK(manager.is_locked(name));
     Lease moved = std::move(lease);
     CHECK(moved.release() == redlock::Status::Ok);
-    // This one is released by its destructor.
+    // The destructor releases this lock.
     CHECK(manager.try_lock(name, ttl, seconds(20)));
 }
 
-// A mutex that could not be locked is not locked, and can be the next time.
+// A mutex whose lock failed is not locked, and can be locked the next time.
 void use_mutex(Manager &manager, const Servers &servers, const std::string &name) {
     Mutex mutex(manager, name, ttl);
     try {
@@ -86,7 +87,7 @@ void converse(const Servers &servers, const ClosedPort &closed, const std::strin
     for (size_t i = 0; i < servers.count(); i++) {
         manager.add_server(servers.host(i), servers.port(i));
     }
-    // One server is down: so there are words to be kept after each success, too.
+    // One server is down, so there are words to keep after each success, too.
     manager.add_server("127.0.0.1", closed.port());
     manager.set_timeouts(seconds(20), seconds(20));
     std::string heard;

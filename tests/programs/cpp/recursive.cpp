@@ -43,7 +43,7 @@ Status thrown_by(const Call &call) {
     return Status::Ok;
 }
 
-// As code is that calls itself.
+// A recursive function, as in real code.
 int depth_first(RecursiveMutex &mutex, int depth) {
     const std::lock_guard<RecursiveMutex> guard(mutex);
     CHECK(mutex.held());
@@ -82,7 +82,7 @@ void others_wait_for_its_owner(const Servers &servers) {
     mutex.lock();
     std::thread([&] {
         CHECK(!mutex.try_lock() && mutex.status() == Status::Taken);
-        // It is not theirs to unlock.
+        // Only the owner may unlock it.
         mutex.unlock();
         CHECK(mutex.last_unlock_status() == Status::InvalidArgument);
     }).join();
@@ -99,7 +99,8 @@ void others_wait_for_its_owner(const Servers &servers) {
     CHECK(mutex.last_unlock_status() == Status::InvalidArgument);
 }
 
-// Threads of one mutex, each of which goes in twice: a counter without a mutex of its own is right all the same.
+// Threads that share one mutex, and lock it twice each. A counter without its own mutex is right
+// all the same.
 void threads_have_it_one_after_the_other(const Servers &servers) {
     Manager manager = manager_of(servers);
     RecursiveMutex mutex(manager, fresh_name("threads"), ttl);
@@ -128,7 +129,7 @@ void an_inner_level_lasts_as_long_as_it_needs(const Servers &servers) {
     mutex.lock();
     CHECK(mutex.extend(2 * ttl));
     const milliseconds longer = mutex.remaining();
-    mutex.lock(); // more is left than it needs: nobody is asked
+    mutex.lock(); // more is left than it needs: no server is asked
     CHECK(mutex.remaining() <= longer && mutex.levels() == 2);
     mutex.unlock();
     mutex.unlock();
@@ -157,7 +158,7 @@ void a_lock_that_is_lost_is_told_at_every_level(const Servers &servers) {
         mutex.unlock();
         CHECK(mutex.last_unlock_status() == Status::Lost);
     }
-    // It can be taken anew, from the beginning.
+    // It can be taken again, from the beginning.
     mutex.lock();
     CHECK(mutex.levels() == 1);
     mutex.unlock();

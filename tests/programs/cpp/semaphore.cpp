@@ -1,4 +1,4 @@
-// What redlock::Semaphore promises, against the servers given as host:port.
+// The guarantees of redlock::Semaphore, against the servers given as host:port.
 #include <atomic>
 #include <thread>
 #include <type_traits>
@@ -45,7 +45,7 @@ void so_many_are_acquired_and_no_more(const Servers &servers) {
     CHECK(semaphore.message().find("3 permits taken") != std::string::npos);
     CHECK(!semaphore.try_acquire_for(milliseconds(30)));
     CHECK(!semaphore.try_acquire_until(std::chrono::steady_clock::now() + milliseconds(30)));
-    // Another program's are counted, too; and who locks the resource uses one.
+    // Permits of another program count, too, and a lock of the resource uses one.
     Manager other = manager_of(servers);
     Semaphore theirs(other, name, 3, ttl);
     CHECK(!theirs.try_acquire());

@@ -1,4 +1,4 @@
-// The servers a test program was given, seen from outside the library: what stands on them. C++98.
+// The servers that a test program was given, and the keys on them, seen from outside the library. C++98.
 #ifndef SERVERS_HPP
 #define SERVERS_HPP
 
@@ -33,7 +33,8 @@ public:
     const char *host(size_t i) const { return hosts_[i].c_str(); }
     int port(size_t i) const { return ports_[i]; }
 
-    // On how many servers the key has this value; an empty one means that it is absent.
+    // The number of servers on which the key has this value. An empty value means that the key is
+    // absent.
     size_t having(const std::string &key, const std::string &value) const {
         size_t found = 0;
         for (size_t i = 0; i < count(); i++) {
@@ -44,21 +45,21 @@ public:
         return found;
     }
 
-    // A call returns when a majority has answered. Others may never be asked, such as one that is
-    // still being connected to.
+    // A call returns when a majority has answered. Others may never be asked, such as a server to
+    // which the connection is still being made.
     bool most_have(const std::string &key, const std::string &value) const {
         return having(key, value) >= quorum();
     }
 
     bool most_lack(const std::string &key) const { return most_have(key, ""); }
 
-    // A release goes to all servers, and returns when a majority has answered: the others follow in
+    // A release goes to all servers, and returns when a majority has answered. The others follow in
     // a moment.
     bool all_come_to_lack(const std::string &key) const {
         return all_come_to_have(key, "");
     }
 
-    /* Those that are not waited for may follow in a moment. */
+    /* Servers that the call does not wait for may follow in a moment. */
     bool all_come_to_have(const std::string &key, const std::string &value) const {
         for (int tries = 0; tries < 1000; tries++) {
             if (having(key, value) == count()) {
@@ -75,7 +76,7 @@ public:
         }
     }
 
-    // What server `i` replies to one command line, without the framing; empty for nil.
+    // The reply of server `i` to one command line, without the framing; empty for nil.
     std::string ask(size_t i, const std::string &command) const {
         FILE *stream = dial(i);
         fprintf(stream, "%s\r\n", command.c_str());
@@ -114,7 +115,7 @@ private:
     std::vector<int> ports_;
 };
 
-// A port of 127.0.0.1 that refuses connections for as long as this lives.
+// A port of 127.0.0.1 that refuses connections for as long as this object lives.
 class ClosedPort {
 public:
     ClosedPort() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {

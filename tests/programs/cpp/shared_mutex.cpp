@@ -1,4 +1,4 @@
-// What redlock::SharedMutex and shared leases promise, against the servers given as host:port.
+// The guarantees of redlock::SharedMutex and shared leases, against the servers given as host:port.
 #include <atomic>
 #include <mutex>
 #include <thread>

@@ -1,5 +1,5 @@
-// TLS as redlock.hpp sets it. Given: the authority's PEM file, a client's certificate and its key, and
-// servers that want to see it, as host:port.
+// The TLS settings of redlock.hpp. Given: the authority's PEM file, a client's certificate and its
+// key, and servers that require it, as host:port.
 #include <mutex>
 
 #include "redlock.hpp"
@@ -58,7 +58,7 @@ void who_does_not_prove_it_is_not_believed(const Given &given) {
     nameless.set_tls_ca(given.ca);
     CHECK(lock_once(nameless) == Status::Unreachable);
 
-    // What was set is taken back.
+    // The settings are reset.
     Manager well = given.manager();
     well.set_tls_certificate(given.certificate, given.key).set_tls_server_name("elsewhere.example");
     well.set_tls_server_name("").set_tls_ca(given.ca);

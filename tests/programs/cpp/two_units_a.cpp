@@ -1,4 +1,5 @@
-// With two_units_b.cpp one program: both units take both headers, in either order. Prints nothing.
+// Together with two_units_b.cpp one program: both units include both headers, in either order.
+// Prints nothing.
 #include "redlock-cpp/redlock.h"
 #if __cplusplus >= 201103L
 #include "redlock.hpp"

@@ -17,8 +17,9 @@ import (
 	"redlock.example/redlock"
 )
 
-// threadsMax is for the whole process: what Go has for itself, and a few. Those who wait have none. The runtime
-// starts another thread for each call into C that takes longer than usual, as any does on a busy machine.
+// threadsMax is for the whole process: the threads of Go itself, and a few. Waiting goroutines have no threads.
+// The runtime starts another thread for each call into C that takes longer than usual. On a busy machine any
+// call may do that.
 var threadsMax = runtime.GOMAXPROCS(0) + 32
 
 func threads(t *testing.T) int {
@@ -36,7 +37,7 @@ func threads(t *testing.T) int {
 	return 0
 }
 
-// fewThreads tells whether there were too many at any time: threads of Go do not end.
+// fewThreads checks whether there were too many at any time, because threads of Go do not end.
 func fewThreads(t *testing.T) {
 	t.Helper()
 	if n := threads(t); n > threadsMax {
@@ -44,13 +45,13 @@ func fewThreads(t *testing.T) {
 	}
 }
 
-// noneLeft waits until there are no more goroutines than there were.
+// noneLeft waits until there are no more goroutines than before.
 func noneLeft(t *testing.T, before int) {
 	t.Helper()
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// each runs a function on so many goroutines and waits for all.
+// each runs a function on n goroutines and waits for all.
 func each(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := 0; i < n; i++ {
@@ -71,8 +72,8 @@ func resourcesOf(t *testing.T, n int) (names []string) {
 	return names
 }
 
-// noKeys waits until none of the names is on any of the servers that answer. A call returns when a
-// majority has answered; the others follow in a moment.
+// noKeys waits until none of the names is on any of the servers that answer. A call returns when a majority has
+// answered; the others follow in a moment.
 func noKeys(t *testing.T, names []string) {
 	t.Helper()
 	const atOnce = 100
@@ -86,7 +87,7 @@ func noKeys(t *testing.T, names []string) {
 	}
 }
 
-// Plain counters: two holders at once would lose a count, and the race detector would see them.
+// Plain counters: two holders at once would lose a count, and the race detector would detect them.
 func TestThousandsOfGoroutines(t *testing.T) {
 	for _, it := range []struct{ goroutines, count int }{{200, 1}, {10_000, 100}, {2000, 2000}} {
 		goroutines, count := it.goroutines, it.count
@@ -118,8 +119,8 @@ func TestThousandsOfGoroutines(t *testing.T) {
 	}
 }
 
-// Half of the callers lose patience, at any moment: in line, while they are being asked for, with
-// the lock as good as theirs.
+// Half of the callers give up, at any moment: in the queue, during their request, and when the lock is almost
+// theirs.
 func TestCancelledAtRandom(t *testing.T) {
 	const goroutines, count = 2000, 20
 	before := runtime.NumGoroutine()
@@ -160,7 +161,7 @@ func TestCancelledAtRandom(t *testing.T) {
 	noneLeft(t, before)
 }
 
-// One try each, cut off while it is under way: whatever was granted goes again.
+// One try each, cut off while it is in progress: every granted lock is released again.
 func TestAttemptsCutOff(t *testing.T) {
 	const goroutines = 1000
 	before := runtime.NumGoroutine()
@@ -191,8 +192,8 @@ func TestAttemptsCutOff(t *testing.T) {
 	noneLeft(t, before)
 }
 
-// crowd has so many goroutines wait for each of the resources, which others hold. Each of them says what
-// has become of it.
+// crowd starts goroutines that wait for each of the resources, which others hold: each of them per resource. Each
+// goroutine reports its result.
 func crowd(ctx context.Context, m *redlock.Manager, names []string, each int) (outcomes chan error) {
 	outcomes = make(chan error, each*len(names))
 	var started sync.WaitGroup
@@ -216,8 +217,8 @@ func holdAll(t *testing.T, m *redlock.Manager, names []string) (leases []*redloc
 	return leases
 }
 
-// A crowd in line, behind holders that do not go: all give up as soon as they are told to, and
-// the holders are none the worse for it.
+// A crowd waits in the queue, behind holders that do not release. All give up as soon as they are told to, and
+// the holders are not affected.
 func TestCrowdInLineIsCancelledAtOnce(t *testing.T) {
 	before := runtime.NumGoroutine()
 	m, names := newManager(t, redlock.Options{RetryDelay: 24 * time.Hour}, servers...), resourcesOf(t, 20)
@@ -261,7 +262,7 @@ func TestCloseEndsTheWaitingOfACrowd(t *testing.T) {
 	noneLeft(t, before)
 }
 
-// Attempts whose replies do not come are under way. One who has a lock gets rid of it all the same.
+// Attempts whose replies do not come are in progress. A holder can release its lock all the same.
 func TestNobodyWhoWaitsHoldsUpAnUnlock(t *testing.T) {
 	const goroutines = 500
 	gates, addresses := newGates(t)

@@ -10,8 +10,7 @@ import (
 	"redlock.example/redlock"
 )
 
-// brief is the TTL of locks that are kept: short enough to see them renewed, and long enough for a busy
-// machine.
+// brief is the TTL of kept locks: short enough to see them renewed, and long enough for a busy machine.
 const brief = 6 * time.Second
 
 func mustKeep(t *testing.T, m *redlock.Manager, name string, ttl time.Duration) *redlock.Lease {
@@ -99,7 +98,7 @@ func TestKeptLockIsToldOfWhileItIsValidWhereServersAreSilent(t *testing.T) {
 	noKeys(t, []string{name})
 }
 
-// The goroutine that drives knows of it, and must not have it kept for ever.
+// The goroutine that drives knows the lock, and must not keep it for ever.
 func TestKeptLockThatIsForgottenEnds(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
@@ -152,7 +151,7 @@ func TestExtendingPutsTheEndOff(t *testing.T) {
 	}
 }
 
-// The replies are kept back. What was asked for ends with the context, and the lock is there still.
+// The replies are held back. The call ends with the context, and the lock is still held.
 func TestContextEndsCallsOfAHolder(t *testing.T) {
 	t.Parallel()
 	gates, addresses := newGates(t)
@@ -173,7 +172,7 @@ func TestContextEndsCallsOfAHolder(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
-// A call of another goroutine on the lease is waited for no longer than the context says.
+// The wait for another goroutine's call on the lease ends with the context.
 func TestContextEndsTheWaitingForAnotherCall(t *testing.T) {
 	t.Parallel()
 	gates, addresses := newGates(t)
@@ -191,7 +190,7 @@ func TestContextEndsTheWaitingForAnotherCall(t *testing.T) {
 	must(t, <-unlocked)
 }
 
-// A kept lock has the connections of a Manager that is closed until it is unlocked.
+// A kept lock keeps the connections of a closed Manager until it is unlocked.
 func TestKeptLockOutlivesItsManager(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
@@ -207,7 +206,7 @@ func TestKeptLockOutlivesItsManager(t *testing.T) {
 	noKeys(t, []string{name})
 }
 
-// While somebody is asked for the password of one server, the others are enough.
+// While a function supplies the password of one server, the others are enough.
 func TestSlowPasswordHoldsUpNobody(t *testing.T) {
 	user := newUser(t, "sesame")
 	asked, answer := make(chan struct{}, len(servers)), make(chan struct{})

@@ -48,8 +48,8 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// The connections go with the Manager, or with the last lock if that is released later; neither
-// waits for the collector.
+// The connections are closed with the Manager, or with the last lock if that is released later. Neither waits
+// for the collector.
 func TestConnectionsAreClosed(t *testing.T) {
 	must(t, tryOnce(impatient(t), resource(t))) // what Go itself keeps open is there
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -101,8 +101,8 @@ func TestCloseWhileOthersLock(t *testing.T) {
 	}
 }
 
-// The collector runs while calls are under way, and frees leases and managers that are forgotten:
-// nothing in use may go, and what was held stays held, since freeing does no I/O.
+// The collector runs while calls are in progress, and frees forgotten leases and managers. Nothing in use may
+// be freed. A held lock stays held, because freeing does no I/O.
 func TestCollectorOnlyFrees(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

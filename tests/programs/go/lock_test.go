@@ -102,7 +102,7 @@ func TestALockThatIsRetainedTakesMoreUnlocks(t *testing.T) {
 	mustBe(t, lease.Unlock(), redlock.ErrLost)
 	mustBe(t, new(redlock.Lease).Retain(), redlock.ErrLost)
 
-	// A lock that is lost is told at every level.
+	// The loss of a lock is reported at every level.
 	lease = mustLock(t, m, name, 300*time.Millisecond)
 	if err := lease.Retain(); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestALockThatIsRetainedTakesMoreUnlocks(t *testing.T) {
 	}
 	mustBe(t, lease.Retain(), redlock.ErrLost)
 	mustBe(t, lease.Unlock(), redlock.ErrLost)
-	// Its last Unlock asks servers, whose keys may stand a moment longer.
+	// Its last Unlock asks servers, whose keys may exist a moment longer.
 	_ = lease.Unlock()
 	if lease.Levels() != 0 {
 		t.Fatal(lease.Levels())
@@ -202,8 +202,7 @@ func TestALockChangesHands(t *testing.T) {
 	mustUnlock(t, mustLock(t, other, name, time.Second))
 }
 
-// The counter is a plain one: two holders at once would lose a count, and the race detector
-// would see them.
+// The counter is a plain one: two holders at once would lose a count, and the race detector would detect them.
 func TestGoroutinesExcludeEachOther(t *testing.T) {
 	const goroutines, rounds = 64, 4
 	name, counter := resource(t), 0
@@ -308,7 +307,7 @@ func TestOneLeaseManyGoroutines(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
-// What is looked at without a lock on the lease's calls may go at any moment.
+// Data that is read without the mutex of the lease's calls may disappear at any moment.
 func TestLookingOnWhileItIsUnlocked(t *testing.T) {
 	m := impatient(t)
 	for round := 0; round < 50; round++ {

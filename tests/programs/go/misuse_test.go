@@ -70,8 +70,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// refusedByDeadline is the error of one who has waited until a deadline. Why it was refused is heard in the
-// last moment, if the machine is not too busy.
+// refusedByDeadline is the error of a caller that has waited until a deadline. The reason for the refusal
+// arrives in the last moment, if the machine is not too busy.
 func refusedByDeadline(t *testing.T, m *redlock.Manager, name string) (err error) {
 	t.Helper()
 	eventually(t, "it is heard why", func() bool {

@@ -71,7 +71,7 @@ func TestPasswordFunc(t *testing.T) {
 			defer mu.Unlock()
 			return asked[server]
 		}
-		// A majority is enough for a lock: the last may come later.
+		// A majority is enough for a lock, so the last question may come later.
 		eventually(t, "all are asked about", func() bool {
 			must(t, tryOnce(m, resource(t)))
 			return count() > 0
@@ -82,8 +82,8 @@ func TestPasswordFunc(t *testing.T) {
 	}
 }
 
-// What a function of the user's does must not tear down the frames of C below it: the same Manager
-// goes on, and gets in when there is a password.
+// A failure of the user's function must not tear down the frames of C below it. The same Manager goes on, and
+// logs in when there is a password.
 func TestPasswordFuncThatFails(t *testing.T) {
 	user := newUser(t, "sesame")
 	none := errors.New("none")

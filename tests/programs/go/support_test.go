@@ -17,7 +17,7 @@ import (
 	"redlock.example/redlock"
 )
 
-// servers are real ones, of which a minority may be down.
+// servers are real ones, and a minority of them may be down.
 var servers []string
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newManager has the patience that a busy machine may need for connecting, unless it is told otherwise.
+// newManager uses timeouts that suit a busy machine, unless the options say otherwise.
 func newManager(t *testing.T, options redlock.Options, servers ...string) *redlock.Manager {
 	t.Helper()
 	if options.ConnectTimeout == 0 {
@@ -44,8 +44,8 @@ func newManager(t *testing.T, options redlock.Options, servers ...string) *redlo
 	return m
 }
 
-// impatient retries often, as the tests have no time to lose, and gives a busy machine the time
-// to reply that short TTLs would not.
+// impatient retries often, as the tests have no time to lose. It gives a busy machine more time to reply than
+// short TTLs would.
 func impatient(t *testing.T) *redlock.Manager {
 	t.Helper()
 	options := redlock.Options{RetryDelay: 4 * time.Millisecond, ReplyTimeout: 500 * time.Millisecond}
@@ -130,8 +130,8 @@ func isLocked(t *testing.T, m *redlock.Manager, name string) bool {
 	return locked
 }
 
-// isSeen tells whether the lock is there, or is not. Neither is so for sure while it is set or deleted on
-// one server after another and a third is down.
+// isSeen checks whether the lock is there, or is absent, as expected. The answer is uncertain while the lock is
+// set or deleted on one server after another and a third is down.
 func isSeen(t *testing.T, m *redlock.Manager, name string, there bool) bool {
 	t.Helper()
 	locked, err := m.IsLocked(context.Background(), name)
@@ -144,7 +144,7 @@ func isSeen(t *testing.T, m *redlock.Manager, name string, there bool) bool {
 	return locked == there
 }
 
-// ask sends a server one line and returns the first of its answer.
+// ask sends a server one line and returns the first line of its answer.
 func ask(t *testing.T, server, line string) string {
 	t.Helper()
 	connection, err := net.Dial("tcp", server)
@@ -158,7 +158,7 @@ func ask(t *testing.T, server, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// answering are those of the servers that do: a minority may be named to be frozen or killed.
+// answering returns the servers that answer: a minority may be named to be frozen or killed.
 func answering(t *testing.T) (up []string) {
 	t.Helper()
 	for _, server := range servers {
@@ -169,7 +169,7 @@ func answering(t *testing.T) (up []string) {
 	return up
 }
 
-// gate stands between a client and a server, and keeps the replies back while it is shut.
+// gate stands between a client and a server, and holds the replies back while it is shut.
 type gate struct {
 	listener net.Listener
 	server   string
@@ -191,7 +191,7 @@ func newGate(t *testing.T, server string) *gate {
 	return g
 }
 
-// newGates has one before each server.
+// newGates makes one gate for each server.
 func newGates(t *testing.T) (gates []*gate, addresses []string) {
 	t.Helper()
 	for _, server := range servers {

@@ -9,7 +9,7 @@ import (
 	"redlock.example/redlock"
 )
 
-// Servers that want certificates of their clients, and the files that it takes.
+// Servers that require certificates from their clients, and the necessary files.
 type secure struct {
 	servers              []string
 	ca, certificate, key string

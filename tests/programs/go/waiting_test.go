@@ -21,7 +21,7 @@ func TestDeadlineEndsTheWaiting(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
-// One in the midst of a line is told by nothing but its context.
+// A caller in the middle of the queue hears of nothing except its context.
 func TestCancelEndsTheWaiting(t *testing.T) {
 	m, name := newManager(t, redlock.Options{RetryDelay: 24 * time.Hour}, servers...), resource(t)
 	lease := mustLock(t, m, name, 60*time.Second)
@@ -83,7 +83,7 @@ func TestContextThatIsOver(t *testing.T) {
 	}
 }
 
-// The servers grant, their replies are kept back, and the caller gives up in between.
+// The servers grant, their replies are held back, and the caller gives up in between.
 func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
 	gates, addresses := newGates(t)
 	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
@@ -105,7 +105,7 @@ func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
 	eventually(t, "what was granted is released", func() bool { return isSeen(t, direct, name, false) })
 }
 
-// listeners accept connections and never say a word.
+// listeners accept connections and never send anything.
 func listeners(t *testing.T, n int) (addresses []string) {
 	for i := 0; i < n; i++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 	"redlock.example/redlock"
 )
 
-// misspelt is where nobody listens; the third server of the tests may be down.
+// misspelt is a closed port. The third server of the tests may be down.
 const misspelt = "127.0.0.1:1"
 
 func twoOfThree(t *testing.T, options redlock.Options) *redlock.Manager {

@@ -69,7 +69,7 @@ test('calls on a lock that is held', async (t) => {
     (signal) => lease.extend(2 * TTL, { signal }), (signal) => lease.confirm(0, { signal }), (signal) => lease.extend(undefined, { signal }),
     (signal) => lease.confirm(undefined, { signal }),
   ];
-  // The first is under way, and the others are behind it.
+  // The first is in progress, and the others are behind it.
   const calls = controllers.map(({ signal }, i) => failureOf(begin[i](signal)));
   await turn();
   for (const i of [1, 0, 3, 2]) {
@@ -80,7 +80,7 @@ test('calls on a lock that is held', async (t) => {
   assert.equal(await failureOf(lease.extend(TTL, { signal: aborted })), 'before');
   assert.equal(await failureOf(lease.confirm(0, { signal: aborted })), 'before');
   go();
-  // It is held still.
+  // It is still held.
   await lease.confirm();
   await lease.extend(TTL, { signal: new AbortController().signal });
   await lease.unlock();
@@ -89,7 +89,7 @@ test('calls on a lock that is held', async (t) => {
 
 test('calls that only ask', async (t) => {
   const { addresses } = await silentServers(t);
-  // So long close() waits for them.
+  // close() waits for them this long.
   const locker = manager(t, addresses, { connectTimeout: 500, replyTimeout: 500 });
   const [first, second, third] = Array.from({ length: 3 }, () => new AbortController());
   const calls = [
@@ -105,7 +105,7 @@ test('calls that only ask', async (t) => {
 test('one signal for many calls', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });
-  // Node.js warns on the standard error of many who listen to one.
+  // Node.js prints a warning on the standard error for many listeners on one signal.
   await assertEndsWell(program(t, `
     const [manager, controller] = [newManager(), new AbortController()];
     const take = () => manager.lock(NAME, { ttl: TTL, wait: Infinity, signal: controller.signal });
@@ -154,7 +154,7 @@ test('at any moment', async (t) => {
     for (let turns = i % 40; turns > 0; turns--) await turn();
     controller.abort();
     await end;
-    // Who comes next is not kept out by what was left.
+    // Remains of aborted calls do not keep the next caller out.
     if (i % 20 === 0) await (await locker.lock(name, { ttl: TTL, wait: Infinity })).unlock();
   }
   assert.ok(seen.aborted > 0);

@@ -24,7 +24,7 @@ test('a user and a password', async (t) => {
   const [name, username] = [nameFor(t), await newUser(t, 'first')];
   const locker = manager(t, SERVERS, { username, password: 'first' });
   await assertLocks(locker, name);
-  // It may lock nothing else, so it is who it says.
+  // It may lock nothing else, so the log-in has taken effect.
   await failureOf(locker.lock(`other:${name}`, { ttl: TTL, wait: 0 }));
   const wrong = manager(t, SERVERS, { username, password: 'wrong-secret' });
   const error = await assertCode(wrong.lock(name, { ttl: TTL, wait: 0 }), 'UNREACHABLE');
@@ -90,7 +90,7 @@ test('another log-in is set while the password is asked for', async (t) => {
   const early = assertLocks(locker, name);
   await eventually('it is asked', () => answers.length === 1);
   locker.setCredentials(username, async () => 'first');
-  // It does not wait for an answer that nobody needs.
+  // It does not wait for an answer that is no longer needed.
   await assertLocks(locker, name);
   answers[0]('wrong');
   await early;
@@ -107,8 +107,8 @@ test('a log-in that is set later', async (t) => {
   assert.throws(() => locker.setCredentials('', 'x'), { code: 'INVALID_ARGUMENT' });
 });
 
-// rediss:// URLs of servers that want a certificate of their clients, and what it takes. Without them the library has
-// no TLS.
+// rediss:// URLs of servers that require certificates from their clients, and the necessary files. Without them
+// the library has no TLS.
 const URLS = (process.env.REDLOCK_TEST_TLS_SERVERS ?? '').split(',').filter((url) => url !== '');
 const [ca, certificate, key] = ['CA', 'CERTIFICATE', 'KEY'].map((it) => process.env[`REDLOCK_TEST_TLS_${it}`]);
 
@@ -141,7 +141,8 @@ test('a crowd over TLS', { skip: URLS.length === 0 }, async (t) => {
 
 test('who is not trusted', { skip: URLS.length === 0 }, async (t) => {
   const name = nameFor(t);
-  // The system knows nothing of this authority; they want to know who we are; and they are called otherwise.
+  // The system does not know this authority. The servers require a client certificate. Their certificates have
+  // another name.
   for (const tls of [true, {}, { ca }, { ca, certificate, key, serverName: 'another.example' }]) {
     await assertCode(manager(t, URLS, { tls }).lock(name, { ttl: TTL, wait: 0 }), 'UNREACHABLE');
   }

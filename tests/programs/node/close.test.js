@@ -111,7 +111,7 @@ test('while the password is asked for', async (t) => {
   const locker = manager(t, SERVERS, { password: () => new Promise((resolve) => { answer = resolve; }) });
   const calls = [locker.lock(nameFor(t), { ttl: TTL }), locker.isLocked('x'), locker.connect()].map((call) => assertCode(call, 'CLOSED'));
   await eventually('it is asked', () => answer !== undefined);
-  // Nobody has to answer.
+  // No answer is necessary.
   await locker.close();
   await Promise.all(calls);
   answer('secret');

@@ -29,11 +29,11 @@ test('a thousand locks at once', async (t) => {
 });
 
 test('threads', { skip: !fs.existsSync('/proc/self/task') }, async (t) => {
-  // In a process of its own: others have threads, too.
+  // In its own process, because others have threads, too.
   await assertEndsWell(program(t, `
     const fs = require('node:fs');
     const threads = () => fs.readdirSync('/proc/self/task').length;
-    // The threads that Node.js has for what waits begin with their first work.
+    // Node.js starts its threads for waiting work with their first work.
     await Promise.all(Array.from({ length: 8 }, () => fs.promises.stat('.')));
     const before = threads();
     const manager = newManager();

@@ -33,7 +33,7 @@ for (const [how, take] of [
     const lease = await take(locker, name);
     lease.on('lost', () => assert.fail('it is lost'));
     assert.equal(lease.isKept, true);
-    // Longer than it would last.
+    // Longer than its TTL.
     for (let i = 0; i < 4; i++) await isRenewed(lease);
     await lease.confirm();
     assert.equal(lease.signal.aborted, false);
@@ -48,7 +48,7 @@ test('a lock is kept while JavaScript is busy', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: SHORT, keepAlive: true });
   const deadline = performance.now() + 60_000;
-  // Longer than it would last, and nothing of this program runs meanwhile.
+  // Longer than its TTL, and nothing of this program runs meanwhile.
   for (let [renewals, before] = [0, lease.remaining]; renewals < 4;) {
     const now = lease.remaining;
     if (now > before) renewals++;
@@ -89,7 +89,7 @@ test('a lock that the servers have lost', async (t) => {
 test('a lock whose servers are gone', async (t) => {
   const { addresses, cut } = await waysToServers(t);
   const [other, name] = [manager(t), nameFor(t)];
-  // No event that comes later may say less.
+  // No later event may report less.
   const locker = manager(t, addresses, { connectTimeout: 200, replyTimeout: 200 });
   const lease = await locker.lock(name, { ttl: 2 * SHORT, wait: Infinity, keepAlive: true });
   const lost = once(lease.signal, 'abort');

@@ -109,7 +109,7 @@ test('a lock that is retained takes more unlocks', async (t) => {
     await Promise.all([it.unlock(), it.unlock()]);
   });
   await assertFree(other, name);
-  // A lock that is lost is told at every level.
+  // The loss of a lock is reported at every level.
   const lost = await locker.lock(name, { ttl: TTL });
   await lost.retain();
   await askAll('DEL', name);
@@ -207,7 +207,7 @@ test('what is taken', async (t) => {
     assert.ok(error instanceof TakenError && error instanceof Error);
     assert.deepEqual([error.name, error.status], ['TakenError', 1]);
     assert.ok(error.message.includes(SERVERS[0]), error.message);
-    // Where the program has asked for it, not where the event came from.
+    // The stack names the place of the request, not the place where the event came from.
     assert.match(error.stack, /lock\.test\.js/);
   }
   await lease.unlock();
@@ -218,9 +218,9 @@ test('what is said while a call is under way is what was so before', async (t) =
   const lease = await locker.lock(name, { ttl: TTL });
   const { token } = lease;
   const call = lease.unlock();
-  // It begins in a turn of its own.
+  // It begins in its own turn.
   for (let i = 0; i < 5; i++) await undefined;
-  // The thread of the library ends the call while this one does not let go.
+  // The thread of the library ends the call while this thread stays busy.
   const deadline = performance.now() + 60_000;
   while (lease.isHeld) assert.ok(lease.token === token && performance.now() < deadline);
   for (let i = 0; i < 10_000; i++) assert.deepEqual([lease.token, typeof lease.message], [token, 'string']);
@@ -234,7 +234,7 @@ test('extend takes the ttl of the lock', async (t) => {
   await lease.extend(2 * TTL);
   await askAll('PEXPIRE', name, String(TTL / 2));
   await lease.extend();
-  // What a server has left is the new one.
+  // The remaining time on a server is the new one.
   const left = Number((await ask(SERVERS[0], 'PTTL', name)).slice(1));
   assert.ok(left > TTL / 2, String(left));
   await lease.unlock();
@@ -354,7 +354,7 @@ test('what await using calls', { skip: Symbol.asyncDispose === undefined && 'thi
 });
 
 test('without servers', async (t) => {
-  // Nobody listens there.
+  // The ports are closed.
   const locker = manager(t, ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']);
   for (const begin of [() => locker.lock('x', { ttl: TTL, wait: 0 }), () => locker.isLocked('x'), () => locker.connect()]) {
     const error = await assertCode(begin(), 'UNREACHABLE');

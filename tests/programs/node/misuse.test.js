@@ -126,7 +126,7 @@ test('what a lease is asked', async (t) => {
   assert.throws(() => new Lease(), TypeError);
   assert.throws(() => Lease.prototype.isHeld, TypeError);
   assert.throws(() => { 'use strict'; lease.resource = 'x'; }, TypeError);
-  // None of it has done the lock any harm.
+  // None of it has harmed the lock.
   await lease.confirm();
   await lease.unlock();
   await assertFree(locker, name);

@@ -36,7 +36,7 @@ test('a process lives while a call is under way or a lock is kept', async (t) =>
   await running.says('it waits');
   await lease.unlock();
   await running.says('it has it');
-  // Nothing but the lock that is kept holds the process.
+  // Only the kept lock holds the process.
   assert.ok(await keys(name) >= QUORUM);
   running.child.stdin.write('x');
   const ended = await running.ended;
@@ -85,7 +85,7 @@ test('what a listener throws is an uncaught exception', async (t) => {
 
 test('a lease that is collected is not unlocked', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
-  // Kept or not, it holds the process no more.
+  // Kept or not, it no longer holds the process.
   await assertEndsWell(program(t, `
     const manager = newManager();
     let collected = 0;
@@ -155,7 +155,7 @@ test('managers that nobody refers to', async (t) => {
 
 test('the module is loaded twice', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
-  // As test runners do: index.js is evaluated anew, and the addon is not.
+  // As test runners do: index.js is evaluated again, and the addon is not.
   await assertEndsWell(program(t, `
     const first = require(MODULE);
     delete require.cache[require.resolve(MODULE)];
@@ -173,8 +173,8 @@ test('the module is imported', async (t) => {
     console.log(Manager === require(MODULE).Manager, TakenError.name, version === require(MODULE).version);`), 'true TakenError true\n');
 });
 
-// Libraries that are no match, each with words: path=words. Whoever has the addon may have another library than it was
-// built with. Only node.rs makes them.
+// Libraries that do not match, each with words: path=words. A user of the addon may have another library than
+// it was built with. Only node.rs makes them.
 const STRANGERS = (process.env.REDLOCK_TEST_STRANGERS ?? '').split(',').filter((it) => it !== '');
 
 test('a library that is no match', { skip: STRANGERS.length === 0 && 'there is none' }, async (t) => {
@@ -200,7 +200,7 @@ const WORK = `
   const { Manager } = require(MODULE);
   const manager = new Manager(SERVERS, OPTIONS);`;
 
-// With a worker that runs the code. Nobody else in that process uses the module.
+// With a worker that runs the code. No other code in that process uses the module.
 function withWorkers(code, script) {
   return `
     const start = (name) => new Worker(${JSON.stringify(`${WORK}\n(async () => {${code}})();`)},

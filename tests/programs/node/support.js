@@ -1,7 +1,7 @@
 'use strict';
 
-// Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which the second may be down), and REDLOCK_ADDON,
-// unless the addon is built where index.js looks for it.
+// Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which the second may be down), and
+// REDLOCK_ADDON, unless the addon is built where index.js looks for it.
 
 const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');
@@ -16,11 +16,11 @@ const redlock = require(MODULE);
 
 const SERVERS = process.env.REDLOCK_TEST_SERVERS.split(',');
 const QUORUM = Math.floor(SERVERS.length / 2) + 1;
-// After so long, something that should have happened has not.
+// An event that has not happened after this time counts as missing.
 const PATIENCE_MS = 60_000;
 // With one server down, a call needs both of the others, on a machine that may be busy.
 const PATIENT = { retryDelay: 4, connectTimeout: 20_000, replyTimeout: 20_000 };
-// No test is so long.
+// Longer than any test.
 const TTL = 600_000;
 
 // A promise that is never settled is a failure, too.
@@ -40,7 +40,7 @@ function nameFor(t) {
   return `node:${t.name}:${randomBytes(8).toString('hex')}`;
 }
 
-// The first line of what a server answers; nothing if it is down.
+// The first line of a server's answer; nothing if it is down.
 async function ask(server, ...words) {
   const [host, port] = server.split(':');
   const socket = net.connect(Number(port), host);
@@ -80,13 +80,13 @@ async function eventually(what, isTrue) {
   }
 }
 
-// What a server that is late has to undo it undoes while the manager is in use.
+// A late server undoes its grant while the manager is in use.
 async function assertFree(user, name) {
   await eventually(`${String(name)} is free`, async () => {
     try {
       return !await user.isLocked(name) && await keys(name) === 0;
     } catch (error) {
-      // While a lock ends on one server after another and a third is down, nobody can say.
+      // While a lock ends on one server after another and a third is down, the answer is unknown.
       if (error.code === 'UNREACHABLE') return false;
       throw error;
     }
@@ -108,7 +108,7 @@ async function assertCode(promise, code) {
   return error;
 }
 
-// Servers that take connections and say nothing.
+// Servers that accept connections and send nothing.
 async function silentServers(t, count = 3) {
   const connected = [];
   const servers = await Promise.all(Array.from({ length: count }, async () => {
@@ -126,7 +126,7 @@ async function silentServers(t, count = 3) {
   return { addresses: servers.map((server) => `127.0.0.1:${server.address().port}`), connected };
 }
 
-// Ways to the servers, which can be cut, and on which all can be made to stop and go on.
+// Proxies to the servers. All of them can be cut, or stopped and resumed.
 async function waysToServers(t) {
   const sockets = new Set();
   const servers = await Promise.all(SERVERS.map(async (address) => {
@@ -145,14 +145,15 @@ async function waysToServers(t) {
     servers.forEach((server) => server.close());
     sockets.forEach((socket) => socket.destroy());
   };
-  // What is written then stays where it is.
+  // Data that is written then stays where it is.
   const stop = () => sockets.forEach((socket) => socket.pause());
   const go = () => sockets.forEach((socket) => socket.resume());
   t.after(cut);
   return { addresses: servers.map((server) => `127.0.0.1:${server.address().port}`), cut, stop, go };
 }
 
-// A program of its own, which has the module, the servers, and a manager if it wants one. It is ended with the test.
+// A separate program, which has the module, the servers, and a manager if it wants one. It is ended with the
+// test.
 function program(t, script, { name = '', flags = [], environment = {} } = {}) {
   const before = `
     const { once } = require('node:events');
@@ -166,7 +167,7 @@ function program(t, script, { name = '', flags = [], environment = {} } = {}) {
   t.after(() => child.kill('SIGKILL'));
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr']) child[stream].setEncoding('utf8').on('data', (data) => { said[stream] += data; });
-  // Who does not end is ended, and that shows in the signal.
+  // A program that does not end is killed, and the signal shows that.
   const limit = setTimeout(() => child.kill('SIGKILL'), 2 * PATIENCE_MS);
   child.once('close', () => clearTimeout(limit));
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...said }));

@@ -6,7 +6,7 @@ const util = require('node:util');
 const v8 = require('node:v8');
 const { QUORUM, SERVERS, TTL, assertFree, eventually, failureOf, manager, nameFor } = require('./support');
 
-// Of the servers of the tests only the second one may be down; and nobody listens at the last of these.
+// Of the servers of the tests only the second one may be down. The last of these ports is closed.
 const MISSPELT = '127.0.0.1:1';
 const TWO_OF_THREE = [SERVERS[0], SERVERS[2], MISSPELT];
 const PASSWORD = 's3same-0pen';

@@ -1,7 +1,7 @@
-"""What RedLock_StatsText writes is what Prometheus reads, and has all that the dashboard asks for.
+"""Prometheus can read the text of RedLock_StatsText, and it has all metrics that the dashboard asks for.
 
-gauges.py DASHBOARD, with the text on the standard input. It wants prometheus_client, the parser of which is Prometheus's own
-for Python (Debian: python3-prometheus-client); with --without-parser it does what can be done without.
+gauges.py DASHBOARD, with the text on the standard input. It needs prometheus_client, whose parser is Prometheus's own
+for Python (Debian: python3-prometheus-client). With --without-parser it makes the checks that are possible without it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
     assert wanted <= set(series), f"{wanted - set(series)} is asked for, and not written"
     for expression in asked:
         check_labels(expression, series)
-    # What is told of servers and locks can be seen.
+    # The dashboard shows all metrics of servers and locks.
     shown = {re.sub("_(bucket|sum|count)$", "", name) for name in wanted}
     written = {re.sub("_(bucket|sum|count)$", "", name) for name in series}
     hidden = {"adoptions", "inspections", "detachments"} | {"connections"}
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def check_histogram(family: object) -> None:
-    """Buckets grow, and the last one has all."""
+    """Buckets grow, and the last one contains all."""
     buckets: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
     counts = {}
     for sample in family.samples:  # type: ignore[attr-defined]

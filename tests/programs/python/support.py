@@ -1,7 +1,7 @@
-"""What the tests stand on.
+"""The common base of the tests.
 
-They need REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which a minority may be
-down) and REDLOCK_LIBRARY, unless the loader finds the library by itself.
+They need REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which a minority may be down) and
+REDLOCK_LIBRARY, unless the loader finds the library by itself.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class RedlockTest(unittest.TestCase):
             time.sleep(0.002)
 
     def assert_free(self, name: Any = None) -> None:
-        """What a server that is late has to undo it undoes while the manager is in use."""
+        """A late server undoes its grant while the manager is in use."""
         name = name or self.name
         self.eventually(f"{name!r} is free", lambda: self.is_gone(name) and keys(name) == 0)
 
     def is_gone(self, name: Any) -> bool:
-        """While a lock ends on one server after another and a third is down, nobody can say."""
+        """While a lock ends on one server after another and a third is down, the answer is unknown."""
         try:
             return not self.manager.is_locked(name)
         except redlock.Unreachable:
@@ -81,7 +81,7 @@ class RedlockTest(unittest.TestCase):
 class AsyncTest(RedlockTest, unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         super().setUp()
-        # On a machine that is busy all is slow, and tasks that are thrown away pending are meant to be.
+        # On a busy machine everything is slow, and some tests throw away pending tasks on purpose.
         logger = logging.getLogger("asyncio")
         logger.setLevel(logging.CRITICAL)
         self.addCleanup(logger.setLevel, logging.NOTSET)
@@ -120,7 +120,7 @@ def manager(*servers: str, **options: Any) -> redlock.Manager:
 
 
 def ask(server: str, *words: Any) -> bytes | None:
-    """The first line of what a server answers; None if it is down."""
+    """The first line of a server's answer; None if it is down."""
     host, port = server.split(":")
     parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     request = b"*%d\r\n" % len(parts)
@@ -164,7 +164,7 @@ def in_child(body: Callable[[], Any]) -> Any:
 
 
 def program(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program of its own. It has the module, and a manager if it wants one."""
+    """A separate program. It has the module, and a manager if it wants one."""
     head = f"import redlock, os, sys\nSERVERS = {SERVERS!r}\n"
     command = [sys.executable, "-W", "error", "-B", "-c", head + script]
     everything = {**os.environ, "PYTHONPATH": str(BINDING), **environment}

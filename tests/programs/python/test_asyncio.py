@@ -353,7 +353,7 @@ class Tasks(AsyncTest):
 
 class Cancelling(AsyncTest):
     async def begun(self) -> None:
-        """A call is under way: its loop has had no time to look for the end."""
+        """A call is in progress: its loop has had no time to look for the end."""
         while not self.manager._events._calls:
             await asyncio.sleep(0)
 
@@ -383,7 +383,7 @@ class Cancelling(AsyncTest):
                     break
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            # The next one does not wait for a lock that was left.
+            # The next one does not wait for a lock that was left behind.
             lease = await self.manager.alock(self.name, ttl=600, wait=PATIENCE)
             await lease.unlock()
         await self.assert_all_over()
@@ -467,7 +467,7 @@ class Loops(AsyncTest):
         loop.close()
         del tasks, loop
         gc.collect()
-        # Those that wait are known to the manager, until it looks.
+        # The manager knows the waiting tasks, until it looks.
         asyncio.run(self.lock_elsewhere())
         gc.collect()
         self.assert_free()
@@ -478,7 +478,7 @@ class Loops(AsyncTest):
             pass
 
     def test_a_loop_that_is_closed_with_tasks_that_are_not(self) -> None:
-        """What they wait for is given up; what they hold is theirs."""
+        """Their waiting calls are given up. Held locks stay held."""
         holder = manager().lock(self.name, ttl=600)
         loop = asyncio.new_event_loop()
         tasks = loop.run_until_complete(self.begin())
@@ -519,7 +519,7 @@ class Loops(AsyncTest):
             self.assert_nothing_is_under_way()
 
     def test_a_descriptor_that_is_closed_is_watched_by_no_loop(self) -> None:
-        """Another one that has its number would not be looked at."""
+        """Another descriptor with the same number would not be watched."""
 
         async def use() -> None:
             for _ in range(5):
@@ -610,7 +610,7 @@ asyncio.run(main())
 
 
 class Fork(AsyncTest):
-    """Each runs a loop of its own: a loop is no child's."""
+    """Each runs its own loop, because a child cannot use its parent's loop."""
 
     def test_a_child_locks_alone(self) -> None:
         async def lock_once(name: str) -> bool:
@@ -632,7 +632,7 @@ class Fork(AsyncTest):
                 await self.until("it waits", lambda: waiting._events._calls != {})
 
                 def end() -> str:
-                    # The loop is the parent's: so this asks as a call without one does.
+                    # The loop is the parent's, so this asks as a call without a loop does.
                     error = self.said_by(lease._call, redlock._c.RedLock_Confirm, lease._handle, 0)
                     nonlocal waiter
                     del waiter

@@ -11,7 +11,7 @@ from support import SERVERS, RedlockTest, ask_all, in_child, manager, program, r
 
 
 def lock_once(name: str) -> bool:
-    """In a spawned process, which makes a manager of its own."""
+    """In a spawned process, which makes its own manager."""
     with manager().lock(name, ttl=600, wait=None) as lease:
         return lease.held
 

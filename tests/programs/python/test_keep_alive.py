@@ -28,7 +28,7 @@ SHORT = 1  # of locks that are to be lost
 
 
 def is_extended(lease: Any) -> bool:
-    """Returns when more is left of it than a moment ago, or nothing is; whether the former."""
+    """Returns when the remaining time has grown, or is over. Returns True if it has grown."""
     left = lease.remaining
     while left > 0:
         before, left = left, lease.remaining
@@ -67,7 +67,7 @@ class Keeping(RedlockTest):
             self.assertGreater(lease.remaining, SHORT)
 
     def test_while_python_computes(self) -> None:
-        """No thread of Python's runs meanwhile: the interval is longer than all of this."""
+        """No Python thread runs meanwhile: the interval is longer than all of this."""
         interval = sys.getswitchinterval()
         with self.manager.lock(self.name, ttl=TTL, keep_alive=True) as lease:
             sys.setswitchinterval(10 * TTL)
@@ -77,7 +77,7 @@ class Keeping(RedlockTest):
                 sys.setswitchinterval(interval)
 
     def test_nobody_keeps_what_nobody_has(self) -> None:
-        """Where the collector takes the lease, the lock ends with its time."""
+        """If the collector takes the lease, the lock ends with its TTL."""
         lease = self.manager.lock(self.name, ttl=SHORT, keep_alive=True)
         lost = lease.lost
         del lease
@@ -134,7 +134,7 @@ class Losing(RedlockTest):
         self.assert_free()
 
     def test_it_is_asked_by_any_thread(self) -> None:
-        """One takes the events of all."""
+        """One thread takes the events of all."""
         names = [f"{self.name}:{i}" for i in range(4)]
         leases = [self.manager.lock(name, ttl=SHORT, keep_alive=True) for name in names]
 
@@ -200,7 +200,7 @@ class Losing(RedlockTest):
         self.assert_free()
 
     def test_an_event_that_an_alarm_comes_upon_is_told(self) -> None:
-        """Between C that tells it, and whom it is for."""
+        """Between the C function that returns the event, and its recipient."""
         class Alarm(Exception):
             pass
 
@@ -305,13 +305,13 @@ class Tasks(AsyncTest):
         del lease
         gc.collect()
         await self.until("it has expired", lambda: keys(self.name) == 0)
-        # That is found out when the manager is used.
+        # The manager finds that out when it is used.
         async with self.manager.alock(self.name, ttl=600):
             pass
         self.assertEqual({}, self.manager._events._loops)
 
     async def test_one_that_is_kept_again(self) -> None:
-        """Its loss is that of before: what the servers say now counts."""
+        """The loss is an old one: the current answers of the servers count."""
         async with self.manager.alock(self.name, ttl=600, keep_alive=True) as lease:
             (before,) = self.manager._events._kept._references
             self.manager._events._hand_on(lost_event(before))
@@ -352,7 +352,7 @@ class Tasks(AsyncTest):
 
 
 class Stopping(AsyncTest):
-    """Tasks that are cancelled in their blocks where the lock is lost."""
+    """Tasks that are cancelled in their blocks when the lock is lost."""
 
     async def hold(self, then: Any = None, **options: Any) -> None:
         async with self.manager.alock(
@@ -369,7 +369,7 @@ class Stopping(AsyncTest):
                 await then()
 
     async def lose(self) -> None:
-        """As if C had said it, with most of the time left."""
+        """As if C had reported it, with most of the time left."""
         (number,) = self.manager._events._kept._references
         self.manager._events._hand_on(lost_event(number))
 

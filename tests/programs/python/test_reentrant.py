@@ -76,7 +76,7 @@ class Threads(RedlockTest):
                 ask_all("DEL", self.name)
                 self.assert_fails(redlock.Lost, inner.extend)
                 self.assertFalse(inner.held or outer.held)
-                # It is not taken anew in there.
+                # It is not taken again in there.
                 self.assert_fails(redlock.Lost, self.take)
             self.assertFalse(outer.held)
         with self.take() as lease:
@@ -127,7 +127,7 @@ class Threads(RedlockTest):
                 for i in range(150):
                     try:
                         signal.setitimer(signal.ITIMER_REAL, 0.00002 + i * 0.000004)
-                        # Not by a function of Python's: the exception could come between its end and with.
+                        # Not by a Python function, because the exception could come between its end and with.
                         with lock(name, 30, reentrant=True), lock(name, 30, reentrant=True):
                             pass
                         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -154,7 +154,7 @@ class Threads(RedlockTest):
                 self.assertFalse(outer.held or inner.held)
                 self.assert_fails(redlock.Forked, inner.unlock)
                 self.assert_fails(redlock.Forked, outer.unlock)
-                # To it the lock is somebody else's.
+                # To the child the lock belongs to another holder.
                 self.assertIsNone(self.manager.try_lock(self.name, ttl=30, reentrant=True))
                 status = 0
             finally:
@@ -242,7 +242,7 @@ class Tasks(RedlockTest):
                     await work(100_000)
                 getattr(task, "uncancel", int)()
                 self.assertTrue(lease.held)
-                # The levels that were left behind would have to be left yet.
+                # Levels that were left behind would still have to be left.
                 self.assertEqual(1, redlock._c.RedLockLease_Levels(lease._handle))
 
         async def all_of_it() -> None:

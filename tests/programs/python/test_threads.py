@@ -129,7 +129,7 @@ class Alarm(Exception):
 
 
 class Alarms:
-    """Rings at most so often as it is told to."""
+    """Rings at most as often as it is told to."""
 
     def __init__(self) -> None:
         self.left = 0
@@ -200,7 +200,7 @@ except KeyboardInterrupt:
         self.assert_free()
 
     def test_no_finalizer_is_in_python(self) -> None:
-        """What a signal handler raises in one is lost, and so may be what it was to release."""
+        """If a signal handler raises an exception in a finalizer, it is lost, and the release may be lost, too."""
         ended = self.manager.lock(self.name, ttl=600)
         ended.unlock()
         callers = self.manager.lock(self.name + ":caller", ttl=600)
@@ -245,7 +245,7 @@ except KeyboardInterrupt:
         self.storm(lock)
 
     def test_a_storm_of_alarms_on_waiting(self) -> None:
-        """One that has the lock now and then, so that the other waits, and is handed it."""
+        """Another thread holds the lock now and then, so that the first one waits, and is handed the lock."""
         other = threading.Event()
 
         def lock_now_and_then() -> None:
@@ -268,7 +268,7 @@ except KeyboardInterrupt:
         self.assert_free()
 
     def test_a_storm_of_alarms_on_leases(self) -> None:
-        """The caller has the lease, or nobody has."""
+        """The caller has the lease, or no caller has it."""
         lease = None
 
         def lock() -> None:

@@ -1,7 +1,7 @@
 """Over TLS.
 
-REDLOCK_TEST_TLS_SERVERS has rediss:// URLs of servers that want a certificate of their clients, and
-REDLOCK_TEST_TLS_CA, _CERTIFICATE and _KEY what it takes. Without them the library has no TLS.
+REDLOCK_TEST_TLS_SERVERS has rediss:// URLs of servers that require certificates from their clients.
+REDLOCK_TEST_TLS_CA, _CERTIFICATE and _KEY name the necessary files. Without them the library has no TLS.
 """
 
 from __future__ import annotations

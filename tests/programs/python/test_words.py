@@ -12,7 +12,7 @@ from typing import Any
 
 from support import SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
 
-# Nobody listens there. Of the servers, only the second one may be down.
+# The port is closed. Of the servers, only the second one may be down.
 MISSPELT = "127.0.0.1:1"
 TWO_OF_THREE = (SERVERS[0], SERVERS[2], MISSPELT)
 
@@ -22,7 +22,7 @@ def two_of_three(**options: Any) -> redlock.Manager:
 
 
 class Words(RedlockTest):
-    """What is said after a success."""
+    """The words after a success."""
 
     def test_a_server_that_is_not_there_is_named(self) -> None:
         locker = two_of_three()
@@ -93,12 +93,12 @@ class Secrets(RedlockTest):
         self.assertEqual("", lease.token)
 
     def deep(self, thing: Any) -> str:
-        """All that is in it, and in what is in that."""
+        """All its contents, and the contents of its manager."""
         inner = {**vars(thing), **vars(getattr(thing, "_manager", thing))}
         return repr({name: it for name, it in inner.items() if name != "_handle"})
 
     def said_by(self, call: Any, *arguments: Any) -> str:
-        """The error with all its causes, as those see it who look inside."""
+        """The error with all its causes, as a program sees it that looks inside."""
         try:
             return repr(call(*arguments))
         except Exception as error:
@@ -225,6 +225,6 @@ print("the end")
         self.eventually("the locks of killed threads end", lambda: self.free_in_the_end())
 
     def free_in_the_end(self) -> bool:
-        """What a thread that was ended with the interpreter held is deleted by the test."""
+        """The test deletes the lock of a thread that was ended with the interpreter."""
         ask_all("DEL", self.name)
         return keys(self.name) == 0

@@ -51,8 +51,8 @@ class ForkTest < RedlockTest
     e.class
   end
 
-  # The child leaves the block of its parent: by an exception, by exit, or as if nothing were. What
-  # it collects, and what it does at its end, leaves the lock alone as well.
+  # The child leaves the block of its parent: by an exception, by exit, or in the usual way. Its garbage
+  # collection and its exit leave the lock alone as well.
   def test_a_child_that_leaves_the_block_of_its_parent_does_not_release
     ["raise 'out'", "exit", "exit!", "nil", "lease = nil; GC.start", "LOCKER.close"].each do |leave|
       out, = ruby_with_manager(<<~SCRIPT)
@@ -71,7 +71,7 @@ class ForkTest < RedlockTest
     assert_free
   end
 
-  # Others wait, and one of them for all, when the child is made: it has none of them.
+  # Threads wait, and one of them waits for all, when the child is made. The child has none of these threads.
   def test_a_child_of_a_parent_whose_threads_wait
     held = manager.lock(@name, ttl: 600)
     waiters = Array.new(3) { Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { :got_it } } }
@@ -85,7 +85,7 @@ class ForkTest < RedlockTest
     assert_free
   end
 
-  # The call that is interrupted goes on in the parent alone, for the lock is the parent's.
+  # The interrupted call goes on only in the parent, because the lock is the parent's.
   def test_a_signal_handler_that_forks_in_the_midst_of_a_call
     @locker.lock(@name, ttl: 600) { nil } # from now on it sleeps only where it waits for its call
     held = manager.lock(@name, ttl: 600)
@@ -119,8 +119,8 @@ class ForkTest < RedlockTest
     trap("USR1", old || "DEFAULT")
   end
 
-  # The first call makes a pipe on a thread of its own, which a child that is forked meanwhile has not. Nothing
-  # was submitted before the fork, so the child has a call of its own.
+  # The first call makes a pipe on its own thread. A child that is forked meanwhile does not have that thread.
+  # Nothing was submitted before the fork, so the child makes its own call.
   def test_a_signal_handler_that_forks_while_a_pipe_is_made
     out, = ruby_with_manager(<<~SCRIPT)
       child = $forked = nil
@@ -149,7 +149,7 @@ class ForkTest < RedlockTest
     assert_free
   end
 
-  # As a server does that forks its workers: the application is there before, and locks in all of them.
+  # As in a server that forks its workers: the application is loaded before, and locks in all of them.
   def test_workers_of_a_parent_that_holds_locks
     lease = @locker.lock(@name, ttl: 600)
     forgotten = "#{@name}:forgotten"

@@ -2,7 +2,7 @@
 
 require_relative "support"
 
-# What comes from outside at any moment, and leaves nothing locked.
+# Interruptions from outside at any moment leave nothing locked.
 class InterruptionTest < RedlockTest
   def test_timeout_in_the_block_releases
     assert_raises(Timeout::Error) do
@@ -40,7 +40,7 @@ class InterruptionTest < RedlockTest
     end
   end
 
-  # Timeouts of all lengths, within each other, in threads that are in each other's way.
+  # Timeouts of all lengths, within each other, in threads that compete.
   def test_a_storm_of_timeouts
     names = Array.new(3) { |i| "#{@name}:#{i}" }
     threads = Array.new(6) do |i|
@@ -62,14 +62,13 @@ class InterruptionTest < RedlockTest
     nil
   end
 
-  # Wherever a thread is stopped, and be it between the grant and the block, it stops, and nothing
-  # stays locked.
+  # Wherever a thread is stopped, even between the grant and the block, it stops, and nothing stays locked.
   def test_a_thread_stopped_at_any_moment_leaves_nothing_locked
     200.times { |i| stop_a_thread(i.even?, rand(0.0..0.004)) }
     assert_free
   end
 
-  # Ruby 3.1 closes descriptors twice when it is interrupted in the midst of IO.pipe.
+  # Ruby 3.1 closes descriptors twice when it is interrupted in the middle of IO.pipe.
   def test_a_thread_stopped_at_any_moment_closes_nothing_of_others
     line = Redlock.const_get(:Line)
     200.times do |i|
@@ -79,7 +78,7 @@ class InterruptionTest < RedlockTest
     end
   end
 
-  # The same of what a signal handler raises.
+  # The same for exceptions that a signal handler raises.
   def test_signals_at_any_moment_close_nothing_of_others
     line = Redlock.const_get(:Line)
     old = trap("USR1") { raise Interrupt, "from a signal" }
@@ -99,7 +98,7 @@ class InterruptionTest < RedlockTest
     trap("USR1", old || "DEFAULT")
   end
 
-  # The second one comes while the first is dealt with.
+  # The second one comes while the first is handled.
   def test_a_thread_stopped_twice_leaves_nothing_locked
     200.times do
       thread = start_a_thread
@@ -112,7 +111,8 @@ class InterruptionTest < RedlockTest
     assert_free
   end
 
-  # They come one right after the other when it leaves the line, where it has to wait for others that do so.
+  # The exceptions come one right after the other when the thread leaves the queue. There it has to wait for
+  # other threads that do the same.
   def test_a_thread_stopped_many_times_while_it_leaves_the_line_holds_up_nobody
     held = manager.lock(@name, ttl: 600)
     @locker.lock("#{@name}:other", ttl: 600) { true }
@@ -134,7 +134,7 @@ class InterruptionTest < RedlockTest
     assert_free
   end
 
-  # The same at the one moment that matters: right before the release.
+  # The same at the critical moment: right before the release.
   def test_a_thread_stopped_while_it_releases
     thread = Thread.new do
       @locker.lock(@name, ttl: 600) do |lease|
@@ -166,7 +166,7 @@ class InterruptionTest < RedlockTest
     end
   end
 
-  # Then threads take turns in the midst of what is not a call.
+  # Then the thread may also be switched outside of calls.
   def test_a_thread_stopped_beside_busy_ones_leaves_nothing_locked
     busy = Thread.new { loop { 100.times { nil } } }
     6.times { |i| stop_a_thread(i.even?, rand(0.0..0.2)) }
@@ -182,7 +182,7 @@ class InterruptionTest < RedlockTest
     assert stopped?(thread), "it went on"
   end
 
-  # What it does again and again is the block, or else to lock.
+  # It repeats the block, or locks if there is no block.
   def start_a_thread(&work)
     work ||= -> { @locker.lock(@name, ttl: 600) { Thread.pass } }
     running = Queue.new
@@ -201,8 +201,7 @@ class InterruptionTest < RedlockTest
     true
   end
 
-  # The exceptions of signal handlers heed no mask, and more than one may come: Ctrl-C must release
-  # as well.
+  # The exceptions of signal handlers ignore masks, and more than one may come. Ctrl-C must release as well.
   def test_signals_at_any_moment_leave_nothing_locked
     @seen = 0
     old = trap("USR1") { @seen += 1; raise Interrupt, "from a signal" }
@@ -215,7 +214,7 @@ class InterruptionTest < RedlockTest
         may_begin.push(true)
         eventually("the signal ends this") { @locker.lock(@name, ttl: 600) { false } }
       end
-      # It counts with what the next round sets to 0.
+      # It counts with the variable that the next round sets to 0.
       sender.join
     end
     assert_free
@@ -223,15 +222,15 @@ class InterruptionTest < RedlockTest
     trap("USR1", old || "DEFAULT")
   end
 
-  # Each may come while the one before is rescued, so there are as many rescues, one around the other. One
-  # that came out of here would end the whole run of the tests, as Ctrl-C does.
+  # Each may come while the one before is rescued, so there are as many rescues, one around the other. An
+  # exception that gets out of here would end the whole test run, as Ctrl-C does.
   def rescue_all(count, left = count, &block)
     left.zero? ? block.call : rescue_all(count, left - 1, &block)
   rescue Interrupt
     Thread.pass until @seen == count
   end
 
-  # Two that are sent at once may arrive as one.
+  # Two signals that are sent at once may arrive as one.
   def send_signals(count)
     sleep rand(0.0..0.004)
     count.times do |i|

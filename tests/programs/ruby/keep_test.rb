@@ -3,7 +3,7 @@
 require_relative "scheduler"
 require_relative "support"
 
-# Locks that are kept.
+# Kept locks.
 class KeepTest < RedlockTest
   TTL = 1.5
 
@@ -17,7 +17,7 @@ class KeepTest < RedlockTest
     assert_free
   end
 
-  # It is extended although this thread gives way to nobody, and calls nothing of the manager's.
+  # It is extended although this thread never yields, and makes no call to the manager.
   def assert_kept(lease)
     lefts = [lease.remaining] * 2
     lefts = [lefts.last, lease.remaining] until lefts.last > lefts.first || lefts.last.zero?

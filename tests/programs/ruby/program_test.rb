@@ -13,7 +13,7 @@ class LoadingTest < RedlockTest
     assert_match(%r{/nowhere/libredlock.so}, words)
   end
 
-  # REDLOCK_TEST_STRANGERS has libraries that are not what they should be, and words of each error.
+  # REDLOCK_TEST_STRANGERS has libraries that do not match, and words of each error.
   def test_a_library_that_does_not_fit
     ENV.fetch("REDLOCK_TEST_STRANGERS").split(",").each do |stranger|
       library, expected = stranger.split("=")

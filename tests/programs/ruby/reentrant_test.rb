@@ -81,7 +81,7 @@ class ReentrantTest < RedlockTest
             assert_raises(Redlock::Lost) { inner.extend }
             refute inner.held? || outer.held?
             assert inner.lost?
-            # It is not taken anew in there.
+            # It is not taken again in there.
             assert_raises(Redlock::Lost) { take }
           end
         end

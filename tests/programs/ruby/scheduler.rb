@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A small Fiber scheduler over IO.select: fibers that sleep, that wait for an IO to be readable, and that wait for
-# a Mutex or a Queue.
+# A small Fiber scheduler over IO.select: fibers that sleep, that wait for an IO to be readable, and that wait
+# for a Mutex or a Queue.
 class Turns
   PATIENCE = 60
 

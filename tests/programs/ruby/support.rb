@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which a minority may be
-# down) and REDLOCK_LIBRARY, unless the loader finds the library by itself.
+# Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which a minority may be down) and
+# REDLOCK_LIBRARY, unless the loader finds the library by itself.
 
 require "minitest/autorun"
 require "open3"
@@ -26,7 +26,7 @@ class RedlockTest < Minitest::Test
     @name = "ruby:#{name}:#{SecureRandom.hex(8)}"
   end
 
-  # One that goes on takes its turns from the tests that follow.
+  # A thread that goes on takes processor time from the tests that follow.
   def teardown
     eventually("its threads have ended") { (Thread.list - @others).empty? }
   end
@@ -36,13 +36,13 @@ class RedlockTest < Minitest::Test
     Redlock::Manager.new(*servers, **PATIENT.merge(options))
   end
 
-  # A name of which the test has made sure that nobody locks it any more. What a server that is late
-  # has to undo it undoes while the manager is in use.
+  # The test has made sure that no caller locks this name any more. A late server undoes its grant while the
+  # manager is in use.
   def assert_free(name = @name)
     eventually("#{name} is free") { gone?(name) && keys(name).zero? }
   end
 
-  # While a lock ends on one server after another and a third is down, nobody can say.
+  # While a lock ends on one server after another and a third is down, the answer is unknown.
   def gone?(name = @name)
     !@locker.locked?(name)
   rescue Redlock::Unreachable
@@ -54,7 +54,7 @@ class RedlockTest < Minitest::Test
     SERVERS.count { |server| ask(server, "EXISTS", name) == ":1" }
   end
 
-  # The first line of what a server answers; nil if it is down.
+  # The first line of a server's answer; nil if it is down.
   def ask(server, *words)
     host, port = server.split(":")
     Socket.tcp(host, port.to_i) do |socket|
@@ -105,7 +105,7 @@ class RedlockTest < Minitest::Test
     Fiber.respond_to?(:current_scheduler)
   end
 
-  # What a program of its own writes on its output and on its error output.
+  # The output and the error output of a separate program.
   def ruby(script, environment = {})
     Open3.capture3(environment, RbConfig.ruby, "-w", "-r", BINDING, "-e", script).first(2)
   end

@@ -34,7 +34,7 @@ class ThreadsTest < RedlockTest
     manager.lock(@name, ttl: 600) do
       waiter = Thread.new { @locker.lock(@name, ttl: 600, wait: nil) }
       eventually("it waits") { waiter.status == "sleep" }
-      # Each of these would have to wait for the end of a wait that has none.
+      # Each of these would have to wait for the end of an endless wait.
       1000.times { Thread.pass }
       assert waiter.alive?
       waiter.kill.join

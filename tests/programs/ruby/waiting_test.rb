@@ -3,11 +3,11 @@
 require_relative "scheduler"
 require_relative "support"
 
-# Calls that wait: they end at once when they are interrupted, and of many that wait together each has its end.
+# Calls that wait end at once when they are interrupted. If many wait together, each has its own end.
 class WaitingTest < RedlockTest
   FOR_EVER = 600 # seconds: far more than PATIENCE
 
-  # They are interrupted in the midst of an attempt, not between two.
+  # They are interrupted in the middle of an attempt, not between two.
   def test_servers_that_do_not_answer_hold_up_nobody
     silent = Array.new(3) { TCPServer.new("127.0.0.1", 0) }
     addresses = silent.map { |server| "127.0.0.1:#{server.addr[1]}" }
@@ -30,7 +30,7 @@ class WaitingTest < RedlockTest
     assert_free
   end
 
-  # The lock is had while nobody looks: then it is released.
+  # The lock is taken while no thread looks. Then it is released.
   def test_a_call_that_is_interrupted_leaves_nothing_locked
     locker = manager(reply_timeout: FOR_EVER)
     locker.connect
@@ -55,7 +55,7 @@ class WaitingTest < RedlockTest
     assert_free
   end
 
-  # The first in line waits for all others.
+  # The first in the queue waits for all others.
   def test_who_leads_hands_on
     holders = Array.new(4) { |i| manager.lock("#{@name}:#{i}", ttl: 600) }
     waiters = Array.new(4) { |i| begin_to_wait("#{@name}:#{i}") }
@@ -109,7 +109,7 @@ class WaitingTest < RedlockTest
     assert_free
   end
 
-  # Those that have to be looked up, too.
+  # Also servers whose names have to be looked up.
   def test_servers_with_names
     locker = manager(*SERVERS.map { |server| server.sub("127.0.0.1", "localhost") })
     assert_equal :in, locker.lock(@name, ttl: 600) { :in }
@@ -149,7 +149,7 @@ class FibersTest < RedlockTest
     skip "there are no schedulers before Ruby 3.1" unless schedulers?
   end
 
-  # The one who waits must give way to the one who holds: they share a thread.
+  # The waiting fiber must give way to the holding fiber, because they share a thread.
   def test_fibers_of_one_thread_exclude_each_other
     seen = []
     Turns.run do
@@ -209,7 +209,7 @@ class FibersTest < RedlockTest
     2.times { |i| assert_free("#{@name}:#{i}") }
   end
 
-  # While its fibers do not get their turn, other threads do not have to wait for it.
+  # Other threads do not have to wait for this thread while its fibers do not get their turn.
   def test_a_thread_that_does_something_else_holds_up_no_other
     manager.lock(@name, ttl: 600) do
       waiting = Queue.new

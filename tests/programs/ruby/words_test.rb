@@ -8,7 +8,7 @@ require "stringio"
 require "yaml"
 require_relative "support"
 
-# Of the servers of the tests, only the second one may be down; and nobody listens at the last of these.
+# Of the servers of the tests, only the second one may be down. The last of these ports is closed.
 module TwoOfThree
   MISSPELT = "127.0.0.1:1"
   TWO_OF_THREE = [RedlockTest::SERVERS[0], RedlockTest::SERVERS[2], MISSPELT].freeze
@@ -18,7 +18,7 @@ module TwoOfThree
   end
 end
 
-# What is said after a success, and what is never said.
+# The words after a success, and words that never appear.
 class WordsTest < RedlockTest
   include TwoOfThree
 
@@ -163,7 +163,7 @@ class LoggerTest < RedlockTest
     refute_empty answers
   end
 
-  # It is told of in the midst of what comes from outside.
+  # The logger is called in the middle of interruptions from outside.
   def test_interruptions_wait_for_its_end
     100.times { |i| stop_a_thread_that_is_told_things(i.even?, rand(0.0..0.004)) }
     refute_empty @lines

@@ -1,4 +1,4 @@
-//! What stands around a block that is no program of its own. Each frame has the names that pages use without
+//! The code around a block that is no complete program. Each frame has the names that pages use without
 //! explaining them: a manager of three servers, and for C a lease.
 
 use crate::pages::Snippet;
@@ -65,7 +65,7 @@ pub(super) fn cpp(snippet: &Snippet) -> String {
     )
 }
 
-/// In a function of a context, `ctx`, that returns an error; with `manager`.
+/// In a function with a context, `ctx`, that returns an error; with `manager`.
 pub(super) fn go(snippet: &Snippet) -> String {
     if snippet.code.starts_with("package ") {
         return snippet.code.clone();
@@ -136,7 +136,7 @@ pub(super) fn python(snippet: &Snippet) -> String {
     } else {
         first + &snippet.outside + &body
     };
-    // What has to stand at the beginning does.
+    // A line that must be at the beginning stays there.
     if text.contains("from __future__") { snippet.code.clone() } else { text }
 }
 
@@ -172,7 +172,7 @@ assert not statement.strip(), statement
     )
 }
 
-/// As it is.
+/// Unchanged.
 pub(super) fn sh(snippet: &Snippet) -> String {
     body(snippet)
 }
@@ -189,7 +189,7 @@ fn uses(snippet: &Snippet, word: &str) -> bool {
     uses_in(&body(snippet), word)
 }
 
-/// Whether the word is there, and not as a part of another.
+/// Whether the text contains the word, and not only as a part of another word.
 fn uses_in(text: &str, word: &str) -> bool {
     let is_part = |it: char| it.is_alphanumeric() || it == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -1,5 +1,5 @@
-//! What a block of a page runs on: servers, a directory with what pages speak of, and the library as if it were
-//! installed.
+//! The environment of a block of a page: servers, a directory with the files that pages mention, and the
+//! library as if it were installed.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use crate::workshop::Workshop;
 
 /// The ports of servers in pages. Three are started unless one of the last two is named.
 const PORTS: [&str; 5] = ["6379", "6380", "6381", "6382", "6383"];
-/// And with TLS, as c-examples/servers.sh starts them.
+/// The ports with TLS, as c-examples/servers.sh starts them.
 #[cfg(feature = "tls")]
 const TLS_PORTS: [&str; 3] = ["6479", "6480", "6481"];
 
-/// What a page may tell to do that is done to the system: nothing is done.
+/// Commands in pages that change the system. The tests replace them with commands that do nothing.
 const IDLE: [&str; 3] = ["apt", "apt-get", "sudo"];
 
 const PROGRAM: &str = "#include <redlock.h>\n#include <stdio.h>\n\
@@ -66,7 +66,7 @@ impl Ground {
         let root = library::root();
         for (name, target) in [
             ("c-examples", root.join("c-examples")),
-            // By the names that they have as packages.
+            // By their package names.
             ("node_modules/redlock-native", root.join("c-examples/node")),
             ("redlock_native.py", root.join("c-examples/python/redlock.py")),
             ("redlock/native.rb", root.join("c-examples/ruby/redlock.rb")),
@@ -82,7 +82,7 @@ impl Ground {
         for name in IDLE {
             self.tool(name, "exit 0");
         }
-        // What is built and installed by it, other tests show; here, that there is such a thing to make.
+        // Other tests check what it builds and installs. This one checks that its targets exist.
         let make = format!("exec {} -n -C '{}' \"$@\" > make.log", real("make"), root.display());
         self.tool("make", &make);
         let (include, lib) = (root.join("include"), library::directory());
@@ -113,7 +113,7 @@ impl Ground {
         self.place.with_file_name("prefix")
     }
 
-    /// A file where the block runs, with the ports of these servers, and the place of this project.
+    /// Writes a file in the block's directory, with the ports of these servers, and the path of this project.
     pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let mut text = text.to_owned();
         for (port, server) in PORTS.iter().zip(self.cluster.iter()) {
@@ -124,14 +124,14 @@ impl Ground {
             for (number, port) in (100..).zip(TLS_PORTS) {
                 text = replace(&text, port, &(room.port + number).to_string());
             }
-            // From where the link to c-examples leads, it is another way.
+            // The relative path differs, because c-examples is a link here.
             text = text.replace("../../servers", &self.place.join("servers").display().to_string());
         }
         text = text.replace("/path/to/", &format!("{}/", library::root().display()));
         self.workshop.write(&format!("place/{name}"), &text)
     }
 
-    /// Runs it to its end, which has to be as the page says; unless it is only to be built.
+    /// Runs it to its end, which must be as the page says, unless it must only be built.
     #[track_caller]
     pub(super) fn run(&self, snippet: &Snippet, command: &mut Command) {
         if !snippet.has("compile") {
@@ -148,7 +148,7 @@ impl Ground {
         }
     }
 
-    /// Where programs are looked for.
+    /// The search path for programs.
     fn path(&self) -> String {
         let tools = self.place.with_file_name("tools");
         format!("{}:{}", tools.display(), env::var("PATH").unwrap_or_default())
@@ -182,7 +182,7 @@ fn programs() -> &'static Path {
         let manifest = fs::read_to_string(library::root().join("Cargo.toml")).expect("Cargo.toml");
         if manifest.contains("[workspace]") {
             let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-            // As `make test` builds it: for itself it would be built once more, with the library.
+            // As `make test` builds it. Otherwise it would be built again, with the library.
             cargo.args(["test", "--quiet", "--workspace", "--test", "tool", "--no-run"]);
             cargo.current_dir(library::root());
             Workshop::new().succeed(cargo.env("CARGO_TARGET_DIR", place.with_file_name("")));
@@ -223,7 +223,7 @@ fn real(program: &str) -> String {
     places.find(|it| Path::new(it).exists()).unwrap_or_else(|| panic!("{program} is needed"))
 }
 
-/// Whether the text has this number, and not as a part of a longer one.
+/// Whether the text has this number, and not only as a part of a longer one.
 fn names(text: &str, number: &str) -> bool {
     replace(text, number, "") != text
 }

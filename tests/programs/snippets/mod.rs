@@ -1,7 +1,7 @@
-//! Every block of code of README.md and docs/, built and run as it stands there. Only the ports are others: those of
-//! servers that were started for this. tests/README.md tells what a page may say of its blocks.
+//! Every block of code of README.md and docs/, built and run without changes except the ports. The ports are
+//! those of servers that were started for this test. tests/README.md tells what a page may say of its blocks.
 //!
-//! REDLOCK_PAGES may name those that are wanted, such as "docs/c.md docs/go.md".
+//! REDLOCK_PAGES may select some pages, such as "docs/c.md docs/go.md".
 
 mod frames;
 mod ground;
@@ -58,7 +58,7 @@ fn the_blocks_in_ruby_run() {
     each("ruby");
 }
 
-/// By SQLite, as Python has it. Each statement that begins with UPDATE has to change a row.
+/// By Python's SQLite. Each statement that begins with UPDATE must change a row.
 #[test]
 fn the_blocks_in_sql_run() {
     each("sql");
@@ -69,7 +69,7 @@ fn the_blocks_for_a_shell_run() {
     each("sh");
 }
 
-/// Settings of servers: one is started with them. Others are read.
+/// Settings of servers: a server is started with them. Other settings are parsed.
 #[test]
 fn the_blocks_of_settings_run() {
     each("conf");
@@ -78,7 +78,7 @@ fn the_blocks_of_settings_run() {
     each("yaml");
 }
 
-/// A CMake project has to find the package of the library, and to build program.c.
+/// A CMake project must find the package of the library, and build program.c.
 #[test]
 fn the_blocks_for_cmake_run() {
     each("cmake");
@@ -190,7 +190,7 @@ fn read(ground: &Ground, snippet: &Snippet, reader: &[&str]) {
     ground.run(snippet, Command::new(reader[0]).args(&reader[1..]).stdin(input));
 }
 
-/// Runs what is to be run of a language, and names all that fail.
+/// Runs all wanted blocks of a language, and names all that fail.
 #[track_caller]
 fn each(language: &str) {
     let mut failures = Vec::new();
@@ -205,8 +205,7 @@ fn each(language: &str) {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The blocks that nobody else runs. What stands on several pages, such as in two languages that people speak, is
-/// run once.
+/// The blocks that no other test runs. A block that is on several pages, such as in translations, is run once.
 fn wanted() -> Vec<Snippet> {
     let names = words_of("REDLOCK_PAGES");
     let mut found: Vec<Snippet> = Vec::new();
@@ -227,7 +226,7 @@ fn wanted() -> Vec<Snippet> {
     found
 }
 
-/// Whether a library without TLS refuses what it does.
+/// Whether a library without TLS refuses what the block does.
 fn is_about_tls(snippet: &Snippet) -> bool {
     ["rediss://", ".pem", "TLS"].iter().any(|it| snippet.code.contains(it))
 }
@@ -243,7 +242,7 @@ fn judge(snippet: &Snippet, run: &Run) {
     }
 }
 
-/// With each number made the same.
+/// Replaces each number with the same one.
 fn without_numbers(text: &str) -> String {
     let mut made = String::new();
     for character in text.trim().chars() {
@@ -256,7 +255,7 @@ fn without_numbers(text: &str) -> String {
     made
 }
 
-/// That the tests above can fail: a block that is wrong is named by its place.
+/// Shows that the tests above can fail: a block that is wrong is named by its place.
 #[test]
 fn a_block_that_is_wrong_is_seen() {
     let page = |text: &str| pages::Page { name: "docs/x.md".to_owned(), text: text.to_owned() };

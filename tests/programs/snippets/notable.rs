@@ -1,4 +1,4 @@
-//! What pages say besides: of programs that fail, and in words.
+//! Other statements of pages: about programs that fail, and in the text.
 
 use std::fs;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn the_program_in_c_says_why_it_cannot() {
     assert!(run.stdout.contains(&ground.cluster[0].address()), "{}", run.stdout);
 }
 
-/// Each language's first lines take a lock on a majority, and give it back.
+/// Each language's first lines take a lock on a majority, and release it.
 #[test]
 fn the_first_lines_in_each_language_lock() {
     for (page, language) in [
@@ -58,7 +58,7 @@ fn the_first_lines_in_each_language_lock() {
     }
 }
 
-/// Whoever has redlock-py, too, copies ours under another name.
+/// A user who also has redlock-py copies our file under another name.
 #[test]
 fn the_python_file_goes_by_another_name() {
     let page = fs::read_to_string(library::root().join("docs/python.md")).expect("a page");

@@ -1,8 +1,8 @@
 /*
- * What ThreadSanitizer has to be told of Rust's standard library, which is not compiled for it: the
- * slow ways through a mutex and a condition variable lie in there, and who meets whom in them. (The
- * fast ways are inlined into the library, and seen.) Linked with --wrap for both functions, whose
- * names are given as macros.
+ * Synchronization that ThreadSanitizer cannot see in Rust's standard library, which is not compiled
+ * for it. The slow paths of a mutex and a condition variable are in there, and so are the
+ * synchronizations between threads. The fast paths are inlined into the library, and seen. Linked
+ * with --wrap for both functions, whose names are given as macros.
  */
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);

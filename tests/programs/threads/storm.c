@@ -1,7 +1,7 @@
 /*
- * Many threads do to the library whatever threads may do, for a while. It is meant to be watched by
- * ThreadSanitizer; by itself it checks that every call ends with a status that makes sense, that one
- * thread at a time has the lock that all want, and that no part of the play is idle.
+ * Many threads do everything to the library that threads may do, for a while. The program is made
+ * for ThreadSanitizer. By itself it checks three things. Every call ends with a sensible status.
+ * One thread at a time holds the lock that all want. No part of the play is idle.
  *
  * Usage: storm SECONDS unix://PATH...
  */
@@ -28,9 +28,9 @@ static RedLockLease *shared_leases[SHARED_LEASES];
 static atomic_bool is_over;
 static atomic_long lines;
 
-/* Changed by the threads of `ours` that have the lock: nothing else guards it. */
+/* Changed by the threads of `ours` that hold the lock. Nothing else guards it. */
 static long guarded;
-/* How many have the lock, through either manager. */
+/* How many threads hold the lock, through either manager. */
 static atomic_int holders;
 
 static void fail(const char *format, ...)
@@ -44,8 +44,8 @@ static void fail(const char *format, ...)
     exit(1);
 }
 
-/* Whether the call has done what it was to do. Servers are frozen all the time, but a negative
- * status is the fault of a call. */
+/* Whether the call has succeeded. Servers are frozen all the time, but a negative status is the
+ * fault of a call. */
 static bool done(RedLockStatus status, RedLockLease *lease)
 {
     if (status < 0)
@@ -136,7 +136,7 @@ static bool play_shared(int number, RedLockLease *lease)
     return may_be;
 }
 
-/* The strings of a lease are good only until the next call on it: numbers alone can be looked at. */
+/* The strings of a lease are valid only until the next call on it, so only numbers can be read. */
 static bool play_onlooker(int number, RedLockLease *lease)
 {
     (void)lease;
@@ -173,7 +173,7 @@ static bool play_settings(int number, RedLockLease *lease)
         && done(RedLock_Unlock(ours, lease), lease);
 }
 
-/* A manager that is freed with a lock of its own. */
+/* A manager that is freed with its own lock. */
 static bool play_short_lived(int number, RedLockLease *lease)
 {
     char resource[32];
@@ -185,7 +185,7 @@ static bool play_short_lived(int number, RedLockLease *lease)
     return locked;
 }
 
-/* Breaks everybody's connection to a server; what it knows stays. */
+/* Breaks every connection to a server. The server keeps its data. */
 static bool play_breaking(int number, RedLockLease *lease)
 {
     static const char kill_all[] = "CLIENT KILL TYPE normal\r\n";

@@ -12,21 +12,21 @@ enum {
     CONNECT_MS = 300,
     TRIES = 3,
     DELAY_MS = 60,
-    /* What a call that has to connect waits for those that are about to follow. */
+    /* How long a call that has to connect waits for connections that are about to follow. */
     FOLLOW_MS = 20,
-    /* What an attempt that was begun in time may take longer. */
+    /* How much longer an attempt may take that was begun in time. */
     LAST_TRY_MS = 25,
     REPLY_MS_MIN = 25,
     REPLY_MS_MAX = 500,
-    /* So much validity has to be left for a write: more than a thread waits for a processor between
-     * its look at the time and the write after it. */
+    /* The validity that a write needs. It is more than a thread waits for a processor between its
+     * check of the time and the write after it. */
     MARGIN_MS = 50,
     NS_PER_MS = 1000000,
 };
 
 void actor_settings(RedLock *manager) {
     CHECK(RedLock_SetTimeouts(manager, CONNECT_MS, 0) == REDLOCK_OK);
-    /* Where servers forget, and two holders are to be seen. */
+    /* For runs in which servers forget, and two holders must be detected. */
     if (getenv("REDLOCK_UNGUARDED")) {
         CHECK(RedLock_SetRestartGuard(manager, REDLOCK_GUARD_OFF, 0, 0) == REDLOCK_OK);
     }
@@ -77,8 +77,8 @@ static void say_call(struct actor *actor, const char *op, int64_t ttl_ms, int64_
         actor->resource, ttl, (long long)bound_ms, of);
 }
 
-/* The time is taken before the lease is asked: until then it has been held at least. The deadline
- * lies between what is left after the one moment and, rounded up, after the other. */
+/* The time is read before the lease is asked, so the lock has been held until then at least. The
+ * deadline is between the remaining time after the first moment and, rounded up, after the second. */
 static void say_return(struct actor *actor, const char *op, RedLockStatus status) {
     int64_t time = now();
     int64_t left_ms = RedLockLease_RemainingMs(actor->lease);
@@ -137,7 +137,7 @@ bool continue_lock(struct actor *actor, int number, int64_t ttl_ms) {
     RedLockStatus status =
         RedLock_ContinueLock(actor->manager, actor->resource, ttl_ms, actor->lease);
     bool ok = keep(actor, "continue_lock", status);
-    /* Where servers are silent it goes on being held, and may be continued later. */
+    /* If servers are silent, the lock is still held, and may be continued later. */
     if (status != REDLOCK_UNREACHABLE) {
         strcpy(continued, actor->token);
     } else {
@@ -194,7 +194,7 @@ void count_up(struct actor *actor, int64_t ms) {
     const struct journal *journal = actor->journal;
     uint64_t value = atomic_load_explicit(counter, memory_order_relaxed) + 1;
     pause_ms(ms);
-    /* Said before it is done: who is killed in between may have done it or not. */
+    /* Logged before the write, because a process that is killed in between may have written or not. */
     say(journal, actor->thread, now(), "writing resource=%s token=%s value=%llu", actor->resource,
         actor->token, (unsigned long long)value);
     atomic_fetch_add(actor->writing, 1);

@@ -42,11 +42,11 @@ void say(const struct journal *journal, int thread, int64_t time, const char *fo
     va_end(arguments);
     CHECK(length < (int)sizeof line - 1);
     line[length++] = '\n';
-    /* One write: threads share the file, and nobody's line lands within another. */
+    /* One write, because threads share the file, and lines must not be mixed. */
     CHECK(write(journal->fd, line, (size_t)length) == length);
 }
 
-/* FNV-1a. Whoever reads a log cannot release a lock with it. */
+/* FNV-1a. A reader of the log cannot release a lock with it. */
 void hash_token(const char *token, char hash[HASH_SIZE]) {
     uint64_t sum = 0xcbf29ce484222325;
     for (const char *at = token; *at; at++) {

@@ -1,5 +1,5 @@
-/* The log of a process: a line for each event, whole or not at all. tests/support/history/mod.rs
- * tells what the lines are. */
+/* The log of a process: a line for each event, complete or not at all. tests/support/history/mod.rs
+ * describes the lines. */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
@@ -19,14 +19,14 @@ int64_t now(void);
 void journal_open(struct journal *journal, const char *directory, const char *name,
                   const char *parent);
 
-/* Adds a line, which is in the file when this returns: the death of the process takes nothing away. */
+/* Adds a line. The line is in the file when this returns, and survives the death of the process. */
 void say(const struct journal *journal, int thread, int64_t time, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* What stands in logs for a token: 16 hexadecimal digits. Empty for an empty one. */
+/* The form of a token in logs: 16 hexadecimal digits. Empty for an empty token. */
 void hash_token(const char *token, char hash[HASH_SIZE]);
 
-/* What the process takes up. */
+/* The resources that the process uses. */
 void say_sample(const struct journal *journal);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * A process that locks, in every way in which programs do, and writes down what it saw.
+ * A process that locks in every way in which programs do, and logs what it saw.
  *
  * Usage: worker NAME DIRECTORY BOARD SLOT SEED THREADS RESOURCES steady|mortal URL...
  *
- * It works until the board says that it is time to rest, then idles until it is time to end. A steady
- * one is never killed, and has locks with a long TTL besides, which it always releases.
+ * It works until the board orders it to rest, then idles until the board orders it to end. A steady
+ * worker is never killed. It also takes locks with a long TTL, and always releases them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,7 +63,7 @@ static int64_t some_ttl(struct actor *actor) {
     return roll(actor, 8) == 0 ? 1000 + roll(actor, 1500) : 250 + roll(actor, 350);
 }
 
-/* Threads of a process share what one of them continues: only one of them does. */
+/* Threads of a process share a lock that one of them continues, so only one thread continues locks. */
 static bool acquire(struct actor *actor) {
     int number = roll(actor, resources);
     int64_t ttl_ms = some_ttl(actor);
@@ -107,7 +107,7 @@ static void hold(struct actor *actor) {
     }
 }
 
-/* Stays beyond the deadline: what it does then has to be refused, by itself as well. */
+/* Stays beyond the deadline. Its calls must be refused then, and it must not write. */
 static void overstay(struct actor *actor) {
     pause_ms(RedLockLease_RemainingMs(actor->lease) + roll(actor, roll(actor, 2) ? 5 : 50));
     look(actor);
@@ -121,7 +121,7 @@ static void overstay(struct actor *actor) {
     unlock(actor);
 }
 
-/* Keeps the lock for much longer than its TTL, as long as it is told that it has it. */
+/* Keeps the lock for much longer than its TTL, as long as extensions succeed. */
 static void keep_alive(struct actor *actor) {
     int64_t end = now() + (500 + roll(actor, 2500)) * (int64_t)NS_PER_MS;
     while (now() < end && extend(actor, some_ttl(actor) * (1 + roll(actor, 3)) / 2) != REDLOCK_LOST) {
@@ -149,7 +149,8 @@ static void let_go(struct actor *actor) {
 }
 
 static void cycle(struct actor *actor) {
-    /* A lease that a release has not reached enough servers for still has its token: a new one. */
+    /* If a release did not reach enough servers, the lease still has its token. Then a new lease is
+     * used. */
     if (*RedLockLease_Token(actor->lease)) {
         give_up(actor);
     }
@@ -164,7 +165,7 @@ static void cycle(struct actor *actor) {
     pause_ms(roll(actor, 25));
 }
 
-/* Locks of a long TTL are never given up: whatever is left of them was left behind by the library. */
+/* Locks with a long TTL are never given up, so the library left behind any remaining key of them. */
 static void cycle_alone(struct actor *actor) {
     if (*RedLockLease_Token(actor->lease)) {
         give_up(actor);
@@ -177,7 +178,7 @@ static void cycle_alone(struct actor *actor) {
     }
 }
 
-/* A child may go on with the manager, but has nothing of its parent's locks. */
+/* A child may go on with the manager, but has no share in its parent's locks. */
 static void be_child(struct actor *parent, int number, pid_t of) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != of) {
         _exit(0);
@@ -187,7 +188,7 @@ static void be_child(struct actor *parent, int number, pid_t of) {
     snprintf(name, sizeof name, "%sc%d", parents, number);
     close(journal.fd);
     journal_open(&journal, directory, name, parents);
-    /* Nobody stops it, so nobody has to know when it writes. */
+    /* It is never stopped, so nothing needs to know when it writes. */
     static _Atomic uint64_t writing;
     parent->writing = &writing;
     memset(parent->continued, 0, sizeof parent->continued);
