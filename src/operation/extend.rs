@@ -131,7 +131,8 @@ impl Extension {
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
         let Asking { question, number, extended_until, asked_at, valid_until, is_shared } = asking;
         let (view, hold) = (&self.view, self.view.hold());
-        let is_reached = question.outcome() == Outcome::Reached;
+        let is_reached = question.outcome() == Outcome::Reached
+            && actions.now() < extended_until.max(hold.valid_until());
         let is_extended = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
             // Another handle released the lock meanwhile.
@@ -145,8 +146,7 @@ impl Extension {
             let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
             if let Err(error) = check_valid(hold, actions.now()) {
-                // The answers came too late. Or the servers have less time left than was asked for, by their clocks,
-                // and it is already over.
+                // By their clocks, the servers have less time than was asked for, and it is already over.
                 give_up(view, actions);
                 return Attempt::Failed { error, may_succeed: false };
             }
