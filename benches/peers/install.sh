@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds or installs the libraries of others that the bench compares with, each from its registry
-# and in the version that is written down here.
+# Builds or installs the other libraries that the bench compares with. Each comes from its registry, in
+# the version that is pinned here.
 #
 # Usage: install.sh DIRECTORY
-# Everything goes into that directory. What cannot be had is named and left out: the bench then
-# reports it as missing.
+# Everything goes into that directory. A library that cannot be installed is named and left out. The
+# bench then reports it as missing.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd) && mkdir -p "$1" && there=$(cd "$1" && pwd) || exit 1

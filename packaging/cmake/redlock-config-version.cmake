@@ -1,6 +1,6 @@
-# Whether this is the version that find_package(redlock VERSION) asks for: one that is not older and
-# has the same interface, which a minor version may change below 1.0, and a major one from then on.
-# A range, as in 0.1...0.3, is taken by its word.
+# Checks whether this version satisfies find_package(redlock VERSION). It must not be older than VERSION,
+# and must have the same interface. Below 1.0, a minor version may change the interface; from 1.0 on, only
+# a major version may. A range, as in 0.1...0.3, is taken literally.
 
 set(PACKAGE_VERSION "0.2.0")
 set(PACKAGE_VERSION_COMPATIBLE FALSE)
@@ -26,8 +26,8 @@ if(PACKAGE_VERSION VERSION_EQUAL "${PACKAGE_FIND_VERSION}")
     set(PACKAGE_VERSION_EXACT TRUE)
 endif()
 
-# A library of 32 bits does not suit a program of 64, nor the other way round. An ELF file says in its
-# fifth byte which it is.
+# A 32-bit library does not suit a 64-bit program, and a 64-bit library does not suit a 32-bit program. The
+# fifth byte of an ELF file tells which of the two the file is.
 set(_redlock_file "${CMAKE_CURRENT_LIST_DIR}/../../libredlock.so.${PACKAGE_VERSION}")
 if(CMAKE_SIZEOF_VOID_P AND EXISTS "${_redlock_file}")
     file(READ "${_redlock_file}" _redlock_class OFFSET 4 LIMIT 1 HEX)

@@ -1,16 +1,16 @@
-# What find_package(redlock) reads. It makes the targets
+# find_package(redlock) reads this file. It defines these targets, if they are installed:
 #
 #   redlock::redlock   the shared library
-#   redlock::static    the static library, with what that needs
+#   redlock::static    the static library, with the libraries that it needs
 #
-# as far as they are installed; COMPONENTS shared or static says which must be. C++ programs use the
-# same targets. Everything is found by its way from this file, which lies in LIBDIR/cmake/redlock, so
-# that an installed tree may be moved. Any CMake from 3.1 reads this.
+# COMPONENTS shared or static names the targets that must be installed. C++ programs use the same
+# targets. All paths are relative to this file, which is in LIBDIR/cmake/redlock, so an installed tree
+# can be moved. Any CMake from 3.1 on reads this file.
 
-# The way to the headers. Installing writes another one here where they lie elsewhere.
+# The path to the headers. If they are elsewhere, the installation writes another path here.
 set(_redlock_headers "../../../include")
 
-# A version with the same interface has the same name for programs: 0.MINOR below 1.0, then MAJOR.
+# Versions with the same interface have the same soname: 0.MINOR below 1.0, MAJOR from then on.
 set(_redlock_version "${${CMAKE_FIND_PACKAGE_NAME}_VERSION}")
 string(REGEX REPLACE "^(0\\.[0-9]+|[0-9]+).*" "\\1" _redlock_interface "${_redlock_version}")
 if(APPLE)
@@ -23,9 +23,9 @@ else()
     set(_redlock_needs -lutil -lrt -lpthread -lm -ldl)
 endif()
 
-# Where this was found may be a link: to a tree, as packages have it that link theirs into another,
-# or of a single directory. The libraries lie two directories up, or, where something else than this
-# project's make has installed this, in a sibling of that.
+# The directory of this file may be reached through a symbolic link: to a whole tree, as with packages
+# that link their tree into another one, or to a single directory. The libraries are two directories up.
+# If this file was not installed by this project's make, they may be in a sibling of that directory.
 get_filename_component(_redlock_real "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
 set(_redlock_include)
 set(_redlock_lib)
@@ -63,7 +63,7 @@ if(${CMAKE_FIND_PACKAGE_NAME}_FOUND AND NOT TARGET redlock::redlock
         INTERFACE_INCLUDE_DIRECTORIES "${_redlock_include}")
 endif()
 
-# Written as options, for a name without a dash might be that of a target of the program's.
+# The libraries are written as options, because a name without a dash could be a target of the program.
 if(${CMAKE_FIND_PACKAGE_NAME}_FOUND AND NOT TARGET redlock::static
    AND EXISTS "${_redlock_lib}/libredlock.a")
     add_library(redlock::static STATIC IMPORTED)

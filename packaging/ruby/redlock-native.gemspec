@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# The gem for one platform, with the library inside. packaging/packages/ruby.sh lays beside this file what it names.
+# The gem for one platform, with the library inside. packaging/packages/ruby.sh puts the files that are named here
+# beside this file.
 Gem::Specification.new do |spec|
   here = Gem::Platform.local
 
@@ -17,6 +18,6 @@ Gem::Specification.new do |spec|
   spec.required_ruby_version = ">= 2.7"
   spec.files = Dir["lib/**/*", "*.md", "LICENSE", "THIRD-PARTY.txt"].sort
   spec.metadata = { "rubygems_mfa_required" => "true" }
-  # From Ruby 4.0 on a bundled gem, which Bundler wants to be told of.
+  # From Ruby 4.0 on, fiddle is a bundled gem, and Bundler needs it as a dependency.
   spec.add_dependency "fiddle", "~> 1.0"
 end

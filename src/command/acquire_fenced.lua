@@ -1,12 +1,13 @@
--- Sets the key to our token for the TTL, unless it is there, and draws a fencing token. Returns
---   {1, number}  it is set, and this is what was drawn
---   {0, ms}      it has a value, and so long to live, in milliseconds as PTTL tells it
---   {3, ms}      readers have it, and so long to live
---   {2, 0}       the counter is none, and nothing was done
+-- Sets the key to our token for the TTL, unless it exists, and draws a fencing token. Returns
+--   {1, number}  the key is set, and this number was drawn
+--   {0, ms}      the key has a value, and this is its PTTL in milliseconds
+--   {3, ms}      readers hold it, and this is its PTTL
+--   {2, 0}       the counter is not a number that can grow, and nothing was done
 --
--- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
--- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
--- ARGV[5]: the least TTL of the counter, in milliseconds. It lives on until the clock has come to what it shows.
+-- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds. ARGV[3]: the
+-- time on the client's clock, in microseconds. ARGV[4]: how far the number may be from the server's clock, in
+-- microseconds. ARGV[5]: the minimum TTL of the counter, in milliseconds. The time until the server's clock reaches
+-- the number is added to this TTL.
 
 local call=redis.call
 local c=call('GET',KEYS[2])

@@ -1,10 +1,11 @@
--- Has a waiter stand in the line of a resource, unless nobody has that. Returns
---   {1, 0, 0}      nobody has it: the waiter was not put in the line
---   {0, ms, rank}  somebody has it, for so long still, as PTTL tells it; so many stand before the waiter
---   {2, ms, rank}  the same, and it is readers that have it
+-- Adds a waiter to the wait queue of a resource, unless the resource is free. Returns
+--   {1, 0, 0}      it is free: the waiter was not added to the queue
+--   {0, ms, rank}  a client holds it, and this is its PTTL; rank: how many waiters are ahead
+--   {2, ms, rank}  the same, and readers hold it
 --
--- KEYS[1]: the resource. KEYS[2]: its line. ARGV[1]: the waiter's channel. ARGV[2]: since when it waits, by its
--- clock, in microseconds: as far as that agrees with this server's. ARGV[3]: how long the line lives from now on, in ms.
+-- KEYS[1]: the resource. KEYS[2]: its wait queue. ARGV[1]: the waiter's channel. ARGV[2]: since when it waits, by
+-- its clock, in microseconds. This is used as far as it agrees with this server's clock. ARGV[3]: the TTL of the
+-- queue from now on, in ms.
 
 if redis.call('EXISTS',KEYS[1])==0 then
     return {1,0,0}

@@ -1,8 +1,9 @@
--- Has a waiter stand in the line of a semaphore, unless a permit is free. Returns
---   {1, 0, 0}      one is free: the waiter was not put in the line
---   {0, ms, rank}  all are taken, and the first to end lives for so long (-1: none ends); so many stand before the waiter
+-- Adds a waiter to the wait queue of a semaphore, unless a permit is free. Returns
+--   {1, 0, 0}      a permit is free: the waiter was not added to the queue
+--   {0, ms, rank}  all are taken; ms: the shortest remaining time of a slot (-1: none expires); rank: how many
+--                  waiters are ahead
 --
--- KEYS: the slots, and the line. ARGV: as for stand.lua.
+-- KEYS: the slots, and the wait queue. ARGV: as for stand.lua.
 
 local n=#KEYS-1
 if redis.call('EXISTS',unpack(KEYS,1,n))<n then

@@ -1,5 +1,5 @@
--- Gives the key at least the TTL if it has our token. Never shortens it, and never sets it.
--- Returns what it found, and how long the key had to live before, in milliseconds as PTTL tells it:
+-- Gives the key at least the TTL if it has our token. Never shortens its TTL, and never sets the key. Returns what
+-- it found, and the remaining time before the call, as the key's PTTL in milliseconds:
 --   {0, -2}  there is no key
 --   {1, ms}  it has our token
 --   {2, ms}  it has another value, and is left alone

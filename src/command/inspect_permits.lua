@@ -1,7 +1,7 @@
--- Tells who has the slots of a semaphore: for each that is taken its number, from 1, the beginning of its value, and
--- how long it has to live, as PTTL tells it. Changes nothing.
+-- Shows who holds the slots of a semaphore. Returns for each taken slot its number, from 1, the beginning of its
+-- value, and its PTTL. Changes nothing.
 --
--- KEYS: the slots. ARGV[1]: how much of a value is told.
+-- KEYS: the slots. ARGV[1]: how many bytes of a value are returned at most.
 
 local v=redis.call('MGET',unpack(KEYS))
 local told={}

@@ -1,8 +1,9 @@
--- Takes a waiter out of the line: 0. If it was told meanwhile that nobody has the resource, and nobody has it still,
--- the next in line is told instead (wake.lua): 2 or 1. If readers have it, and the waiter was not there, the readers at
--- the front of the line are told: 2.
+-- Removes a waiter from the wait queue, and returns 0. If the waiter was already notified that the resource is
+-- free, and the resource still is free, notifies the next waiter instead (wake.lua), and returns 2 or 1. If readers
+-- hold the resource, and the waiter was not in the queue, notifies the readers at the front of the queue, and
+-- returns 2.
 --
--- KEYS[1]: the resource. KEYS[2]: its line. ARGV[1]: the waiter's channel.
+-- KEYS[1]: the resource. KEYS[2]: its wait queue. ARGV[1]: the waiter's channel.
 
 if redis.call('ZREM',KEYS[2],ARGV[1])==1 then
     return 0

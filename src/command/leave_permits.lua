@@ -1,7 +1,7 @@
--- Takes a waiter out of the line of a semaphore: 0. If it was told meanwhile that a permit is free, and one is still, the
--- next in line is told instead (wake_each.lua): 2 or 1.
+-- Removes a waiter from the wait queue of a semaphore, and returns 0. If the waiter was already notified that a
+-- permit is free, and one still is free, notifies the next waiter instead (wake_each.lua), and returns 2 or 1.
 --
--- KEYS: the slots, and the line. ARGV[1]: the waiter's channel.
+-- KEYS: the slots, and the wait queue. ARGV[1]: the waiter's channel.
 
 local n=#KEYS-1
 if redis.call('ZREM',KEYS[n+1],ARGV[1])==1 then

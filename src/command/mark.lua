@@ -1,11 +1,12 @@
--- Notes whose memory this is, and since when. What the server itself has noted before stays.
--- Returns {since, longest, now}, in milliseconds of the server's clock: as written, and as it was read.
+-- Notes which server this memory belongs to, and since when. What this server itself has noted before stays.
+-- Returns {since, longest, now}, in milliseconds of the server's clock: two as written, and the last as read.
 --
--- KEYS[1]: the note. ARGV[1]: the server's run id. ARGV[2]: the longest TTL in use, in milliseconds.
--- ARGV[3]: what is known of the memory behind another note, or none:
---   lost   nothing from before now
---   fresh  there was nothing before; until ARGV[4], in milliseconds of the server's clock, and only without a note
---   kept   all of it: then the moment stays that stands there
+-- KEYS[1]: the note. ARGV[1]: the server's run id. ARGV[2]: the longest TTL in use, in milliseconds. ARGV[3]: what
+-- is known about the memory if the note is another server's, or missing:
+--   lost   nothing from before now is known
+--   fresh  there was nothing before; valid until ARGV[4], in milliseconds of the server's clock, and only
+--          without a note
+--   kept   all of the memory is known: the time in the note stays
 
 local t=redis.call('TIME')
 local now=t[1]*1000+math.floor(t[2]/1000)

@@ -1,4 +1,4 @@
--- Notes that a longer TTL is in use from now on. Without a note it does nothing.
+-- Notes that a longer TTL is in use from now on. Does nothing if there is no note.
 --
 -- KEYS[1]: the note. ARGV[1]: the TTL in milliseconds.
 

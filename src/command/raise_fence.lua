@@ -1,7 +1,9 @@
--- Has the counter show at least a fencing token, if the lock is ours: 1. If it is not: 0. If the counter is none: 2.
+-- Raises the counter to at least a fencing token, if the lock is ours, and returns 1. Returns 0 if the lock is not
+-- ours, and 2 if the counter is not a number.
 --
--- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the fencing token.
--- ARGV[3]: the least TTL of the counter, in milliseconds. It lives on until the clock has come to what it shows.
+-- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the fencing token. ARGV[3]: the minimum
+-- TTL of the counter, in milliseconds. The time until the server's clock reaches the fencing token is added to this
+-- TTL.
 
 if redis.call('GET',KEYS[1])~=ARGV[1] then
     return 0

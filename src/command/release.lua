@@ -1,4 +1,4 @@
--- Deletes the key if it has our token: 1. If it has not, or is not there: 0.
+-- Deletes the key if it has our token, and returns 1. Returns 0 if it does not have our token, or does not exist.
 --
 -- KEYS[1]: the resource. ARGV[1]: the token.
 

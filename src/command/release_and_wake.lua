@@ -1,7 +1,7 @@
--- Deletes the key if it has our token, and tells the first in line (wake.lua): 2 or 1. If it has not, or is not
--- there: 0.
+-- Deletes the key if it has our token, notifies the first waiter in the queue (wake.lua), and returns 2 or 1.
+-- Returns 0 if the key does not have our token, or does not exist.
 --
--- KEYS[1]: the resource. KEYS[2]: its line. ARGV[1]: the token.
+-- KEYS[1]: the resource. KEYS[2]: its wait queue. ARGV[1]: the token.
 
 if redis.call('GET',KEYS[1])~=ARGV[1] then
     return 0

@@ -1,6 +1,7 @@
--- Deletes every slot of a semaphore that has our token, but for one if that is to stay. Returns how many it deleted.
+-- Deletes every slot of a semaphore that has our token, except for one slot if that must stay. Returns how many
+-- slots it deleted.
 --
--- KEYS: the slots. ARGV[1]: the token. ARGV[2]: the number of the slot that stays, from 1; 0: none does.
+-- KEYS: the slots. ARGV[1]: the token. ARGV[2]: the number of the slot that stays, from 1; 0: none.
 
 local v=redis.call('MGET',unpack(KEYS))
 local n=0

@@ -1,7 +1,8 @@
--- Deletes every slot of a semaphore that has our token, but for one if that is to stay, and tells the first of those who
--- wait for a permit (wake_each.lua): 2 or 1. If none has it: 0.
+-- Deletes every slot of a semaphore that has our token, except for one slot if that must stay. Notifies the first
+-- of the clients that wait for a permit (wake_each.lua), and returns 2 or 1. Returns 0 if no slot was deleted.
 --
--- KEYS: the slots, and the line. ARGV[1]: the token. ARGV[2]: the number of the slot that stays, from 1; 0: none does.
+-- KEYS: the slots, and the wait queue. ARGV[1]: the token. ARGV[2]: the number of the slot that stays, from 1; 0:
+-- none.
 
 local n=#KEYS-1
 local v=redis.call('MGET',unpack(KEYS,1,n))

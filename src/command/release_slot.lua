@@ -1,7 +1,8 @@
--- Deletes a slot of a semaphore if it has our token, and tells the first of those who wait for it and of those who wait
--- for any permit (wake_each.lua): 2 or 1. If it has not, or is not there: 0.
+-- Deletes a slot of a semaphore if it has our token. Then notifies the first of the clients that wait for this
+-- slot, and the first of the clients that wait for any permit (wake_each.lua), and returns 2 or 1. Returns 0 if the
+-- slot does not have our token, or does not exist.
 --
--- KEYS[1]: the slot. KEYS[2]: its line. KEYS[3]: the line of the semaphore. ARGV[1]: the token.
+-- KEYS[1]: the slot. KEYS[2]: its wait queue. KEYS[3]: the wait queue of the semaphore. ARGV[1]: the token.
 
 if redis.call('GET',KEYS[1])~=ARGV[1] then
     return 0

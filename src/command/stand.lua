@@ -1,7 +1,9 @@
--- The end of scripts that have a waiter stand in a line: {what, ms, rank}, and what else there is to say.
+-- The end of the scripts that add a waiter to a wait queue. Returns {what, ms, rank}, and one more value if there
+-- is one.
 --
--- line: its key. what, left, more: what is said. ARGV[1]: the waiter's channel. ARGV[2]: since when it waits, by its
--- clock, in microseconds: as far as that agrees with this server's. ARGV[3]: how long the line lives from now on, in ms.
+-- line: the key of the queue. what, left, more: the values to return. ARGV[1]: the waiter's channel. ARGV[2]: since
+-- when it waits, by its clock, in microseconds. This is used as far as it agrees with this server's clock. ARGV[3]:
+-- the TTL of the queue from now on, in ms.
 
 local t=redis.call('TIME')
 local now=t[1]*1000000+t[2]

@@ -1,8 +1,9 @@
--- The end of every script that lets go of a resource: takes the first out of the line and tells it, until one is
--- there to hear it. If that is a reader, those that come right behind it are told, too: their scores are no whole numbers.
--- Returns 2 if somebody was told, else 1. Fails never: what came before it is done.
+-- The end of the scripts that release a resource, or leave its wait queue. Takes waiters from the front of the wait
+-- queue and notifies them, until one of them listens. If that is a reader, notifies the readers right behind it,
+-- too: their scores are not whole numbers. Returns 2 if a waiter was notified, else 1. Never fails, because the
+-- changes before it have already been made.
 --
--- KEYS[1]: the resource. line: its line. told: 1; or 2, if none but readers are to be told.
+-- KEYS[1]: the resource. line: its wait queue. told: 1; or 2, if only readers are to be notified.
 
 for i=1,64 do
     if told==2 then

@@ -1,8 +1,8 @@
--- The same as wake.lua for more than one line: tells the first of each that is there to hear it, and if that is a reader,
--- those right behind it. What comes behind it knows whether somebody was told (2) or nobody (1). Fails never: what came
--- before it is done.
+-- The same as wake.lua for several wait queues. In each queue, notifies the first waiter that listens and, if that
+-- is a reader, the readers right behind it. For the code that follows, `told` is 2 if a waiter was notified, else
+-- 1. Never fails, because the changes before it have already been made.
 --
--- free: the names of what is free. lines: the line of each.
+-- free: the names of the free resources. lines: the wait queue of each.
 
 local told=1
 for i=1,#free do

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! The commands, their arguments and options, and the help texts.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use clap_complete::Shell;
 
 use crate::time::{self, Wait};
 
-/// Runs a program while a distributed lock is held on a majority of Redis or Valkey servers, and looks after the
-/// servers.
+/// Run a program while holding a distributed lock, and inspect the Redis or Valkey servers
+///
+/// The lock is held on a majority of the servers.
 #[derive(Debug, Parser)]
 #[command(name = "redlock", version, propagate_version = true, after_help = AFTER)]
 pub(crate) struct Cli {
@@ -20,25 +21,25 @@ pub(crate) struct Cli {
     pub(crate) common: Common,
 }
 
-/// Where the servers are, and how things are told.
+/// The options of all commands: where the servers are, and the form of the output.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// The servers: host:port or URLs, with commas between them; may be given again
+    /// Servers: host:port or URLs, separated by commas; can be repeated
     ///
-    /// All programs that are to exclude each other name the same servers. A URL with a password is refused here, for
-    /// everybody can read the arguments of a program: put it into --config or REDLOCK_SERVERS.
+    /// All programs that must exclude each other name the same servers. A URL with a password is refused here,
+    /// because everybody can read the arguments of a program. Put the password into --config or REDLOCK_SERVERS.
     #[arg(short, long, global = true, value_name = "SERVERS")]
     pub(crate) servers: Vec<String>,
-    /// A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG
+    /// Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG
     ///
-    /// TOML with the keys servers, user, password, tls_ca, tls_certificate, tls_key, tls_server_name. With a password
-    /// in it, nobody but its owner may read it.
+    /// TOML with the keys servers, user, password, tls_ca, tls_certificate, tls_key, tls_server_name. If the file
+    /// contains a password, it must be readable by its owner only.
     #[arg(short, long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Tell in JSON: results on standard output, what happens and failures on standard error
+    /// Print JSON: results on standard output, events and failures on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Tell more, such as when a lock is taken, and of servers that are lost or come back
+    /// Report more, such as when a lock is taken, and when servers are lost or come back
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -46,142 +47,143 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(Run),
-    /// Tell of each name whether it is locked, and for how long still
+    /// Show for each name whether it is locked, and for how much longer
     ///
-    /// Asks the servers; nothing is changed on them.
+    /// Asks the servers, and changes nothing on them.
     Status {
-        /// The names
+        /// Names to look up
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// List what is locked: the names that begin with PREFIX
+    /// List the locks whose names begin with PREFIX
     ///
-    /// Goes through the keys of all servers (SCAN), and lists what a quorum has under the same token. Of other keys
-    /// than locks it knows that they have no TTL.
+    /// Goes through the keys of all servers (SCAN), and lists the keys that a quorum has under the same token. It
+    /// takes a key with a TTL for a lock, and ignores keys without a TTL.
     List {
-        /// What the names begin with; all of them without it
+        /// Beginning of the names; without it, all locks are listed
         #[arg(default_value = "", value_name = "PREFIX")]
         prefix: String,
-        /// Also what stands on fewer servers than a quorum: left behind, or being taken
+        /// List also keys on fewer servers than a quorum: left behind, or being acquired
         #[arg(short, long)]
         all: bool,
     },
-    /// Look at each server: what it is, what it keeps, whether its vote counts or why not, and what to do about it
+    /// Check each server: what it is, what it keeps, its vote or why it has none, and what to do about it
     ///
-    /// Ends with 1 if something is wrong.
+    /// Exits with status 1 if something is wrong.
     Doctor,
-    /// Show who waits for what, and how often locks change hands
+    /// Show how many clients wait for each lock, and how often locks change hands
     ///
-    /// A page in the terminal, anew each second; q ends it. Without a terminal, lines. How often a lock changes hands
-    /// is what is seen by looking ten times a second: at most that often.
+    /// Shows a page in the terminal and updates it every second; q quits. Without a terminal, prints lines. The
+    /// holders are read ten times a second, so at most ten changes of hands per second are counted for a lock.
     Top {
-        /// What the names begin with
+        /// Beginning of the names
         #[arg(default_value = "", value_name = "PREFIX")]
         prefix: String,
-        /// How often the page is new
+        /// Time between two updates of the page
         #[arg(short, long, default_value = "1s", value_parser = time::parse, value_name = "TIME")]
         interval: Duration,
-        /// One page, and no more
+        /// Print one page, and exit
         #[arg(long)]
         once: bool,
     },
-    /// Measure how long a lock takes on these servers, and draw it
+    /// Measure how long locking takes on these servers, and draw the result
     ///
-    /// Locks and unlocks names that nobody else uses (redlock:bench:...), for so long and no longer.
+    /// Locks and unlocks names that no other program uses (redlock:bench:...), for the given duration.
     Bench {
-        /// For how long
+        /// Duration of the measurement
         #[arg(short, long, default_value = "5s", value_parser = time::parse, value_name = "TIME")]
         duration: Duration,
-        /// How many threads lock at the same time, each a name of its own
+        /// Number of threads that lock at the same time, each with a name of its own
         #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
         threads: u16,
     },
     /// Print a script that completes the arguments of this program in a shell
     Completions {
-        /// Which shell
+        /// Shell to print the script for
         shell: Shell,
     },
 }
 
-/// Run a program while a lock is held
+/// Run a program while holding a lock
 ///
-/// Takes the lock, runs the program with the lock kept alive, passes signals on to it, releases the lock when it
-/// ends, and ends with its status. If the lock cannot be kept, the program gets SIGTERM, and before the lock can
-/// have ended, it and all its processes get SIGKILL. They get it, too, if redlock is killed.
+/// Acquires the lock, runs the program, and keeps the lock alive while the program runs. Passes signals on to the
+/// program. Releases the lock when the program ends, and exits with its status. If the lock cannot be kept, the
+/// program gets SIGTERM. Before the lock can expire, the program and all its processes get SIGKILL. They also get
+/// SIGKILL if redlock is killed.
 ///
-/// In the environment of the program are REDLOCK_NAME and REDLOCK_FENCING_TOKEN, a number that grows with every lock of
-/// this name.
+/// The environment of the program contains REDLOCK_NAME and REDLOCK_FENCING_TOKEN, a number that increases with
+/// every lock of this name.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_RUN)]
 pub(crate) struct Run {
-    /// For how long the lock lives on the servers if this machine dies; it is renewed each third of that
+    /// How long the lock stays on the servers if this machine dies; renewed after each third of that
     #[arg(short, long, default_value = "10s", value_parser = time::parse, value_name = "TIME")]
     pub(crate) ttl: Duration,
     /// How long to wait for the lock: a time, 0 for a single attempt, or forever
     #[arg(short, long, default_value = "30s", value_parser = time::parse_wait, value_name = "TIME")]
     pub(crate) wait: Wait,
-    /// The same as --wait 0
+    /// Same as --wait 0
     #[arg(short, long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Share the lock with others that share it; only who does not share it is kept out
+    /// Share the lock with other programs that share it; only exclusive holders are kept out
     #[arg(long, conflicts_with = "permits")]
     pub(crate) shared: bool,
-    /// Take one of so many permits of the name: so many programs run at once
+    /// Take one of K permits of the name: up to K programs run at the same time
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) permits: Option<u16>,
-    /// End with this status if somebody else has the lock
+    /// Exit with this status if another client holds the lock
     #[arg(short = 'E', long, value_name = "STATUS")]
     pub(crate) conflict_exit_code: Option<u8>,
-    /// Do without a fencing token, and the right to run scripts that it takes
+    /// Do without a fencing token, and without the right to run scripts that a token needs
     #[arg(long)]
     pub(crate) no_fencing: bool,
-    /// Give the lock to the program: it has to adopt REDLOCK_TICKET, and to keep and release the lock by itself
+    /// Hand the lock to the program, which must adopt REDLOCK_TICKET and keep and release the lock
     ///
-    /// redlock becomes the program (exec), and keeps nothing. If the program does not adopt the ticket, the lock ends
-    /// with its TTL.
+    /// redlock becomes the program (exec), and keeps nothing. If the program does not adopt the ticket, the lock
+    /// expires with its TTL.
     #[arg(long, conflicts_with_all = ["adopt", "shared", "permits"])]
     pub(crate) detach: bool,
-    /// Take over the lock of the ticket in REDLOCK_TICKET in the place of taking one; then there is no NAME
+    /// Take over the lock of the ticket in REDLOCK_TICKET instead of acquiring one; no NAME is allowed
     #[arg(long, conflicts_with_all = ["names", "shared", "permits", "wait", "no_wait"])]
     pub(crate) adopt: bool,
-    /// What to lock: the name of the key on the servers. Of several, all are locked or none
+    /// Name to lock: the key on the servers; of several names, either all are locked or none
     #[arg(value_name = "NAME", required_unless_present = "adopt")]
     pub(crate) names: Vec<String>,
-    /// The program, and its arguments
+    /// Program to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 const AFTER: &str = "\
 Environment:
-  REDLOCK_SERVERS   the servers, as for --servers; passwords are allowed here
-  REDLOCK_CONFIG    a file, as for --config
-  REDLOCK_USER      who to be on servers whose URLs do not say
-  REDLOCK_PASSWORD  the password on servers whose URLs do not say
+  REDLOCK_SERVERS   servers, as for --servers; passwords are allowed here
+  REDLOCK_CONFIG    configuration file, as for --config
+  REDLOCK_USER      user name for servers whose URLs do not give one
+  REDLOCK_PASSWORD  password for servers whose URLs do not give one
 
 Exit status:
-  0    all is well
-  1    it looked, and something is wrong (doctor)
+  0    success
+  1    the check found that something is wrong (doctor)
   122  the lock was lost
   123  too few servers could be reached
-  124  somebody else has the lock
-  125  wrong arguments, configuration, or a fault of redlock itself
+  124  another client holds the lock
+  125  wrong arguments or configuration, or an internal error of redlock
   126  the program could not be run
-  127  there is no such program
+  127  the program was not found
   128+n  ended by signal n";
 
 const AFTER_RUN: &str = "\
-Exit status: that of the program, 128+n if signal n has ended it; or
+Exit status: that of the program, or 128+n if signal n ended it; otherwise
   122  the lock was lost, and the program was stopped
   123  too few servers could be reached
-  124  somebody else has the lock (-E sets another)
-  125  wrong arguments, configuration, or a fault of redlock itself
+  124  another client holds the lock (-E sets another status)
+  125  wrong arguments or configuration, or an internal error of redlock
   126  the program could not be run
-  127  there is no such program
+  127  the program was not found
 
 Example: redlock run --ttl 10s --wait 1m backup -- sh -c 'pg_dump shop > shop.sql'";
 
-/// The script for this shell.
+/// Returns the completion script for this shell.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "redlock", &mut script);

@@ -1,10 +1,11 @@
 /*
- * Measures redlock for Node as the bench's own programs measure theirs.
+ * Measures redlock for Node in the same way as the bench's own programs measure this library.
  *
  *     peer.cjs cycles|contend WORKERS KEY WARM_MS RUN_MS PORT...
  *
- * The talk with the driver: "ready" after the warm-up, any line from it starts the measuring,
- * "running" as it starts, the figures as key=value at its end. Workers are asynchronous tasks.
+ * The exchange with the bench: the program prints "ready" after the warm-up, and any line from the bench
+ * starts the measurement. It prints "running" when that starts, and the figures as key=value at its end.
+ * Workers are asynchronous tasks.
  */
 "use strict";
 
@@ -21,7 +22,7 @@ const PERCENTS = [
 
 const nowMs = () => performance.now();
 
-/** Who held the contended resource last. */
+/** Notes which worker held the contended resource last. */
 class Board {
   last = null;
   inside = 0;
@@ -55,7 +56,7 @@ class Worker {
     this.heldMs = 0;
   }
 
-  /** Null if it was not had; what a library throws is its answer here. */
+  /** Resolves to null if the lock was not acquired. Any exception of the library counts as that. */
   async acquire(settings) {
     const start = nowMs();
     const lock = await this.redlock.acquire(this.resources, TTL_MS, settings).catch((why) => {

@@ -1,5 +1,5 @@
 /*
- * Measures how many promises wait for locks at once, as waiters/go/main.go does with goroutines.
+ * Makes many promises wait for locks at once, as waiters/go/main.go does with goroutines.
  *
  *     waiters.cjs WAITERS RESOURCES ROUNDS KEY PORT...
  */
@@ -13,7 +13,7 @@ const { Manager, RedlockError } = require("../../../c-examples/node");
 const TTL_MS = 30_000;
 const PATIENCE_MS = 60_000;
 
-/** Takes the lock and releases it, so often; resolves to how long each took to be had. */
+/** Acquires and releases the lock, `rounds` times. Resolves to how long each acquire took. */
 async function wait(manager, resource, rounds) {
   const waits = [];
   try {
@@ -29,7 +29,10 @@ async function wait(manager, resource, rounds) {
   return waits;
 }
 
-/** As many promises as are to wait, and all threads of libuv's pool: what there is after that is the runtime's own. */
+/**
+ * Starts as many promises as will wait later, and all threads of libuv's pool. The threads after that belong to the
+ * runtime itself.
+ */
 async function warmUp(waiters) {
   const files = Array.from({ length: 64 }, () => fs.promises.stat("/"));
   await Promise.all([...files, ...Array.from({ length: waiters }, () => sleep(20))]);

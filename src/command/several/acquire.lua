@@ -1,6 +1,6 @@
--- Sets all keys to our token for the TTL, unless one of them is there. Returns
+-- Sets all keys to our token for the TTL, unless one of them exists. Returns
 --   {0, 0}   all are set
---   {i, ms}  the i-th has a value, and so long to live, in milliseconds as PTTL tells it: the one that lives longest
+--   {i, ms}  the i-th has a value, and this is its PTTL in milliseconds; it is the key that lives longest
 --
 -- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
 

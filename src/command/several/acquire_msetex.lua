@@ -1,4 +1,4 @@
--- The same by the command that some servers have for it (Redis 8.4, Valkey 9.1).
+-- The same as acquire.lua, with the command for this that some servers have: MSETEX (Redis 8.4, Valkey 9.1).
 
 local n=#KEYS
 local set={}

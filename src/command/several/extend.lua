@@ -1,8 +1,9 @@
--- Gives all keys at least the TTL if all have our token; without a TTL it only looks. Never shortens one, and never
--- sets one. Returns what it found, how long a key had to live before, in milliseconds as PTTL tells it, and which:
---   {0, -2, i}  none has another value, and the i-th is not there
---   {1, ms, 0}  all have our token, and the first to end has so long
---   {2, ms, i}  the i-th has another value; nothing is changed
+-- Gives all keys at least the TTL if all have our token. Without a TTL, it only looks. Never shortens a TTL, and
+-- never sets a key. Returns what it found, the remaining time of a key before the call, as its PTTL in
+-- milliseconds, and which key:
+--   {0, -2, i}  no key has another value, and the i-th is missing
+--   {1, ms, 0}  all have our token, and this is the shortest remaining time
+--   {2, ms, i}  the i-th has another value; nothing was changed
 --
 -- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds, or nothing.
 

@@ -1,17 +1,17 @@
--- Sets all keys to our token for the TTL, unless one of them is there, and draws one fencing token for all. Returns
---   {0, number}  all are set, and this is what was drawn; each counter shows it
---   {i, ms}      the i-th has a value, and so long to live, in milliseconds as PTTL tells it: the one that lives longest
---   {-1, 0}      a counter is none, and nothing was done
+-- Sets all keys to our token for the TTL, unless one of them exists, and draws one fencing token for all. Returns
+--   {0, number}  all are set, and this number was drawn; all counters are set to it
+--   {i, ms}      the i-th has a value, and this is its PTTL in milliseconds; it is the key that lives longest
+--   {-1, 0}      a counter is not a number that can grow, and nothing was done
 --
 -- KEYS: the resources, and their counters in the same order. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
--- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
--- ARGV[5]: the least TTL of a counter, in milliseconds.
+-- ARGV[3]: the time on the client's clock, in microseconds. ARGV[4]: how far the number may be from the server's
+-- clock, in microseconds. ARGV[5]: the minimum TTL of a counter, in milliseconds.
 
 local call,n=redis.call,#KEYS/2
 local last,same=0
 for i=n+1,2*n do
     local c=call('GET',KEYS[i])
-    -- Mostly all show the same.
+    -- Usually all counters are equal.
     if c~=same then
         same=c
         c=tonumber(string.match(c or '0','^%d+$'))

@@ -1,7 +1,8 @@
--- The key that lives longest of those that are there, and for how long; of those that end within a millisecond, the
--- first. Keys that one script sets may end a millisecond apart, on one server and not on another, and who waits for them
--- is to stand in the same line everywhere.
--- n: how many keys there are.
+-- Finds the existing key that lives longest, and its remaining time. If keys end within a millisecond of each
+-- other, the first of them counts. Keys that one script sets may end a millisecond apart, on one server and not on
+-- another, and their waiters must be in the same wait queue on every server.
+--
+-- n: the number of keys.
 
 local at,left=0,-2
 for i=1,n do

@@ -1,4 +1,4 @@
--- The part of enrol.lua that follows when it is known what is in the way (in_the_way.lua).
+-- The part of enrol.lua that follows when it is known which resource is in the way (in_the_way.lua).
 
 if at==0 then
     return {1,0,0,0}

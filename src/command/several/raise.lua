@@ -1,7 +1,8 @@
--- Has each counter show at least a fencing token, if all locks are ours: 1. If one is not: 0. If a counter is none: 2.
+-- Raises each counter to at least a fencing token, if all locks are ours, and returns 1. Returns 0 if a lock is not
+-- ours, and 2 if a counter is not a number.
 --
 -- KEYS: the resources, and their counters in the same order. ARGV[1]: the token. ARGV[2]: the fencing token.
--- ARGV[3]: the least TTL of a counter, in milliseconds.
+-- ARGV[3]: the minimum TTL of a counter, in milliseconds.
 
 local n=#KEYS/2
 local values=redis.call('MGET',unpack(KEYS,1,n))

@@ -1,4 +1,4 @@
--- Deletes those keys that have our token. Returns how many they were.
+-- Deletes the keys that have our token. Returns how many there were.
 --
 -- KEYS: the resources. ARGV[1]: the token.
 

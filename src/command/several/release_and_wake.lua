@@ -1,8 +1,8 @@
--- Deletes those keys that have our token, and tells the first in the lines of these (wake_each.lua). Returns how many they
--- were; and 2 if somebody was told, else 1.
+-- Deletes the keys that have our token, and notifies the first waiters in their wait queues (wake_each.lua).
+-- Returns how many keys had our token, and 2 if a waiter was notified, else 1.
 --
--- KEYS: the resources, and the lines of some. ARGV[1]: the token. ARGV[2]: how many resources there are. Further ones: of
--- which resource each line is, from 1.
+-- KEYS: the resources, and the wait queues of some. ARGV[1]: the token. ARGV[2]: the number of resources. Further
+-- arguments: the number of the resource of each queue, from 1.
 
 local n,token=tonumber(ARGV[2]),ARGV[1]
 local values=redis.call('MGET',unpack(KEYS,1,n))
@@ -15,7 +15,7 @@ end
 if #ours>0 then
     redis.call('DEL',unpack(ours))
 end
--- Mostly nobody waits for any.
+-- Usually no client waits for any of them.
 if redis.pcall('EXISTS',unpack(KEYS,n+1))==0 then
     return {#ours,1}
 end

@@ -1,13 +1,13 @@
--- Sets those keys to our token for the TTL that are not there, and gives it to those that have our token; nothing
--- if one of them has another value. Returns
+-- Sets the missing keys to our token for the TTL, and gives the keys that have our token at least the TTL. Changes
+-- nothing if one of the keys has another value. Returns
 --   {0, 0}   all have our token
---   {i, ms}  the i-th has another value, and so long to live, in milliseconds as PTTL tells it
+--   {i, ms}  the i-th has another value, and this is its PTTL in milliseconds
 --
 -- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
 
 local values=redis.call('MGET',unpack(KEYS))
 for i=1,#KEYS do
-    -- MGET says of a list what it says of no key.
+    -- MGET returns the same for a list as for a missing key.
     if values[i]~=ARGV[1] and redis.call('EXISTS',KEYS[i])==1 then
         return {i,redis.call('PTTL',KEYS[i])}
     end

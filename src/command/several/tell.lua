@@ -1,3 +1,3 @@
--- The end of the scripts that take locks: what is in the way (in_the_way.lua).
+-- The end of the scripts that acquire locks: returns the key that is in the way (in_the_way.lua).
 
 return {at,left}

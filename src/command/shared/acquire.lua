@@ -1,18 +1,21 @@
--- Joins the readers of a resource. Never shortens what we have there. Returns
---   1        we are one of them
---   {0, ms}  the resource has another value, and so long to live, in milliseconds as PTTL tells it
---   {2, ms}  a writer waits, and readers wait for it: so long, unless it says so again
---   {3, 0}   something else stands where the readers are to stand, and nothing was done
+-- Adds us to the readers of a resource. Never shortens the time that we hold it. Returns
+--   1        we are a reader
+--   {0, ms}  the resource has another value, and this is its PTTL in milliseconds
+--   {2, ms}  a writer waits, so readers must wait; ms: how long its announcement lasts, unless the writer
+--            repeats it
+--   {3, 0}   the key of the readers has another type, and nothing was done
 --
--- KEYS[1]: the resource. KEYS[2]: its readers, each with the end of its time by this server's clock.
--- KEYS[3]: whether a writer waits. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds. ARGV[3]: for how long a
--- writer says that it waits; what stands there for longer is none.
+-- KEYS[1]: the resource. KEYS[2]: its readers, each with its end by this server's clock. KEYS[3]: the announcement
+-- of a waiting writer. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds. ARGV[3]: the TTL of a writer's
+-- announcement, in milliseconds. A key with a longer TTL is not an announcement.
 --
--- The resource lives until the last of the readers ends, and so do they: what has longer to live than we are to have
--- is left alone, for others have that. Between the commands that change something no error can come, but for what this
--- user may not do: then what nobody had before is free again.
+-- The resource and its set of readers live until the end of the last reader. If they have longer to live than our
+-- TTL, their end stays, because other readers need it. Between the commands that change something, the only
+-- possible error is that this user may not run a command. In that case, a resource that nobody held before becomes
+-- free again.
 --
--- A time is made a text once: for each number that is passed the server makes one, which takes it as long as a command.
+-- Each time is converted to text only once. For every number that is passed as an argument, the server makes a
+-- text, which takes it as long as a command.
 
 local call,key,set=redis.call,KEYS[1],KEYS[2]
 local v=redis.pcall('GET',key)
@@ -30,14 +33,14 @@ local n=redis.pcall('ZCARD',set)
 if type(n)=='table' then
     return n.err:find('WRONGTYPE') and {3,0} or n
 end
--- Before the clock is read: so no end is taken for an earlier one than ours that is later.
+-- Read before the clock is read. Otherwise an end later than ours could be mistaken for an earlier one.
 local left=v and call('PTTL',key)
 local t=call('TIME')
 local till=string.format('%.0f',t[1]*1000+math.floor(t[2]/1000)+ARGV[2])
 local done,why=pcall(function()
     if v then
         call('ZADD',set,'GT',till,ARGV[1])
-        -- Those whose time was over before this second began.
+        -- Removes readers that expired before this second began.
         call('ZREMRANGEBYSCORE',set,'-inf','('..t[1]..'000')
         if n>0 and (left<0 or left>tonumber(ARGV[2])) then
             return

@@ -1,13 +1,16 @@
--- Has a reader stand in the line of a resource, unless it may join the readers. Returns
---   {1, 0, 0}      it may: it was not put in the line
---   {0, ms, rank}  somebody has the resource alone, for so long still, as PTTL tells it; so many stand before the reader
---   {2, ms, rank}  a writer waits, and readers wait for it: so long, unless it says so again
+-- Adds a reader to the wait queue of a resource, unless the reader may join the readers. Returns
+--   {1, 0, 0}      it may join: it was not added to the queue
+--   {0, ms, rank}  a client holds the resource exclusively, and this is its PTTL; rank: how many waiters are ahead
+--   {2, ms, rank}  a writer waits, so readers must wait; ms: how long its announcement lasts, unless the
+--                  writer repeats it
 --
--- A reader's score is no whole number: half a microsecond more than since when it waits. By that it is known.
+-- A reader's score is not a whole number: half a microsecond is added to the time since when it waits. This marks
+-- readers.
 --
--- KEYS[1]: the resource. KEYS[2]: its line. KEYS[3]: whether a writer waits. ARGV[1]: the reader's channel. ARGV[2]: since
--- when it waits, by its clock, in microseconds: as far as that agrees with this server's. ARGV[3]: how long the line lives
--- from now on, in ms. ARGV[4]: for how long a writer says that it waits; what stands there for longer is none.
+-- KEYS[1]: the resource. KEYS[2]: its wait queue. KEYS[3]: the announcement of a waiting writer. ARGV[1]: the
+-- reader's channel. ARGV[2]: since when it waits, by its clock, in microseconds. This is used as far as it agrees
+-- with this server's clock. ARGV[3]: the TTL of the queue from now on, in ms. ARGV[4]: the TTL of a writer's
+-- announcement, in ms. A key with a longer TTL is not an announcement.
 
 local v=redis.pcall('GET',KEYS[1])
 local what=0

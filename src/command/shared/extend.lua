@@ -1,21 +1,21 @@
--- Gives a reader at least the TTL, if it is one still. Never shortens it, and never makes it one. A lock of ours that is
--- exclusive here becomes a reader's: with a TTL of 0 it keeps its end. Returns what it found, and how long that had to
--- live before, in milliseconds:
---   {0, -2}  we have nothing here
+-- Gives a reader at least the TTL, if it still is a reader. Never shortens its time, and never makes it a reader
+-- again. If the lock is ours and exclusive here, turns it into a shared lock: with a TTL of 0, it keeps its end.
+-- Returns what it found, and the remaining time before the call, in milliseconds:
+--   {0, -2}  we hold nothing here
 --   {1, ms}  it is ours
 --   {2, ms}  it has another value, and is left alone
---   {3, 0}   something else stands where the readers are to stand, and nothing was done
+--   {3, 0}   the key of the readers has another type, and nothing was done
 --
 -- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds. ARGV[3]: the
--- longest TTL that there is. A lock that may not be made a shared one, since this user may not do all that it takes, is
--- exclusive as before.
+-- maximum TTL of any lock, in milliseconds. If this user may not run all commands that turn the lock into a shared
+-- one, the lock stays exclusive.
 
 local call,key,set=redis.call,KEYS[1],KEYS[2]
 local v=call('GET',key)
 if not v then
     return {0,-2}
 end
--- Before the clock is read: so no end is taken for an earlier one than ours that is later.
+-- Read before the clock is read. Otherwise an end later than ours could be mistaken for an earlier one.
 local left=call('PTTL',key)
 local is_shared=v=='redlock:shared'
 if not is_shared and v~=ARGV[1] then

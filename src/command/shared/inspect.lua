@@ -1,10 +1,10 @@
--- Tells who has a resource. Returns
---   {value, ms}  it has this value, or its beginning, and so long to live; an empty one and -2: there is none
---   {1, ms}      we are one of its readers, for so long still
---   {0, ms, n}   so many readers have it, and we are none of them
+-- Shows who holds a resource. Returns
+--   {value, ms}  its value, or the beginning of it, and the remaining time; empty and -2: it does not exist
+--   {1, ms}      we are one of its readers, for this remaining time
+--   {0, ms, n}   n readers hold it, and we are not one of them
 --
--- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: how much of a value is read.
--- ARGV[3]: the longest TTL that there is.
+-- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: how many bytes of a value are read at
+-- most. ARGV[3]: the maximum TTL of any lock, in milliseconds.
 
 local v=redis.call('GETRANGE',KEYS[1],0,ARGV[2]-1)
 local left=redis.call('PTTL',KEYS[1])

@@ -1,6 +1,7 @@
--- Says that a writer waits, if readers have the resource: those that come now wait for it. 1 if it was said, else 0.
+-- Announces a waiting writer, if readers hold the resource. New readers then wait for the writer. Returns 1 if the
+-- announcement was made, else 0.
 --
--- KEYS[1]: the resource. KEYS[2]: where it is said. ARGV[1]: for how long, in milliseconds.
+-- KEYS[1]: the resource. KEYS[2]: the key of the announcement. ARGV[1]: its TTL, in milliseconds.
 
 if redis.pcall('GET',KEYS[1])~='redlock:shared' then
     return 0

@@ -1,15 +1,17 @@
--- Leaves the readers of a resource; the last of them deletes it. Deletes a lock that is ours and exclusive here. Returns
+-- Removes us from the readers of a resource. The last reader deletes the resource. If the lock is ours and
+-- exclusive here, deletes it. Returns
 --   1  it was ours
---   2  the same, nobody has the resource now, and somebody who waits for it was told (wake.lua)
---   0  it was not, or had ended
+--   2  it was ours, nobody holds the resource now, and a waiter was notified (wake.lua)
+--   0  it was not ours, or it had expired
 --
--- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: the longest TTL that there is.
+-- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: the maximum TTL of any lock, in
+-- milliseconds.
 
 local call,key,set,token=redis.call,KEYS[1],KEYS[2],ARGV[1]
 local v=call('GET',key)
 local ours=1
 if v=='redlock:shared' then
-    -- The last two, each with its end.
+    -- The last two readers, each with its end.
     local all=call('ZRANGE',set,'-2','-1','WITHSCORES')
     local n=#all
     local s,last=all[n],all[n-2]

@@ -1,7 +1,8 @@
--- Behind release.lua, where nobody has the resource any more: tells who waits for it. A writer that said that it waits
--- comes before readers, which wait for it; else it is as always (../wake.lua).
+-- Follows release.lua, at a point where nobody holds the resource any more. Notifies the waiters. A writer that has
+-- announced itself comes before readers, because they wait for it. Otherwise the order is the usual one
+-- (../wake.lua).
 --
--- KEYS[3]: the line. KEYS[4]: whether a writer waits.
+-- KEYS[3]: the wait queue. KEYS[4]: the announcement of a waiting writer.
 
 if ours==0 then
     return 0
