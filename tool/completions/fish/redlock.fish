@@ -24,81 +24,81 @@ function __fish_redlock_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c redlock -n "__fish_redlock_needs_command" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_needs_command" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_needs_command" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_needs_command" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_needs_command" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_needs_command" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_needs_command" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_needs_command" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_needs_command" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "run" -d 'Run a program while a lock is held'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "status" -d 'Tell of each name whether it is locked, and for how long still'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "list" -d 'List what is locked: the names that begin with PREFIX'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "doctor" -d 'Look at each server: what it is, what it keeps, whether its vote counts or why not, and what to do about it'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "top" -d 'Show who waits for what, and how often locks change hands'
-complete -c redlock -n "__fish_redlock_needs_command" -f -a "bench" -d 'Measure how long a lock takes on these servers, and draw it'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "run" -d 'Run a program while holding a lock'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "status" -d 'Show for each name whether it is locked, and for how much longer'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "list" -d 'List the locks whose names begin with PREFIX'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "doctor" -d 'Check each server: what it is, what it keeps, its vote or why it has none, and what to do about it'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "top" -d 'Show how many clients wait for each lock, and how often locks change hands'
+complete -c redlock -n "__fish_redlock_needs_command" -f -a "bench" -d 'Measure how long locking takes on these servers, and draw the result'
 complete -c redlock -n "__fish_redlock_needs_command" -f -a "completions" -d 'Print a script that completes the arguments of this program in a shell'
 complete -c redlock -n "__fish_redlock_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s t -l ttl -d 'For how long the lock lives on the servers if this machine dies; it is renewed each third of that' -r
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s t -l ttl -d 'How long the lock stays on the servers if this machine dies; renewed after each third of that' -r
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s w -l wait -d 'How long to wait for the lock: a time, 0 for a single attempt, or forever' -r
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l permits -d 'Take one of so many permits of the name: so many programs run at once' -r
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s E -l conflict-exit-code -d 'End with this status if somebody else has the lock' -r
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s n -l no-wait -d 'The same as --wait 0'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l shared -d 'Share the lock with others that share it; only who does not share it is kept out'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l no-fencing -d 'Do without a fencing token, and the right to run scripts that it takes'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l detach -d 'Give the lock to the program: it has to adopt REDLOCK_TICKET, and to keep and release the lock by itself'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l adopt -d 'Take over the lock of the ticket in REDLOCK_TICKET in the place of taking one; then there is no NAME'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand run" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l permits -d 'Take one of K permits of the name: up to K programs run at the same time' -r
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this status if another client holds the lock' -r
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s n -l no-wait -d 'Same as --wait 0'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l shared -d 'Share the lock with other programs that share it; only exclusive holders are kept out'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l no-fencing -d 'Do without a fencing token, and without the right to run scripts that a token needs'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l detach -d 'Hand the lock to the program, which must adopt REDLOCK_TICKET and keep and release the lock'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l adopt -d 'Take over the lock of the ticket in REDLOCK_TICKET instead of acquiring one; no NAME is allowed'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand run" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand status" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand status" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand status" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand status" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand status" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand status" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand status" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand status" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand status" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand list" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand list" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand list" -s a -l all -d 'Also what stands on fewer servers than a quorum: left behind, or being taken'
-complete -c redlock -n "__fish_redlock_using_subcommand list" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand list" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand list" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand list" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand list" -s a -l all -d 'List also keys on fewer servers than a quorum: left behind, or being acquired'
+complete -c redlock -n "__fish_redlock_using_subcommand list" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand list" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand list" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand doctor" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand doctor" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand doctor" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand top" -s i -l interval -d 'How often the page is new' -r
-complete -c redlock -n "__fish_redlock_using_subcommand top" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand top" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand top" -l once -d 'One page, and no more'
-complete -c redlock -n "__fish_redlock_using_subcommand top" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand top" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand top" -s i -l interval -d 'Time between two updates of the page' -r
+complete -c redlock -n "__fish_redlock_using_subcommand top" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand top" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand top" -l once -d 'Print one page, and exit'
+complete -c redlock -n "__fish_redlock_using_subcommand top" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand top" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand top" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -s d -l duration -d 'For how long' -r
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -l threads -d 'How many threads lock at the same time, each a name of its own' -r
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand bench" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -s d -l duration -d 'Duration of the measurement' -r
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -l threads -d 'Number of threads that lock at the same time, each with a name of its own' -r
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand bench" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand bench" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand completions" -s s -l servers -d 'The servers: host:port or URLs, with commas between them; may be given again' -r
-complete -c redlock -n "__fish_redlock_using_subcommand completions" -s c -l config -d 'A file that says where the servers are; otherwise REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
-complete -c redlock -n "__fish_redlock_using_subcommand completions" -l json -d 'Tell in JSON: results on standard output, what happens and failures on standard error'
-complete -c redlock -n "__fish_redlock_using_subcommand completions" -s v -l verbose -d 'Tell more, such as when a lock is taken, and of servers that are lost or come back'
+complete -c redlock -n "__fish_redlock_using_subcommand completions" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
+complete -c redlock -n "__fish_redlock_using_subcommand completions" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
+complete -c redlock -n "__fish_redlock_using_subcommand completions" -l json -d 'Print JSON: results on standard output, events and failures on standard error'
+complete -c redlock -n "__fish_redlock_using_subcommand completions" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand completions" -s V -l version -d 'Print version'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "run" -d 'Run a program while a lock is held'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "status" -d 'Tell of each name whether it is locked, and for how long still'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "list" -d 'List what is locked: the names that begin with PREFIX'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "doctor" -d 'Look at each server: what it is, what it keeps, whether its vote counts or why not, and what to do about it'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "top" -d 'Show who waits for what, and how often locks change hands'
-complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "bench" -d 'Measure how long a lock takes on these servers, and draw it'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "run" -d 'Run a program while holding a lock'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "status" -d 'Show for each name whether it is locked, and for how much longer'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "list" -d 'List the locks whose names begin with PREFIX'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "doctor" -d 'Check each server: what it is, what it keeps, its vote or why it has none, and what to do about it'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "top" -d 'Show how many clients wait for each lock, and how often locks change hands'
+complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "bench" -d 'Measure how long locking takes on these servers, and draw the result'
 complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "completions" -d 'Print a script that completes the arguments of this program in a shell'
 complete -c redlock -n "__fish_redlock_using_subcommand help; and not __fish_seen_subcommand_from run status list doctor top bench completions help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
