@@ -27,7 +27,7 @@ pub enum Guard {
     Strict,
     /// The guard is off. Servers that may evict keys are accepted as well.
     Off,
-    /// The guard is off, because the program vouches that no server ever forgets what it granted.
+    /// No guard is needed, because the program vouches that no server ever forgets what it granted.
     Durable,
 }
 
