@@ -16,9 +16,9 @@
 //! # }
 //! ```
 //!
-//! A call takes one way: `face` or `ffi` → [`RedLock`] → `operation`. The `engine` runs the operation. [`quorum`]
-//! says what an answer means, and [`transport`] talks to the servers. No module depends on an earlier one.
-//! DESIGN.md has the reasons.
+//! A call takes this path: `face` or `ffi` → [`RedLock`] → `operation`. The `engine` runs the operation.
+//! [`quorum`] decides what an answer means, and [`transport`] talks to the servers. No module depends on an
+//! earlier one. DESIGN.md gives the reasons.
 
 mod acquire_options;
 mod background;
@@ -30,7 +30,8 @@ pub mod command;
 mod continued;
 mod counted;
 mod driver;
-/// Not within `driver`: `tests/pure/model` also compiles `driver`, with its own mutexes.
+/// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
+/// mutexes.
 #[cfg(test)]
 #[path = "driver/tests.rs"]
 mod driver_tests;

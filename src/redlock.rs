@@ -54,8 +54,8 @@ impl RedLock {
         Self::default()
     }
 
-    /// A manager for a caller that still holds something when a call ends: this caller passes log lines to
-    /// the logger by [`Self::tell`].
+    /// A manager for a caller that still holds something when a call ends. This caller passes log lines to the
+    /// logger by [`Self::tell`].
     pub(crate) fn told_by_caller() -> Self {
         Self { is_told_by_caller: true, ..Self::default() }
     }
@@ -116,8 +116,7 @@ impl RedLock {
         self.settings.set_waking(enabled);
     }
 
-    /// Sets the logger, which hears of servers that are lost or come back, at the end of calls that ask
-    /// servers.
+    /// Sets the logger. It is called when servers are lost or come back, at the end of calls that ask servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)
     }
@@ -208,7 +207,7 @@ impl RedLock {
         self.ask(|own| own.unlock(lease))
     }
 
-    /// Asks the servers whether a lock is still there for at least this long.
+    /// Asks the servers whether a lock is still held for at least this long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         self.ask(|own| own.confirm(lease, least_ms))
     }
@@ -276,7 +275,7 @@ impl RedLock {
         self.own()?.submit_unlock(lease, tag)
     }
 
-    /// Begins to ask the servers whether a lock is still there for at least this long.
+    /// Begins to ask the servers whether a lock is still held for at least this long.
     pub fn submit_confirm(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_confirm(lease, least_ms, tag)
     }
@@ -325,8 +324,8 @@ impl RedLock {
         self.own()?.descriptor()
     }
 
-    /// Cancels the call on this manager that uses the lease of the canceller, if there is one. The call may
-    /// be blocking or submitted.
+    /// Cancels the call on this manager, blocking or submitted, that uses the lease of the canceller. Without
+    /// such a call this does nothing.
     pub fn cancel(&self, canceller: &Canceller) {
         if let Some(own) = self.states.known() {
             own.cancel(&canceller.0);

@@ -1,4 +1,4 @@
-//! What a manager is made of.
+//! The settings from which a manager is built.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::redlock::RedLock;
 use crate::runtime::Runtime;
 use crate::transport::guard::Mode;
 
-/// What is done against servers that forget what they granted: after a restart without their data, `FLUSHALL`, or a
-/// failover to a copy. Such a server has no vote until every lock has ended that it may have forgotten.
+/// How to guard against servers that forget what they granted: by a restart without their data, by `FLUSHALL`,
+/// or by a failover to a copy. Such a server has no vote until every lock that it may have forgotten has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guard {
-    /// That. If all servers are new at once, they have their votes at once.
+    /// The guard is on. If all servers are new at once, they have their votes at once.
     #[default]
     On,
-    /// The same, and servers that seem to be new have no vote at first either.
+    /// The guard is on, and servers that seem to be new also have no vote at first.
     Strict,
-    /// Nothing. Servers that may evict keys are let in as well.
+    /// The guard is off. Servers that may evict keys are accepted as well.
     Off,
-    /// Nothing, because the program vouches that no server ever forgets.
+    /// No guard is needed, because the program vouches that no server ever forgets what it granted.
     Durable,
 }
 
-/// What a manager is made of. Made by [`Manager::builder`]; nothing is checked before [`Builder::build`], which asks
-/// nobody.
+/// The servers and the settings of a manager, from [`Manager::builder`]. Nothing is checked before
+/// [`Builder::build`], which asks no server.
 #[derive(Default)]
 #[must_use]
 pub struct Builder {
@@ -42,7 +42,7 @@ pub struct Builder {
 }
 
 impl Manager {
-    /// Begins to make a manager.
+    /// Begins to build a manager.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -51,9 +51,10 @@ impl Manager {
 type Setting = Box<dyn FnOnce(&RedLock) -> Result<(), Error> + Send>;
 
 impl Builder {
-    /// Adds a server: `host:port`, `[address]:port`, or a URL: `redis://[user][:password@]host[:port][/database]`,
-    /// `rediss://` for TLS, `unix:///path`, `redis-sentinel://hosts/master`. All programs that are to exclude each
-    /// other name the same servers, 1 to 64 independent primaries. More than half of them are a quorum.
+    /// Adds a server: `host:port`, `[address]:port`, or a URL:
+    /// `redis://[user][:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///path`,
+    /// `redis-sentinel://hosts/master`. All programs that must exclude each other must add the same servers: 1
+    /// to 64 independent primaries. The quorum is more than half of them.
     pub fn server(mut self, host_or_url: impl Into<String>) -> Self {
         self.servers.push(host_or_url.into());
         self
@@ -65,16 +66,17 @@ impl Builder {
         self
     }
 
-    /// Whether the manager has a thread of its own, which drives futures and locks that are kept whenever no other
-    /// thread does, and sleeps otherwise. It is named `redlock`, all signals are blocked in it, and it begins with
-    /// the first call that asks servers. Wakers are called on it: they have to be quick. A forked child has none. The
-    /// default is no.
+    /// Sets whether the manager has a thread of its own. This thread drives futures and locks that are kept
+    /// alive whenever no other thread does, and sleeps otherwise. It is named `redlock`, and all signals are
+    /// blocked in it. It starts with the first call that asks servers. Wakers are called on it, so they must be
+    /// quick. A forked child has no such thread. The default is no.
     pub fn background_thread(mut self, is_wanted: bool) -> Self {
         self.has_thread = is_wanted;
         self
     }
 
-    /// Whether locks have a fencing token: a number that grows with every lock of a resource. The default is no.
+    /// Sets whether locks have a fencing token: a number that increases with every lock of a resource. The
+    /// default is no.
     pub fn fencing(self, is_wanted: bool) -> Self {
         self.set(move |manager| {
             manager.set_fencing(is_wanted);
@@ -82,27 +84,28 @@ impl Builder {
         })
     }
 
-    /// How often [`super::Options::tries`] tries at the most by default (3), and the mean pause between two tries
-    /// (200 ms). The pauses are random.
+    /// Sets the mean pause between two tries (200 ms by default). The pauses are random. `tries` must be at
+    /// least 1 (default 3), but limits no call: [`super::Options::tries`] passes its own number.
     pub fn retry(self, tries: i32, pause: Duration) -> Self {
         let pause_ms = i32::try_from(ms(pause)).unwrap_or(i32::MAX);
         self.set(move |manager| manager.set_retry(tries, pause_ms))
     }
 
-    /// How long a server may take to connect (1.5 s), and to answer; zero, the default for an answer, is a twentieth
-    /// of the TTL, at least 25 ms and at most 500 ms. At most a day.
+    /// Sets how long a server may take to connect (1.5 s by default) and to reply. A reply timeout of zero, the
+    /// default, is a twentieth of the TTL, at least 25 ms and at most 500 ms. Each timeout is at most a day.
     pub fn timeouts(self, connect: Duration, reply: Duration) -> Self {
         self.set(move |manager| manager.set_timeouts(ms(connect), ms(reply)))
     }
 
-    /// By how much a server's clock may be faster than this machine's: 0 to less than 1, 0.01 by default. So much
-    /// of each TTL is given up.
+    /// Sets how much faster the clock of a server may run than the clock of this machine: 0 to less than 1,
+    /// 0.01 by default. This fraction of each TTL is given up.
     pub fn clock_drift(self, factor: f64) -> Self {
         self.set(move |manager| manager.set_clock_drift_factor(factor))
     }
 
-    /// What is done against servers that forget. `longest_ttl` is the longest that any client uses; zero: what is noted
-    /// on the servers. `cap`: for how long a server is left without a vote at most; zero: ten minutes.
+    /// Sets how to guard against servers that forget their locks. `longest_ttl` is the longest TTL that any
+    /// client uses. Zero: the TTL that is noted on the servers. `cap` is the longest time that a server stays
+    /// without a vote. Zero: ten minutes.
     pub fn restart_guard(self, guard: Guard, longest_ttl: Duration, cap: Duration) -> Self {
         let mode = match guard {
             Guard::On => Mode::On,
@@ -113,7 +116,8 @@ impl Builder {
         self.set(move |manager| manager.set_restart_guard(mode, ms(longest_ttl), ms(cap)))
     }
 
-    /// Who we are on servers whose URLs do not say. Without a user it is the server's default user.
+    /// Sets the user and the password for servers whose URLs name none. Without a user, the server's default
+    /// user applies.
     pub fn credentials(self, user: Option<&str>, password: &str) -> Self {
         let (user, password) = (user.map(str::to_owned), password.to_owned());
         self.set(move |manager| {
@@ -121,8 +125,10 @@ impl Builder {
         })
     }
 
-    /// Who is asked for the password, with the name of a server, whenever a connection to it begins, in the place of
-    /// one that is told once. The function may block, on the thread that drives.
+    /// Sets the function that provides the password for each server whose URL names none, in place of a fixed
+    /// password. The function receives the name of the server. It is called when the manager connects to the
+    /// server for the first time, and again when the server did not accept the last answer. The function may
+    /// block the driving thread.
     pub fn password_source(
         self,
         user: Option<&str>,
@@ -135,13 +141,15 @@ impl Builder {
         })
     }
 
-    /// A PEM file with those who are trusted to say who a server is, in the place of those whom the system trusts.
+    /// Sets a PEM file with the certificates that are trusted to identify servers, in place of those that the
+    /// system trusts.
     pub fn tls_ca_file(self, file: impl AsRef<Path>) -> Self {
         let file = file.as_ref().to_owned();
         self.set(move |manager| manager.set_tls_ca(Some(&bytes_of(file))))
     }
 
-    /// A PEM file with this program's certificate, and one with its key, for servers that want one.
+    /// Sets the PEM file with this program's certificate, and the one with its key, for servers that ask for a
+    /// certificate.
     pub fn tls_certificate(self, certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         let files = (certificate.as_ref().to_owned(), key.as_ref().to_owned());
         self.set(move |manager| {
@@ -149,28 +157,31 @@ impl Builder {
         })
     }
 
-    /// The name that all servers' certificates have to be for, in the place of that by which each is reached.
+    /// Sets the name that the certificates of all servers must be for, in place of the host by which each
+    /// server is reached.
     pub fn tls_server_name(self, name: &str) -> Self {
         let name = name.to_owned();
         self.set(move |manager| manager.set_tls_server_name(Some(&name)))
     }
 
-    /// Believes servers without any proof. For tests only: anybody on the way can play the server.
+    /// Accepts servers without any proof of who they are. For tests only: anybody on the network path can
+    /// answer in place of the server.
     pub fn tls_insecure_skip_verify(self) -> Self {
         self.set(|manager| manager.set_tls_insecure_skip_verify(true))
     }
 
-    /// Who is told of servers that are lost or come back, one line at a time, at the end of calls and on the
-    /// background thread, with nothing held. No line has a password or a token in it.
+    /// Sets the function that is called when servers are lost or come back, with one line at a time. It is
+    /// called at the end of calls and on the background thread, with nothing held. No line contains a password
+    /// or a token.
     pub fn logger(self, logger: impl Fn(Level, &str) + Send + Sync + 'static) -> Self {
         self.set(move |manager| manager.set_logger(Some(Arc::new(logger))))
     }
 
-    /// Makes the manager. Nobody is asked: that a server cannot be reached shows at the first call.
+    /// Builds the manager. No server is asked: an unreachable server shows at the first call.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::InvalidArgument`] with words that name what was wrong: a server or a setting.
+    /// [`crate::Status::InvalidArgument`], with a message that names the fault: a server or a setting.
     pub fn build(self) -> Result<Manager, Error> {
         let core = RedLock::new();
         for server in &self.servers {

@@ -1,4 +1,5 @@
-//! The calls as futures. Each is submitted when it is first polled, and whoever drives the manager wakes it.
+//! The calls as futures. Each call is submitted when its future is first polled. The driving thread wakes the
+//! task.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +19,7 @@ use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
 use crate::redlock::Canceller;
 
-/// A lock that is being taken, or taken over. To drop it cancels that, and leaves nothing locked.
+/// A lock that is being taken, or taken over. Dropping this future cancels the call and leaves nothing locked.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Acquire {
     shared: Arc<Shared>,
@@ -32,7 +33,7 @@ enum Stage {
     Over,
 }
 
-/// A held lock that is being extended, confirmed, shared or released.
+/// A held lock that is being extended, confirmed, downgraded or released.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Change<'a> {
     lease: &'a mut Lease,
@@ -48,7 +49,7 @@ enum Verb {
     Unlock,
 }
 
-/// A call that was submitted, until its end is taken. Dropped before, it is cancelled.
+/// A submitted call whose result was not taken yet. If `is_open`, dropping this cancels the call.
 struct Pending {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
@@ -66,7 +67,7 @@ impl Acquire {
         Self { shared, stage: Stage::Ticket(ticket) }
     }
 
-    /// Submits the call, if that was not done before.
+    /// Submits the call, if it was not submitted before.
     fn begin(&mut self) -> Result<(), Error> {
         let shared = &self.shared;
         let (pending, news) = match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -98,7 +99,7 @@ impl Future for Acquire {
 
     /// # Panics
     ///
-    /// If it is polled again after its end.
+    /// If it is polled again after it has returned its result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Err(error) = self.begin() {
             return Poll::Ready(Err(error));
@@ -109,7 +110,7 @@ impl Future for Acquire {
         let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
         let news = Arc::clone(news);
         self.stage = Stage::Over;
-        // One that is not held releases what is left of it when it is dropped.
+        // If the lock is not held, dropping this lease releases what is left of it.
         let lease = Lease::of(Arc::clone(&self.shared), plain, news);
         Poll::Ready(match outcome {
             Ok(()) if !lease.is_held() => {
@@ -121,23 +122,24 @@ impl Future for Acquire {
 }
 
 impl Lease {
-    /// [`Lease::extend`] as a future. Dropped, it cancels the call, and the lock stays held.
+    /// [`Lease::extend`] as a future. Dropping it cancels the call, and the lock stays held.
     pub fn extend_async(&mut self, ttl: Duration) -> Change<'_> {
         Change::extend(self, ms(ttl))
     }
 
-    /// [`Lease::confirm`] as a future. Dropped, it cancels the call, and the lock stays held.
+    /// [`Lease::confirm`] as a future. Dropping it cancels the call, and the lock stays held.
     pub fn confirm_async(&mut self, least: Duration) -> Change<'_> {
         Change::confirm(self, ms(least))
     }
 
-    /// [`Lease::downgrade`] as a future. Dropped, it cancels the call, and the lock stays held: once it was polled it may be
-    /// shared from then on.
+    /// [`Lease::downgrade`] as a future. Dropping it cancels the call, and the lock stays held. Once the future
+    /// was polled, the lock may be shared from then on.
     pub fn downgrade_async(&mut self) -> Change<'_> {
         Change::downgrade(self)
     }
 
-    /// [`Lease::unlock`] as a future. Once it was polled the lock is being released, also if it is dropped then.
+    /// [`Lease::unlock`] as a future. Once it was polled, the lock is being released, even if the future is
+    /// then dropped.
     pub fn unlock_async(&mut self) -> Change<'_> {
         Change::unlock(self)
     }
@@ -160,8 +162,8 @@ impl<'a> Change<'a> {
         Self { lease, verb: Verb::Unlock, pending: None }
     }
 
-    /// Submits the call with a copy of the lease, which knows the same lock: the lease keeps its own until
-    /// the end, however this is dropped.
+    /// Submits the call with a copy of the lease, for the same lock. The lease keeps its own state until the
+    /// call ends, even if this future is dropped.
     fn begin(&self) -> Result<Pending, Error> {
         let (shared, verb) = (self.lease.shared(), self.verb);
         shared.check_driven("a future was polled")?;
@@ -172,7 +174,7 @@ impl<'a> Change<'a> {
             Verb::Downgrade => shared.core.submit_downgrade(lease, tag.boxed()),
             Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
         };
-        // Of several copies under way each is cancelled by itself.
+        // If several copies are under way, each of them is cancelled separately.
         let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
         let mut pending = Pending::begin(shared, false, plain, submit)?;
         pending.is_open = is_cancelled;

@@ -1,4 +1,4 @@
-//! A lock that is held, as Rust programs have it.
+//! A held lock, for Rust programs.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -13,15 +13,15 @@ use super::time::{duration, ms};
 use crate::error::Error;
 use crate::lease::Lease as PlainLease;
 
-/// A lock that was taken. It ends when it is unlocked or dropped, or by itself when its time is over: look at
-/// [`Lease::is_held`] before each step that has to be guarded.
+/// A lock that was taken. It ends when it is unlocked or dropped, and by itself when it expires. Check
+/// [`Lease::is_held`] before each step that must be guarded.
 ///
 /// # When it is dropped
 ///
-/// The lock is released without waiting: the request is handed to the connections that are up, and nobody hears
-/// whether it has arrived. Where a server cannot be asked at that moment, whoever drives the manager next does it; if
-/// nobody does, the key ends with its TTL. To know that the lock is released, use [`Lease::unlock`]. In a forked
-/// child, dropping the parent's lease does nothing.
+/// The lock is released without waiting. The request is passed to the connections that are up, and the program
+/// does not learn whether it has arrived. If a server cannot be asked at that moment, the next thread that
+/// drives the manager asks it. If no thread does, the key expires with its TTL. To know that the lock is
+/// released, use [`Lease::unlock`]. In a forked child, dropping the parent's lease does nothing.
 pub struct Lease {
     shared: Arc<Shared>,
     plain: PlainLease,
@@ -50,109 +50,113 @@ impl Lease {
         self.plain.is_held()
     }
 
-    /// For how long it is valid from now on, if it is not extended; rounded down to milliseconds, zero if it is not
-    /// held.
+    /// How long the lock is valid from now on, if it is not extended. Rounded down to milliseconds; zero if the
+    /// lock is not held.
     pub fn remaining(&self) -> Duration {
         duration(self.plain.remaining_ms())
     }
 
-    /// For how long it was valid when it was granted or last extended by a call.
+    /// The validity of the lock when it was granted or last extended by a call.
     pub fn validity(&self) -> Duration {
         duration(self.plain.validity_ms())
     }
 
-    /// What is locked.
+    /// The resource that is locked.
     pub fn resource(&self) -> &[u8] {
         self.plain.resource()
     }
 
-    /// The number of this lock among all of its resource, if the manager has them ([`super::Builder::fencing`]): at
-    /// most 2^53. Hand it to what the lock guards, which refuses a number that is smaller than one it has seen.
+    /// The fencing token, if the manager draws tokens ([`super::Builder::fencing`]): the number of this lock
+    /// among all locks of its resource, above 0 and below 2^53. Pass it to the system that the lock guards.
+    /// That system must refuse a number that is less than one it has seen.
     pub fn fencing_token(&self) -> Option<NonZeroU64> {
         u64::try_from(self.plain.fencing_token()).ok().and_then(NonZeroU64::new)
     }
 
-    /// Whether others may have the lock at the same time, who share it, too ([`super::Options::shared`],
+    /// Whether other readers can hold the lock at the same time ([`super::Options::shared`],
     /// [`Lease::downgrade`]).
     pub fn is_shared(&self) -> bool {
         self.plain.is_shared()
     }
 
-    /// Words about servers that could not take part when it was taken or last extended by a call; empty if all could.
+    /// A message about servers that could not take part when the lock was taken or last extended by a call.
+    /// Empty if all could.
     pub fn absent(&self) -> &str {
         self.plain.absent()
     }
 
-    /// Gives the lock a new TTL from now on; a shorter one is no change.
+    /// Gives the lock a new TTL, counted from now. A shorter TTL changes nothing.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: it is not held any more. [`crate::Status::Unreachable`]: too few servers answered; the
-    /// lock is valid until its old end.
+    /// [`crate::Status::Lost`]: the lock is not held any more. [`crate::Status::Unreachable`]: too few servers
+    /// answered; the lock stays valid until its old expiry.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.extend(&mut self.plain, ms(ttl))
     }
 
-    /// Makes a shared lock of one that is exclusive: its holder goes on as a reader, and nobody else can have it alone in
-    /// between. It keeps its end. There is no way back: two readers that both wanted to be writers would wait for each
-    /// other.
+    /// Makes an exclusive lock shared. Its holder continues as a reader, and no writer can hold the lock in
+    /// between. The lock keeps its expiry. A shared lock cannot be made exclusive, because two readers that
+    /// both wanted to become writers would wait for each other.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: it is not held any more. [`crate::Status::Unreachable`]: too few servers answered; the
-    /// lock is held still, and if [`Lease::is_shared`] says so, as a shared one. [`crate::Status::InvalidArgument`]: it
-    /// is a permit, or of several resources.
+    /// [`crate::Status::Lost`]: the lock is not held any more. [`crate::Status::Unreachable`]: too few servers
+    /// answered; the lock is still held, as a shared lock if [`Lease::is_shared`] says so.
+    /// [`crate::Status::InvalidArgument`]: the lock is a permit, or covers several resources.
     pub fn downgrade(&mut self) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.downgrade(&mut self.plain)
     }
 
-    /// Asks the servers whether a quorum has the lock for `least` still.
+    /// Asks the servers whether a quorum still holds the lock for at least `least`.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::TooShort`]: it is held, but not for so long. [`crate::Status::Lost`],
+    /// [`crate::Status::TooShort`]: the lock is held, but not for that long. [`crate::Status::Lost`],
     /// [`crate::Status::Unreachable`].
     pub fn confirm(&mut self, least: Duration) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.confirm(&mut self.plain, ms(least))
     }
 
-    /// Releases the lock, and waits until a quorum was told.
+    /// Releases the lock, and waits until a quorum has been told.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: it had ended before, and perhaps somebody else had it meanwhile.
-    /// [`crate::Status::Unreachable`]: too few servers could be told; it may be called again.
+    /// [`crate::Status::Lost`]: the lock had already ended, and another client may have held it in between.
+    /// [`crate::Status::Unreachable`]: too few servers could be told; the caller may call this again.
     pub fn unlock(&mut self) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.unlock(&mut self.plain)
     }
 
-    /// Has the lock extended again and again from now on, as [`super::Options::keep_alive`] does.
+    /// Keeps the lock alive from now on, as [`super::Options::keep_alive`] does: it is extended again and
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: it is not held. [`crate::Status::InvalidArgument`]: nobody drives the manager.
+    /// [`crate::Status::Lost`]: the lock is not held. [`crate::Status::InvalidArgument`]: nothing drives the
+    /// manager.
     pub fn keep_alive(&mut self) -> Result<(), Error> {
         self.shared.check_driven("a lock is to be kept")?;
         let tag = Tag::Kept(Arc::clone(&self.news)).boxed();
         self.shared.core.keep_alive(&mut self.plain, tag)
     }
 
-    /// The news that the lock cannot be kept: a future, and a flag.
+    /// Returns the report that the lock cannot be kept alive: a future, and a flag.
     pub fn lost(&self) -> Lost {
         Lost::new(&self.news)
     }
 
-    /// Gives the lock away: makes a ticket, by which another process takes it over ([`super::Manager::adopt`]). No
-    /// I/O. The lock stays on the servers, and ends with its TTL if nobody takes it over. This lease holds nothing any
-    /// more.
+    /// Gives the lock away. Returns a ticket with which another process takes the lock over
+    /// ([`super::Manager::adopt`]). No I/O. The lock stays on the servers, and expires with its TTL if nobody
+    /// adopts it. After this call the lease holds nothing.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: it is not held.
+    /// [`crate::Status::Lost`]: the lock is not held.
     pub fn detach(&mut self) -> Result<Ticket, Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.detach(&mut self.plain, usize::MAX).map(Ticket::from)
@@ -168,7 +172,7 @@ impl Drop for Lease {
 }
 
 impl fmt::Debug for Lease {
-    /// Without the token.
+    /// Does not show the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("resource", &String::from_utf8_lossy(self.resource()))

@@ -1,4 +1,4 @@
-//! The news that a lock cannot be kept.
+//! The report that a lock can no longer be kept alive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,20 +8,20 @@ use std::task::{Context, Poll, Waker};
 
 use crate::error::Error;
 
-/// Ends when a lock that is kept cannot be kept any more, with the reason: [`crate::Status::Unreachable`], and then at
-/// least a tenth of the TTL is left to stop what the lock guards ([`super::Lease::remaining`]); or
-/// [`crate::Status::Lost`], and it is held no more.
+/// Resolves when a lock that is kept alive can no longer be kept alive. The output is the reason.
+/// [`crate::Status::Unreachable`]: at least a tenth of the TTL is left to stop the work that the lock guards
+/// ([`super::Lease::remaining`]). [`crate::Status::Lost`]: the lock is not held any more.
 ///
-/// A future that any number of tasks may have (`Clone`), and a flag for who looks now and then. For a lock that is
-/// unlocked, dropped, or not kept it never ends.
+/// This is a future for any number of tasks (`Clone`), and a flag for code that checks from time to time. It
+/// never resolves for a lock that is unlocked, dropped, or not kept alive.
 #[derive(Debug)]
 pub struct Lost {
     news: Arc<News>,
-    /// Its place among those that wait; 0: none yet.
+    /// Identifies this future among those that wait. 0: it has not waited yet.
     number: u64,
 }
 
-/// What is known of one lock that is kept, for all that wait for it.
+/// What is known of one lock that is kept alive, for all futures that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct News {
     is_lost: AtomicBool,
@@ -40,12 +40,12 @@ impl Lost {
         Self { news: Arc::clone(news), number: 0 }
     }
 
-    /// Whether it has ended. Any thread may look; nothing is waited for.
+    /// Whether the lock can no longer be kept alive. Any thread may call this. It does not wait.
     pub fn is_lost(&self) -> bool {
         self.news.is_lost()
     }
 
-    /// Why the lock cannot be kept, once that is so.
+    /// The reason why the lock cannot be kept alive. None as long as it can be kept.
     pub fn reason(&self) -> Option<Error> {
         self.news.state().error.clone()
     }
@@ -56,7 +56,8 @@ impl News {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// It cannot be kept. Wakes all that wait, with nothing held: what a waker does is somebody else's code.
+    /// The lock cannot be kept alive. Wakes all waiting tasks. No mutex is held then, because a waker runs
+    /// foreign code.
     pub(super) fn tell(&self, error: Error) {
         let mut state = self.state();
         state.error.get_or_insert(error);

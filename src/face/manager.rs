@@ -1,4 +1,4 @@
-//! The manager, as Rust programs have it.
+//! The manager for Rust programs.
 
 use std::fmt;
 use std::os::fd::RawFd;
@@ -17,12 +17,12 @@ use super::time::{duration, ms};
 use crate::error::Error;
 use crate::lease::Lease as PlainLease;
 
-/// A lock manager: some servers, and how they are used. Any number of threads may lock through one, and they share
-/// its connections. A clone is the same manager.
+/// A lock manager: a set of servers, and the settings for their use. Any number of threads may take locks
+/// through one manager, and they share its connections. A clone is the same manager.
 ///
 /// # Blocking calls
 ///
-/// They need nobody else: the thread that waits does what is due.
+/// They need no other thread: a waiting thread does the work that is due.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -40,15 +40,15 @@ use crate::lease::Lease as PlainLease;
 ///
 /// # Who drives
 ///
-/// Futures (`…_async`) and locks that are kept ([`Options::keep_alive`]) go on only while somebody drives the
-/// manager. There are two ways, and a program chooses one:
+/// Futures (`…_async`) and locks that are kept alive ([`Options::keep_alive`]) make progress only while
+/// something drives the manager. There are two ways, and a program chooses one:
 ///
-/// - *A thread of the manager*: [`super::Builder::background_thread`]. Then any executor can poll the futures, and nothing
-///   else is to be done.
-/// - *A loop of the program*: [`Manager::descriptor`] is readable whenever something is due; then the loop calls
-///   [`Manager::drive`]. That goes with any runtime that can wait for a descriptor, and starts no thread.
+/// - *A thread of the manager*: [`super::Builder::background_thread`]. Any executor can then poll the futures,
+///   and the program has nothing else to do.
+/// - *A loop of the program*: [`Manager::descriptor`] is readable whenever work is due. The loop then calls
+///   [`Manager::drive`]. This works with any runtime that can wait for a descriptor, and starts no thread.
 ///
-/// A manager that has neither refuses futures and keeping, in words, rather than to let them wait for ever.
+/// A manager that has neither refuses futures and keep-alive with a message. Otherwise they would wait forever.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -77,20 +77,22 @@ use crate::lease::Lease as PlainLease;
 ///
 /// # At its end
 ///
-/// The connections are closed when the last clone, lease and future are dropped. Nothing is waited for.
+/// The connections are closed when the last clone, lease and future have been dropped. Dropping them does not
+/// wait.
 #[derive(Clone)]
 pub struct Manager {
     shared: Arc<Shared>,
 }
 
-/// Who holds a resource: see [`Manager::inspect`].
+/// The state of a held resource, from [`Manager::inspect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// For how long it is locked still, unless it is extended; none: for ever, by somebody who set no time.
+    /// How long the resource is still held, if the lock is not extended. None: forever, because the holder set
+    /// no TTL.
     pub left: Option<Duration>,
-    /// How many have it, if they have it shared ([`Options::shared`]): as many as a quorum of servers has at the least.
-    /// None: somebody has it alone.
+    /// The number of readers, if the lock is shared ([`Options::shared`]): a quorum of servers has at least
+    /// this many. None: one holder holds the lock exclusively.
     pub readers: Option<u64>,
 }
 
@@ -99,14 +101,14 @@ impl Manager {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Takes a lock, and waits for that as the options say.
+    /// Takes a lock, and waits for it as the options say.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Taken`]: somebody else has it. [`crate::Status::Unreachable`]: too few servers answered.
-    /// [`crate::Status::TooSlow`]: they answered too late. Nothing stays locked then.
+    /// [`crate::Status::Taken`]: another holder has the lock. [`crate::Status::Unreachable`]: too few servers
+    /// answered. [`crate::Status::TooSlow`]: they answered too late. After each of these, nothing stays locked.
     /// [`crate::Status::InvalidArgument`], [`crate::Status::NoServers`], [`crate::Status::Forked`],
-    /// [`crate::Status::Internal`]. The words name the servers, and what each has said.
+    /// [`crate::Status::Internal`]. The message names the servers, and what each of them answered.
     pub fn acquire(&self, options: &Options) -> Result<Lease, Error> {
         let news = self.shared.news_for(options)?;
         let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
@@ -115,31 +117,32 @@ impl Manager {
         Ok(Lease::of(Arc::clone(&self.shared), plain, news))
     }
 
-    /// Takes a lock, as a future. It begins when it is first polled. To drop it cancels the call, and leaves nothing
-    /// locked: a lock that was granted already is released, without waiting.
+    /// [`Manager::acquire`] as a future. The call begins when the future is first polled. Dropping the future
+    /// cancels the call and leaves nothing locked: a lock that was already granted is released without waiting.
     pub fn acquire_async(&self, options: &Options) -> Acquire {
         Acquire::of_options(Arc::clone(&self.shared), options.clone())
     }
 
-    /// Takes over the lock of a ticket ([`Lease::detach`]). The servers are asked, and nothing is changed on them: the
-    /// lease has what is left of the lock. A ticket is to be adopted once.
+    /// Takes over the lock of a ticket ([`Lease::detach`]). This asks the servers and changes nothing on them.
+    /// The lease holds the lock for the time that is left. Adopt a ticket only once.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Lost`]: the lock has ended. [`crate::Status::Unreachable`]: too few servers answered, and the
-    /// ticket is as good as before. [`crate::Status::InvalidArgument`]: it is no ticket.
+    /// [`crate::Status::Lost`]: the lock has ended. [`crate::Status::Unreachable`]: too few servers answered,
+    /// and the ticket can still be adopted. [`crate::Status::InvalidArgument`]: the text is not a ticket.
     pub fn adopt(&self, ticket: &Ticket) -> Result<Lease, Error> {
         let mut plain = PlainLease::new();
         self.shared.core.adopt(ticket.as_str().as_bytes(), &mut plain)?;
         Ok(Lease::of(Arc::clone(&self.shared), plain, Arc::default()))
     }
 
-    /// The same as a future. To drop it cancels the call. If the lock was taken over just then, it is released.
+    /// [`Manager::adopt`] as a future. Dropping the future cancels the call. If the lock was just taken over,
+    /// it is released.
     pub fn adopt_async(&self, ticket: &Ticket) -> Acquire {
         Acquire::of_ticket(Arc::clone(&self.shared), ticket.clone())
     }
 
-    /// Asks the servers who holds a resource: none, if nobody has it on a quorum.
+    /// Asks the servers whether anybody holds a resource, and how. Returns none if nobody holds it on a quorum.
     ///
     /// # Errors
     ///
@@ -154,36 +157,39 @@ impl Manager {
         Ok(found.left_ms.map(holder))
     }
 
-    /// Connects now, rather than with the first lock, and waits for that up to `timeout`; zero: as long as connecting
-    /// may take. Returns words about servers that are not up, or have no vote, although a quorum is up; empty if all
-    /// is well.
+    /// Connects now instead of at the first lock, and waits for that up to `timeout`. Zero: as long as
+    /// connecting may take. If a quorum is up, returns a message about the servers that are not up or have no
+    /// vote. The message is empty if there are none.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Unreachable`]: there is no quorum. The words say why, server by server.
+    /// [`crate::Status::Unreachable`]: there is no quorum. The message gives the reason for each server.
     pub fn connect(&self, timeout: Duration) -> Result<String, Error> {
         self.shared.core.connect(ms(timeout))
     }
 
-    /// What is known of each server, in the order in which they were added. Nobody is asked.
+    /// Returns what is known of each server, in the order in which they were added. No server is asked.
     pub fn servers(&self) -> Vec<ServerInfo> {
         self.shared.core.servers().iter().map(ServerInfo::from).collect()
     }
 
-    /// A descriptor that is readable (level-triggered) whenever [`Manager::drive`] has something to do. Wait for
-    /// nothing else than to read it, never read from it, and do not close it: it belongs to the manager. Who asks for
-    /// it promises to drive. A forked child has one of its own.
+    /// Returns a descriptor that is readable (level-triggered) whenever [`Manager::drive`] has work to do. Wait
+    /// only for the descriptor to become readable, never read from it, and do not close it: it belongs to the
+    /// manager. A program that asks for the descriptor must drive the manager. A forked child has a descriptor
+    /// of its own.
     ///
     /// # Errors
     ///
-    /// [`crate::Status::NoServers`]; [`crate::Status::Internal`]: the system has none to give, or no epoll.
+    /// [`crate::Status::NoServers`]; [`crate::Status::Internal`]: the system has no descriptor left, or no
+    /// epoll.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
         self.shared.is_driven.store(true, Ordering::Relaxed);
         self.shared.core.descriptor()
     }
 
-    /// Does what is due for futures and for locks that are kept, and wakes whoever waits for them. It waits for
-    /// nothing, but for the resolver where the name of a server has to be looked up.
+    /// Does the work that is due for futures and for locks that are kept alive, and wakes the tasks that wait
+    /// for them. This does not wait, except for the system's resolver if the name of a server must be looked
+    /// up.
     ///
     /// # Errors
     ///
@@ -192,8 +198,8 @@ impl Manager {
         self.drive_for(Duration::ZERO)
     }
 
-    /// The same, and waits up to `time` until there is news: a future that is ready, a lock that cannot be kept. For a
-    /// thread of the program that does nothing else.
+    /// [`Manager::drive`], but waits up to `time` for an event: a future is ready, or a lock cannot be kept
+    /// alive. For a thread of the program that does nothing else.
     ///
     /// # Errors
     ///

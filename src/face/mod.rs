@@ -1,8 +1,8 @@
-//! The face of the library for Rust programs: [`Manager`], [`Options`], [`Lease`].
+//! The Rust interface of the library: [`Manager`], [`Options`], [`Lease`].
 //!
-//! Every call exists twice: one that blocks the thread, and one that is a future (`…_async`). The futures need no
-//! particular runtime; somebody has to drive them, and [`Manager`] says who can. Nothing here knows the C interface,
-//! nor does that know of this.
+//! Every call has two forms: one that blocks the thread, and a future (`…_async`). The futures need no
+//! particular runtime, but the manager must be driven: see [`Manager`]. This module does not know the C
+//! interface, and the C interface does not know this module.
 #![warn(missing_docs)]
 
 mod builder;

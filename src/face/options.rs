@@ -1,4 +1,4 @@
-//! How a lock is to be taken.
+//! How to take a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
 use crate::submitted::Tag;
 
-/// How a lock is to be taken: what to lock, for how long, and how long to try.
+/// How to take a lock: what to lock, for how long, and how long to try.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,16 +35,17 @@ enum Wait {
 }
 
 impl Options {
-    /// One attempt to lock `resource` for `ttl`, from when it is asked for.
+    /// One attempt to lock `resource` for `ttl`, counted from the request.
     ///
-    /// A resource is 1 to 65,536 bytes: the name of the key on the servers. A TTL is 1 ms to ten years, and has to
-    /// leave some validity after the allowance for clocks. Both are checked when the lock is asked for.
+    /// A resource is 1 to 65,536 bytes: the name of the key on the servers. A TTL is 1 ms to ten years, and
+    /// must leave some validity after the allowance for clocks. Both are checked when the lock is requested.
     pub fn new(resource: impl Into<Vec<u8>>, ttl: Duration) -> Self {
         let (resource, wait) = (resource.into(), Wait::For(Duration::ZERO));
         Self { resource, kind: LockKind::Exclusive, ttl, wait, keep_alive: false }
     }
 
-    /// One attempt to lock all of these, or none: 1 to 128 different resources. [`Options::resource`] is the first.
+    /// One attempt to lock all of these resources, or none: 1 to 128 different resources. [`Options::resource`]
+    /// returns the first.
     pub fn several<R: Into<Vec<u8>>>(
         resources: impl IntoIterator<Item = R>,
         ttl: Duration,
@@ -57,53 +58,53 @@ impl Options {
         options
     }
 
-    /// Shares the lock with all others that want it shared; who does not is kept out, and keeps them out. In the place
-    /// of [`Options::permit_of`].
+    /// Shared mode: any number of readers can hold the lock at the same time. Readers and writers, which hold
+    /// the lock exclusively, exclude each other. Replaces [`Options::permit_of`].
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.kind = LockKind::Shared;
         self
     }
 
-    /// Takes one of so many permits of the resource, 1 to 256: so many may have it at the same time. All who use it
-    /// name the same number. In the place of [`Options::shared`].
+    /// Takes one of `permits` permits of the resource, 1 to 256: that many callers can hold the resource at the
+    /// same time. All callers must give the same number. Replaces [`Options::shared`].
     #[must_use]
     pub fn permit_of(mut self, permits: u16) -> Self {
         self.kind = LockKind::Permit { of: permits };
         self
     }
 
-    /// Tries for so long, and then once more. Zero, the default: one attempt.
+    /// Tries for this long, and then once more. Zero, the default: one attempt.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Wait::For(wait);
         self
     }
 
-    /// Tries until the lock is taken, or the call cannot succeed any more.
+    /// Tries until the lock is taken, or the call can no longer succeed.
     #[must_use]
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
         self
     }
 
-    /// Tries so often, at least once, with the pauses of [`super::Builder::retry`]. Replaces the wait.
+    /// Tries this many times, at least once, with the pauses of [`super::Builder::retry`]. Replaces the wait.
     #[must_use]
     pub fn tries(mut self, tries: i32) -> Self {
         self.wait = Wait::Tries(tries.max(1));
         self
     }
 
-    /// Whether the lock is extended again and again, until it is unlocked or dropped. If that becomes impossible,
-    /// [`super::Lease::lost`] tells, while at least a tenth of the TTL is left. It needs a manager that somebody
-    /// drives: see [`super::Manager`]. The default is no.
+    /// Sets whether the lock is kept alive: it is extended again and again until it is unlocked or dropped. If
+    /// that becomes impossible, [`super::Lease::lost`] reports it while at least a tenth of the TTL is left.
+    /// This needs a manager that is driven: see [`super::Manager`]. The default is no.
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: bool) -> Self {
         self.keep_alive = keep_alive;
         self
     }
 
-    /// What is locked.
+    /// The resource to lock.
     pub fn resource(&self) -> &[u8] {
         &self.resource
     }
@@ -112,7 +113,8 @@ impl Options {
         self.keep_alive
     }
 
-    /// The same for the manager, with what comes along with the news that the lock cannot be kept.
+    /// Converts the options for the manager. `keep` is the tag of the event that reports that the lock cannot
+    /// be kept alive.
     pub(super) fn plain(&self, keep: Option<Tag>) -> AcquireOptions<'_> {
         let (wait_ms, tries) = match self.wait {
             Wait::For(wait) => (ms(wait), 0),

@@ -4,35 +4,36 @@ use std::time::Duration;
 
 use crate::transport::server::portrait::Portrait;
 
-/// What is known of a server, for a person or a monitor.
+/// The state of one server, for a person or a monitor.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// Where it is, such as `10.0.0.7:6379`, without the user and the password. Of a master that Sentinels watch
-    /// its name and its address: `mymaster (10.0.0.7:6379)`.
+    /// The address, such as `10.0.0.7:6379`, without the user and the password. For a master that Sentinels
+    /// watch: its name with its address, `mymaster (10.0.0.7:6379)`.
     pub name: String,
-    /// Whether there is a connection that can be used.
+    /// Whether there is a usable connection.
     pub is_connected: bool,
-    /// Whether what it grants counts.
+    /// Whether the grants of the server count.
     pub has_vote: bool,
-    /// Why it is not connected, or has no vote, or what is not known of it; empty if there is nothing to say.
+    /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing to
+    /// report.
     pub words: String,
-    /// What program it is: `7.0.15` for a Redis, `valkey 9.1.0`. This and the next four are empty where it has not
-    /// said them, or the user may not ask (`INFO`, `CONFIG GET`).
+    /// The program and its version: `7.0.15` for a Redis, `valkey 9.1.0`. This field and the next four are
+    /// empty if the server has not said them, or if the user may not ask (`INFO`, `CONFIG GET`).
     pub version: String,
-    /// `primary`; or `replica` or `sentinel`, which have no vote.
+    /// `primary`, or `replica` or `sentinel`, which have no vote.
     pub role: String,
-    /// 40 hexadecimal digits that are others after each start of the server.
+    /// 40 hexadecimal digits that change with each start of the server.
     pub run_id: String,
-    /// What of its data outlives its process: `log, synced always`, `log, synced every second`,
+    /// Which data of the server outlives its process: `log, synced always`, `log, synced every second`,
     /// `log, never synced`, `log` or `no log`. A log is an append-only file.
     pub keeps: String,
-    /// Which keys it gives up when its memory is full: its `maxmemory-policy`.
+    /// Which keys the server evicts when its memory is full: its `maxmemory-policy`.
     pub eviction: String,
-    /// How long its last answer took, from sending to reading.
+    /// The time that the last answer took, from sending to reading.
     pub round_trip: Option<Duration>,
-    /// How far its clock is ahead of this machine's, in microseconds; below 0 if it is behind. Exact to half a round
-    /// trip and a millisecond.
+    /// How far the clock of the server is ahead of the clock of this machine, in microseconds; below 0 if it is
+    /// behind. The value is exact to half a round trip and a millisecond.
     pub clock_offset_us: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a manager, its leases and its futures have in common.
+//! What a manager, its leases and its futures share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ use crate::redlock::RedLock;
 /// What all clones of a manager, its leases and its futures share.
 pub(super) struct Shared {
     pub(super) core: RedLock,
-    /// Whether there is a thread, or the program has shown that it drives.
+    /// Whether there is a background thread, or the program has shown that it drives.
     pub(super) is_driven: AtomicBool,
 }
 
 impl Shared {
-    /// What is told of a lock that is taken with these options.
+    /// Returns where to report that a lock with these options cannot be kept alive.
     pub(super) fn news_for(&self, options: &Options) -> Result<Arc<News>, Error> {
         if options.keeps_alive() {
             self.check_driven("a lock is to be kept")?;

@@ -1,4 +1,4 @@
-//! Where the end of a submitted call is put, and taken from by whoever waits for it.
+//! The result of a submitted call, stored until its future takes it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -8,18 +8,19 @@ use crate::error::Error;
 use crate::lease::Lease;
 use crate::submitted::{self, Event};
 
-/// What a call has come to: its lease, and whether it succeeded.
+/// The result of a call: its lease, and whether the call succeeded.
 pub(super) type Outcome = (Lease, Result<(), Error>);
 
-/// What comes back with an event.
+/// The tag that comes back with an event.
 pub(super) enum Tag {
     Call(Arc<Slot>),
     Kept(Arc<News>),
 }
 
-/// One call that was submitted.
+/// One submitted call.
 pub(super) struct Slot {
-    /// Whether the call takes a lock. If nobody waits for it any more when it is granted, it goes back.
+    /// Whether the call takes a lock. If no future waits any more when the lock is granted, the lock is
+    /// released.
     takes: bool,
     state: Mutex<State>,
 }
@@ -30,7 +31,7 @@ enum State {
     Open,
     Awaited(Waker),
     Ended(Box<Outcome>),
-    /// It was taken, or nobody waits any more.
+    /// The result was taken, or no future waits any more.
     Closed,
 }
 
@@ -63,7 +64,7 @@ impl Slot {
         outcome
     }
 
-    /// The call has ended. Returns the lock that it has taken, if nobody waits for that.
+    /// Ends the call with this result. If no future waits for it, returns the lock that the call has taken.
     fn end(&self, outcome: Outcome) -> Option<Lease> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Closed) {
@@ -71,7 +72,7 @@ impl Slot {
             old => {
                 *state = State::Ended(Box::new(outcome));
                 drop(state);
-                // With nothing held: what a waker does is somebody else's code.
+                // No mutex is held here, because a waker runs foreign code.
                 if let State::Awaited(waker) = old {
                     waker.wake();
                 }
@@ -80,7 +81,7 @@ impl Slot {
         None
     }
 
-    /// Nobody waits any more. Returns the lock that it has taken, if it has ended with one.
+    /// No future waits any more. If the call has ended and has taken a lock, returns that lock.
     pub(super) fn close(&self) -> Option<Lease> {
         let old = std::mem::replace(&mut *self.state(), State::Closed);
         match old {
@@ -98,7 +99,7 @@ impl Slot {
     }
 }
 
-/// Hands an event to whoever waits for it. A lock that nobody waits for is released by `discard`.
+/// Passes an event to the future that waits for it. `discard` releases a lock that no future waits for.
 pub(super) fn deliver(event: Event, discard: impl FnOnce(&Lease)) {
     match event {
         Event::Done { lease, tag, outcome } => {

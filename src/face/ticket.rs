@@ -1,12 +1,12 @@
-//! What a lock is handed over by.
+//! The ticket of a lock that is handed over.
 
 use std::fmt;
 
-/// What a lock is handed over by, from one process to another: printable ASCII without spaces, made by
-/// [`super::Lease::detach`] and used, once, by [`super::Manager::adopt`].
+/// Hands a lock over from one process to another. A ticket is printable ASCII without spaces.
+/// [`super::Lease::detach`] makes it, and [`super::Manager::adopt`] uses it, once.
 ///
-/// It is as secret as a password: who knows it can release the lock. Hand it over by a pipe or the environment,
-/// never in the arguments of a program. `Debug` does not show it; [`Ticket::as_str`] does.
+/// A ticket is as secret as a password: anybody who knows it can release the lock. Pass it by a pipe or by the
+/// environment, never in the arguments of a program. `Debug` does not show it; [`Ticket::as_str`] does.
 ///
 /// ```
 /// let ticket = redlock::Ticket::from("what came by a pipe".to_owned());
@@ -16,14 +16,14 @@ use std::fmt;
 pub struct Ticket(String);
 
 impl Ticket {
-    /// The text, to be handed over.
+    /// The text to hand over.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl From<String> for Ticket {
-    /// What is no ticket is refused when it is used.
+    /// A text that is not a ticket is refused when it is used.
     fn from(text: String) -> Self {
         Self(text)
     }

@@ -1,14 +1,14 @@
-//! Times as the manager has them.
+//! Conversions between `Duration` and the milliseconds of the manager.
 
 use std::time::Duration;
 
-/// Whole milliseconds, rounded up: nobody gets less than was asked for. What is too long is refused by whoever
-/// takes it.
+/// Returns whole milliseconds, rounded up, so that no caller gets less than it asked for. A function that
+/// receives too long a time refuses it.
 pub(super) fn ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// The same the other way round; 0 for less.
+/// Returns the duration of this many milliseconds; zero for a negative number.
 pub(super) fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }

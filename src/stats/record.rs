@@ -1,4 +1,5 @@
-//! What is recorded of an operation while it runs, and counted when it has ended.
+//! The record of an operation. It is written while the operation runs, and counted when the operation has
+//! ended.
 
 use std::sync::Arc;
 
@@ -39,11 +40,12 @@ pub(crate) struct Stretch {
     attempts: u32,
 }
 
-/// Something that is counted while an operation still runs.
+/// An event that is counted while an operation still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// A lock that is kept alive was extended, or was not.
+    /// A lock that is kept alive was extended.
     Renewed,
+    /// A lock that is kept alive could not be extended.
     NotRenewed,
     /// A lock cannot be kept alive.
     Unkept,
@@ -148,7 +150,7 @@ impl Record {
         Some(line.finish())
     }
 
-    /// Something was counted while the operation still runs. Returns a line as above.
+    /// Counts an event while the operation still runs. Returns a line as [`Self::end`] does.
     pub(crate) fn mark(&self, mark: Mark, tracing: Tracing, counts: &mut Counts) -> Option<String> {
         let event = match mark {
             Mark::Renewed => {
@@ -180,7 +182,7 @@ fn outcomes(kind: Kind, counts: &mut Counts) -> Option<&mut Outcomes> {
     }
 }
 
-/// The event to log for an operation that ended with this outcome. Only the fate of locks is logged.
+/// The event to log for an operation that ended with this outcome. Only the events of locks are logged.
 fn event(kind: Kind, outcome: Outcome) -> Option<&'static str> {
     let is_lost = outcome == Outcome::Lost;
     match (kind, outcome) {

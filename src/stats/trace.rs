@@ -52,7 +52,7 @@ impl Line {
         }
     }
 
-    /// Writes a name in quotes. Whatever the name contains, the line stays one line.
+    /// Writes a name in quotes, escaped so that the line stays one line.
     fn name(&mut self, key: &str, name: &[u8]) {
         let _ = write!(self.0, " {key}=\"");
         let end = name.len().min(NAME_MAX);

@@ -1,5 +1,5 @@
-//! The smallest engine that can be driven: its calls wait for an answer, for their timeout, or for another thread
-//! that ends them.
+//! The smallest engine that can be driven. Its calls wait for an answer, for their timeout, or for another
+//! thread that ends them.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -70,7 +70,7 @@ pub(super) enum Trap {
     Resume,
 }
 
-/// How many calls have ended without being told of yet.
+/// The number of calls that have ended and were not reported yet.
 pub(super) type Words = usize;
 
 pub(super) struct Watch {
@@ -157,13 +157,13 @@ impl Fake {
         self.changed = true;
     }
 
-    /// The thread at this place waits for an event. It also waits for its timeout, if that ever passes.
+    /// The thread at this place waits for an event, or until `needs` ends the wait.
     pub(super) fn listen(&mut self, place: usize, name: Name, needs: Needs) {
         self.begin(place, name, needs);
         self.listeners.push(place);
     }
 
-    /// Takes in that the chore of this call is done.
+    /// The chore of this call is done.
     pub(super) fn bring(&mut self, name: Name) {
         self.end(name);
     }
@@ -289,7 +289,7 @@ impl Driven for Fake {
     }
 
     fn take_words(&mut self) -> Words {
-        // A panic may happen between an end and the telling of it. Then the next thread that comes tells it.
+        // A panic may happen between the end of a call and its report. Then the next thread reports it.
         assert!(self.ended.is_empty() || self.counts.panics > 0, "an end that is kept back");
         mem::take(&mut self.words)
     }

@@ -1,4 +1,4 @@
-//! Calls that no thread waits for: each end is told once, to one of the threads that ask for events.
+//! Calls that no thread waits for. Each end is delivered once, to one of the threads that ask for events.
 
 use super::engine::Needs;
 use super::stage::{Stage, play};

@@ -39,7 +39,7 @@ pub(super) struct Actor {
 
 pub(super) struct Surroundings {
     world: Arc<World>,
-    /// The number of ends that were kept for telling, so far.
+    /// The number of ends that were kept for reporting so far.
     kept: Arc<AtomicUsize>,
 }
 
@@ -48,7 +48,7 @@ impl Stage {
         Self::with_trap(world, None)
     }
 
-    /// Sets a trap for the first thread that drives.
+    /// With a trap, the first thread that drives panics there.
     pub(super) fn with_trap(world: World, trap: Option<Trap>) -> Self {
         let (world, kept) = (Arc::new(world), Arc::default());
         let host = Surroundings { world: Arc::clone(&world), kept: Arc::clone(&kept) };
@@ -85,7 +85,7 @@ impl Stage {
         }
     }
 
-    /// Like [`Self::close`], for a scene in which this many events were told.
+    /// Like [`Self::close`], for a scene in which this many events were delivered.
     pub(super) fn close_with(mut self, _events: usize) {
         self.finish();
         self.close();
@@ -122,8 +122,8 @@ impl Stage {
 }
 
 impl Actor {
-    /// Makes a call. The call must end with its own result. By then, everything there is to tell has been kept
-    /// for telling. It does not matter which thread brought it up, or whether another thread goes on driving.
+    /// Makes a call. The call must end with its own result. By then, its end must have been kept for reporting.
+    /// It does not matter which thread kept it, or whether another thread still drives.
     pub(super) fn run(&self, name: Name, needs: Needs) {
         let before = self.kept.load(Ordering::Relaxed);
         let mut chores = |chore| self.do_chore(chore);

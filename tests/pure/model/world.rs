@@ -1,4 +1,4 @@
-//! The world that the engine talks to. It answers requests and has a bell.
+//! The world that the engine talks to. It answers requests, and has a bell that wakes the driver.
 
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
@@ -7,8 +7,9 @@ pub(super) type Name = usize;
 
 pub(super) struct World {
     state: Mutex<State>,
-    /// Signals the polling driver and the threads that answer.
+    /// Signals the polling driver.
     news: Condvar,
+    /// Signals the threads that answer.
     sent: Condvar,
     answers_at_once: bool,
 }

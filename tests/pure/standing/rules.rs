@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use crate::world::{Start, Third, World};
 
-/// The maximum number of states that the tests explore for each start. Every broken copy for which the lists name
-/// this test is found within that number. There is one other fault: a server counts after a round that began
-/// before the server was heard. It is found among the first three million states of the second start.
+/// The maximum number of states that the tests explore for each start. Every mutant for which the lists name
+/// this test is found within that number. One other fault is found among the first three million states of the
+/// second start: a server counts after a round that began before the server was heard.
 const STATES: usize = 60_000;
 
 /// The starts to explore: how often the holder extends, how many keys are lost, and so on.

@@ -8,14 +8,14 @@ const QUORUM: u32 = 2;
 /// The maximum number of requests in flight to a server, and of replies in flight from it.
 const ROOM: usize = 2;
 
-/// How many managers the holder uses the lock through.
+/// The number of managers through which the holder uses the lock.
 const MANAGERS: u8 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) rounds: u8,
     pub(crate) losses: u8,
-    /// How many managers the holder sends requests through from now on.
+    /// The number of managers through which the holder sends requests from now on.
     pub(crate) managers: u8,
     pub(crate) third: Third,
 }
@@ -29,8 +29,8 @@ pub(crate) enum Third {
     IsAsked,
     /// It has lost the key. After a round of the other servers, a repair is on its way to it.
     IsRepaired,
-    /// The same, with unread answers on the other manager's connection. They answer the acquire, and a round from
-    /// before the server lost the key.
+    /// The same, with unread answers on the other manager's connection. They answer the acquire, and a round
+    /// that began before the server lost the key.
     IsRepairedAndHeardLate,
 }
 
@@ -70,7 +70,7 @@ enum Key {
 struct Request {
     what: What,
     number: u32,
-    /// Which manager's connection it uses.
+    /// The manager whose connection it uses.
     manager: u8,
 }
 
@@ -131,7 +131,7 @@ impl World {
                 standings = Standings::new(SERVERS);
                 standings.take(FIRST_TWO, ALL);
                 let round = standings.begin_round();
-                // Both managers were told; only one of them has read its answer.
+                // The server has answered both managers. Only one of them has read its answers.
                 let (has, granted) =
                     (Word::Has { in_time: false }, Word::Granted { in_time: false });
                 standings.hear(THIRD, round, has);
@@ -169,7 +169,7 @@ impl World {
         self.was_admitted
     }
 
-    /// Tells all states that can come next.
+    /// Passes each possible next state to `tell`.
     pub(crate) fn each_next(&self, mut tell: impl FnMut(Self)) {
         for place in 0..SERVERS {
             self.each_of_server(place, &mut tell);

@@ -12,8 +12,8 @@ thread_local! {
     static YIELDS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns at once. Loom's own yield lets all other threads run first. Going on is also possible in reality, and
-/// all other orders happen where the mutex is locked again.
+/// Returns at once, as a real yield may do. Loom's own yield lets all other threads run first. All other orders
+/// happen where the mutex is locked again.
 pub(crate) fn yield_now() {
     YIELDS.set(YIELDS.get() + 1);
 }
