@@ -20,7 +20,7 @@ use crate::operation::inspect_permits::InspectPermits;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
 
 /// What the servers report about a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Runtime {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
         }
         let absent = words(self.run(Box::new(Connect::new(timeout_ms)), None))?;
-        let portraits = self.portraits();
-        let doubts = portraits.iter().filter_map(Portrait::doubt);
+        let snapshots = self.snapshots();
+        let doubts = snapshots.iter().filter_map(ServerSnapshot::doubt);
         let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(doubts);
         Ok(said.collect::<Vec<_>>().join(", "))
     }

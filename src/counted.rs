@@ -2,7 +2,7 @@
 
 use crate::redlock::RedLock;
 use crate::stats::{self, Stats, Tracing};
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
 
 impl RedLock {
     /// The statistics of this process. Asks no server.
@@ -10,7 +10,7 @@ impl RedLock {
         if let Some(own) = self.states.known() {
             return own.stats();
         }
-        let unknown = self.servers.iter().map(Portrait::of_unknown);
+        let unknown = self.servers.iter().map(ServerSnapshot::of_unknown);
         Stats { servers: unknown.map(Into::into).collect(), ..Stats::default() }
     }
 

@@ -24,7 +24,7 @@ pub enum Failure {
     /// The server is a cluster node, and another node has the key.
     Moved { to: Option<SocketAddr> },
     /// The server answered something that no server should.
-    Nonsense,
+    ProtocolError,
     /// The server lost its memory `ago_s` seconds ago. Its grants count again in `left_s` seconds.
     Forgot { ago_s: i64, left_s: i64 },
     /// The server's clock was set forward by `by_ms` milliseconds, seen `ago_s` seconds ago. Its grants
@@ -119,7 +119,7 @@ impl fmt::Display for Failure {
                 to.map_or(Ok(()), |to| write!(f, " ({to} has it)"))?;
                 f.write_str(": use servers that are no cluster")
             }
-            Self::Nonsense => write!(f, "answered what no server should"),
+            Self::ProtocolError => write!(f, "answered what no server should"),
             Self::Forgot { ago_s, left_s } => {
                 write!(f, "lost its memory {ago_s} s ago: its vote counts again in {left_s} s")
             }

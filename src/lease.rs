@@ -10,7 +10,7 @@ use crate::keeper::Keeper;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
-use crate::stats::Stretch;
+use crate::stats::SlicedWait;
 use crate::system::clock;
 
 /// A handle of one lock. It is empty, or it holds the lock.
@@ -41,7 +41,7 @@ pub(crate) struct BrokenOff {
     pub(crate) backoff: Backoff,
     pub(crate) has_asked: bool,
     /// The data that is counted when the wait has ended.
-    pub(crate) stretch: Option<Stretch>,
+    pub(crate) sliced_wait: Option<SlicedWait>,
     /// The result of the last try.
     pub(crate) error: Error,
 }

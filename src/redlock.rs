@@ -21,7 +21,7 @@ use crate::transport::endpoint::Endpoint;
 use crate::transport::guard::Mode;
 use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
 
 /// A lock manager. Any number of threads may take locks through one manager, and they share its connections.
 ///
@@ -223,10 +223,10 @@ impl RedLock {
     }
 
     /// What is known of each server, in the order in which they were added. No server is asked.
-    pub fn servers(&self) -> Vec<Portrait> {
+    pub fn servers(&self) -> Vec<ServerSnapshot> {
         match self.states.known() {
-            Some(own) => own.portraits(),
-            None => self.servers.iter().map(Portrait::of_unknown).collect(),
+            Some(own) => own.snapshots(),
+            None => self.servers.iter().map(ServerSnapshot::of_unknown).collect(),
         }
     }
 

@@ -21,11 +21,11 @@ use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::transport::account::PasswordRequest;
 use crate::transport::endpoint::Endpoint;
-use crate::transport::lineup::Lineup;
 use crate::transport::place::{self, Lookup};
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server_registry::ServerRegistry;
 
 /// The next number to give to a runtime. A call that is on no runtime has 0.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -77,10 +77,11 @@ impl Runtime {
             access.tls().prepare();
         }
         let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
-        let lineup = Arc::new(Lineup::new(roster.len(), Arc::clone(settings.guard())));
+        let server_registry =
+            Arc::new(ServerRegistry::new(roster.len(), Arc::clone(settings.guard())));
         let servers = roster.iter().enumerate().map(|(index, endpoint)| {
             let (timeouts, access) = (Arc::clone(timeouts), Arc::clone(access));
-            Server::new(index, endpoint.clone(), timeouts, access, Arc::clone(&lineup))
+            Server::new(index, endpoint.clone(), timeouts, access, Arc::clone(&server_registry))
         });
         let servers: Vec<Server> = servers.collect();
         let mut inherited: Vec<InheritedDescriptor> =
@@ -225,19 +226,19 @@ impl Runtime {
     }
 
     /// What is known about each server.
-    pub(crate) fn portraits(&self) -> Vec<Portrait> {
-        let portraits = |engine: &mut Engine| {
+    pub(crate) fn snapshots(&self) -> Vec<ServerSnapshot> {
+        let snapshots = |engine: &mut Engine| {
             let (now, wall_us) = (clock::now(), clock::wall_us());
-            engine.servers().iter().map(|it| it.portrait(now, wall_us)).collect()
+            engine.servers().iter().map(|it| it.snapshot(now, wall_us)).collect()
         };
-        self.engine.visit(portraits)
+        self.engine.visit(snapshots)
     }
 
     /// The statistics, all of one moment.
     pub(crate) fn stats(&self) -> Stats {
         self.engine.visit(|engine| {
             let (now, wall_us) = (clock::now(), clock::wall_us());
-            let servers = engine.servers().iter().map(|it| it.portrait(now, wall_us));
+            let servers = engine.servers().iter().map(|it| it.snapshot(now, wall_us));
             let servers = servers.map(ServerStats::from).collect();
             let (waiting, kept) = engine.waiting_and_kept();
             Stats { counts: *engine.counts(), waiting, kept, servers }

@@ -111,9 +111,9 @@ impl Reading {
                     let note = Borne::Note(Note { id, since_ms, longest_ms });
                     Ok(Self { now_us, grain_us: 1_000, note })
                 }
-                _ => Err(Failure::Nonsense),
+                _ => Err(Failure::ProtocolError),
             },
-            _ => Err(Failure::Nonsense),
+            _ => Err(Failure::ProtocolError),
         }
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn time_us(reply: &Value) -> Result<Option<i64>, Failure> {
     let parts = match reply {
         Value::ServerError(_) => return Ok(None),
         Value::Array(parts) => parts,
-        _ => return Err(Failure::Nonsense),
+        _ => return Err(Failure::ProtocolError),
     };
     let number = |part: &Value| match part {
         Value::BulkString(digits) => str::from_utf8(digits).ok()?.parse::<i64>().ok(),
@@ -135,10 +135,10 @@ pub(crate) fn time_us(reply: &Value) -> Result<Option<i64>, Failure> {
     match &parts[..] {
         [seconds, micros] => {
             let (seconds, micros) = (number(seconds), number(micros));
-            let (seconds, micros) = seconds.zip(micros).ok_or(Failure::Nonsense)?;
+            let (seconds, micros) = seconds.zip(micros).ok_or(Failure::ProtocolError)?;
             Ok(Some(seconds.saturating_mul(1_000_000).saturating_add(micros)))
         }
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -199,9 +199,9 @@ mod tests {
             time_us(&Value::Array(parts.iter().map(part).collect()))
         };
         assert_eq!(parts(&["12", "345678"]), Ok(Some(12_345_678)));
-        assert_eq!(parts(&["12"]), Err(Failure::Nonsense));
-        assert_eq!(parts(&["12", "x"]), Err(Failure::Nonsense));
-        assert_eq!(time_us(&Value::Okay), Err(Failure::Nonsense));
+        assert_eq!(parts(&["12"]), Err(Failure::ProtocolError));
+        assert_eq!(parts(&["12", "x"]), Err(Failure::ProtocolError));
+        assert_eq!(time_us(&Value::Okay), Err(Failure::ProtocolError));
         assert_eq!(time_us(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()), Ok(None));
     }
 }

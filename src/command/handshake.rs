@@ -30,7 +30,7 @@ impl fmt::Debug for Credentials {
 
 /// What a connection must be able to do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct Requirements {
     /// Grants must be guarded, so the server is asked about its memory.
     pub(crate) is_guarded: bool,
     /// Waiters must be woken, so the server must send push messages.
@@ -93,7 +93,7 @@ type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 fn steps(
     credentials: Option<&Credentials>,
     database: i64,
-    Wishes { is_guarded, is_waking }: Wishes,
+    Requirements { is_guarded, is_waking }: Requirements,
 ) -> VecDeque<Step> {
     let log_in = credentials.map(|Credentials { user, password }| {
         let mut auth = redis::cmd("AUTH");
@@ -171,7 +171,7 @@ fn is_told(reply: &Value) -> Result<bool, Failure> {
 fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     let borne = match is_told(reply)? {
         false => None,
-        true => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
+        true => Some(Borne::of(reply).ok_or(Failure::ProtocolError)?),
     };
     learnt.memory = match (learnt.identity.life_id(), learnt.clock_us, borne) {
         (Some(id), Some(now_us), Some(note)) => {
@@ -184,7 +184,7 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
 
 /// The server was told to write a note.
 fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
-    let Memory::Read(id, _) = learnt.memory else { return Err(Failure::Nonsense) };
+    let Memory::Read(id, _) = learnt.memory else { return Err(Failure::ProtocolError) };
     learnt.memory = match Reading::of_mark(id, reply) {
         Ok(reading) => Memory::Read(id, reading),
         Err(refused) if refused.is_of_the_kind() => Memory::Untold,
@@ -203,7 +203,7 @@ fn expect_ok(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::Okay => Ok(()),
         Value::ServerError(error) => Err(failure_of(error)),
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -216,7 +216,7 @@ fn learn_pushes(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
             Ok(())
         }
         Value::ServerError(_) => Ok(()),
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -239,7 +239,7 @@ fn learn_delifeq(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
 fn knows(reply: &Value) -> Result<bool, Failure> {
     match reply {
         Value::ServerError(error) => Ok(says(error, "wrong number of arguments")),
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -250,7 +250,7 @@ fn expect_pong(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
         Value::SimpleString(word) if word == "PONG" => Ok(()),
         Value::ServerError(error) if error.code() == "NOPERM" => Ok(()),
         Value::ServerError(error) => Err(failure_of(error)),
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -264,10 +264,14 @@ fn says(error: &ServerError, words: &str) -> bool {
 }
 
 impl Handshake {
-    pub(crate) fn new(credentials: Option<&Credentials>, database: i64, wishes: Wishes) -> Self {
-        let steps = steps(credentials, database, wishes);
+    pub(crate) fn new(
+        credentials: Option<&Credentials>,
+        database: i64,
+        requirements: Requirements,
+    ) -> Self {
+        let steps = steps(credentials, database, requirements);
         let mut learnt = Learnt::default();
-        learnt.capabilities.wakes = wishes.is_waking;
+        learnt.capabilities.wakes = requirements.is_waking;
         Self { steps, has_begun: false, learnt }
     }
 
@@ -289,7 +293,7 @@ impl Handshake {
     /// Handles the reply to the next step.
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Progress {
         let Some(step) = self.steps.pop_front() else {
-            let failure = Failure::Nonsense;
+            let failure = Failure::ProtocolError;
             return Progress::Refused { failure, is_of_credentials: false };
         };
         self.has_begun = true;

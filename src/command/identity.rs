@@ -209,7 +209,7 @@ impl Identity {
         let values = match reply {
             Value::ServerError(_) => return Ok(()),
             Value::Array(values) => values,
-            _ => return Err(Failure::Nonsense),
+            _ => return Err(Failure::ProtocolError),
         };
         let Some(Value::BulkString(value)) = values.get(1) else { return Ok(()) };
         let words = LOGS.iter().find(|(name, _)| name.as_bytes() == value);
@@ -225,7 +225,7 @@ fn text(reply: &Value) -> Result<Option<&str>, Failure> {
     match reply {
         Value::BulkString(bytes) => Ok(str::from_utf8(bytes).ok()),
         Value::ServerError(_) => Ok(None),
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -340,7 +340,7 @@ mod tests {
         ];
         for learn in all {
             assert_eq!(learn(&mut it, &error()), Ok(()));
-            assert_eq!(learn(&mut it, &Value::Okay), Err(Failure::Nonsense));
+            assert_eq!(learn(&mut it, &Value::Okay), Err(Failure::ProtocolError));
         }
         for learn in &all[..4] {
             for text in ["", "run_id", "run_id:\r\nrole:\r\n", "maxmemory:5\r\naof_enabled:\r\n"] {

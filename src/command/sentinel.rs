@@ -10,15 +10,15 @@ use crate::failure::Failure;
 const CHANNEL: &str = "+switch-master";
 
 /// A server's host and port, as a Sentinel names them. They must be checked before they are quoted.
-pub(crate) type Whereabouts = (String, u16);
+pub(crate) type MasterLocation = (String, u16);
 
 /// A conversation with one Sentinel.
-pub(crate) struct Inquiry {
+pub(crate) struct SentinelQuery {
     master: String,
     logs_in: bool,
     /// The number of replies so far.
     replies: usize,
-    found: Option<Whereabouts>,
+    found: Option<MasterLocation>,
 }
 
 /// The result of a reply.
@@ -27,13 +27,13 @@ pub(crate) enum Heard {
     More,
     /// This is the master. `will_tell` says whether the Sentinel will announce another one.
     Found {
-        at: Whereabouts,
+        at: MasterLocation,
         will_tell: bool,
     },
     Refused(Failure),
 }
 
-impl Inquiry {
+impl SentinelQuery {
     /// Asks for this master. The bytes to send are appended to the outbox.
     pub(crate) fn new(
         master: &str,
@@ -62,7 +62,7 @@ impl Inquiry {
             0 => match reply {
                 Value::Okay => Heard::More,
                 Value::ServerError(error) => Heard::Refused(failure_of(error)),
-                _ => Heard::Refused(Failure::Nonsense),
+                _ => Heard::Refused(Failure::ProtocolError),
             },
             1 => match whereabouts(reply) {
                 Ok(found) => {
@@ -77,14 +77,14 @@ impl Inquiry {
                 }
                 // This user may not subscribe.
                 (Some(at), Value::ServerError(_)) => Heard::Found { at, will_tell: false },
-                _ => Heard::Refused(Failure::Nonsense),
+                _ => Heard::Refused(Failure::ProtocolError),
             },
         }
     }
 
     /// A new master of ours, according to a message on the channel. None if the message is about something
     /// else.
-    pub(crate) fn new_master(&self, message: &Value) -> Option<Whereabouts> {
+    pub(crate) fn new_master(&self, message: &Value) -> Option<MasterLocation> {
         let Value::Array(parts) = message else { return None };
         let [kind, channel, Value::BulkString(text)] = &parts[..] else { return None };
         if !is_word(Some(kind), "message") || !is_word(Some(channel), CHANNEL) {
@@ -102,7 +102,7 @@ fn is_word(value: Option<&Value>, word: &str) -> bool {
 }
 
 /// The meaning of the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
-fn whereabouts(reply: &Value) -> Result<Whereabouts, Failure> {
+fn whereabouts(reply: &Value) -> Result<MasterLocation, Failure> {
     match reply {
         Value::Nil => Err(Failure::Refused("knows no master of this name")),
         Value::ServerError(error) => Err(match failure_of(error) {
@@ -113,11 +113,11 @@ fn whereabouts(reply: &Value) -> Result<Whereabouts, Failure> {
             [Value::BulkString(host), Value::BulkString(port)] => {
                 let text = |bytes: &[u8]| str::from_utf8(bytes).ok().map(str::to_owned);
                 let port = text(port).and_then(|port| port_of(&port));
-                text(host).zip(port).ok_or(Failure::Nonsense)
+                text(host).zip(port).ok_or(Failure::ProtocolError)
             }
-            _ => Err(Failure::Nonsense),
+            _ => Err(Failure::ProtocolError),
         },
-        _ => Err(Failure::Nonsense),
+        _ => Err(Failure::ProtocolError),
     }
 }
 
@@ -133,12 +133,12 @@ mod tests {
         redis::parse_redis_value(bytes).expect("a reply")
     }
 
-    fn inquiry(credentials: Option<&Credentials>) -> Inquiry {
-        Inquiry::new("m", credentials, &mut Vec::new())
+    fn query(credentials: Option<&Credentials>) -> SentinelQuery {
+        SentinelQuery::new("m", credentials, &mut Vec::new())
     }
 
     fn after(replies: &[&[u8]]) -> Heard {
-        let mut it = inquiry(None);
+        let mut it = query(None);
         let mut heard = Heard::More;
         for reply in replies {
             assert_eq!(heard, Heard::More);
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(heard, Heard::Found { at, will_tell: false });
         let mut outbox = Vec::new();
         let credentials = Credentials { user: Some("u".into()), password: "p".into() };
-        let mut it = Inquiry::new("m", Some(&credentials), &mut outbox);
+        let mut it = SentinelQuery::new("m", Some(&credentials), &mut outbox);
         assert!(outbox.starts_with(b"*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n"));
         assert_eq!(it.handle_reply(&Value::Okay), Heard::More);
         assert_eq!(it.handle_reply(&parse(ADDRESS)), Heard::More);
@@ -175,20 +175,22 @@ mod tests {
         assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "is no Sentinel");
         assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: needs"));
         assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: does not permit"));
-        let nonsense: [&[u8]; 5] = [
+        let protocol_error: [&[u8]; 5] = [
             b"+OK\r\n",
             b"*1\r\n$1\r\na\r\n",
             b"*2\r\n$1\r\na\r\n$1\r\n0\r\n",
             b"*2\r\n$1\r\na\r\n$5\r\n65536\r\n",
             b"*2\r\n$1\r\n\xFF\r\n$1\r\n1\r\n",
         ];
-        nonsense.iter().for_each(|it| assert!(refused(it).contains("no server should"), "{it:?}"));
-        assert!(matches!(after(&[ADDRESS, b"+OK\r\n"]), Heard::Refused(Failure::Nonsense)));
+        protocol_error
+            .iter()
+            .for_each(|it| assert!(refused(it).contains("no server should"), "{it:?}"));
+        assert!(matches!(after(&[ADDRESS, b"+OK\r\n"]), Heard::Refused(Failure::ProtocolError)));
     }
 
     #[test]
     fn of_all_messages_those_of_our_master_count() {
-        let it = inquiry(None);
+        let it = query(None);
         let message = |channel: &str, text: &str| {
             let part = |text: &str| Value::BulkString(text.into());
             it.new_master(&Value::Array(vec![part("message"), part(channel), part(text)]))

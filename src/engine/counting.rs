@@ -15,7 +15,7 @@ impl State {
         let outcome = match end {
             Ok(_) => Outcome::Ok,
             Err(Failed { broken_off: Some(wait), .. }) => {
-                wait.stretch = Some(slot.record.stretch(now));
+                wait.sliced_wait = Some(slot.record.sliced_wait(now));
                 return;
             }
             Err(failed) => failed.error.status().into(),

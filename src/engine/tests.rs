@@ -12,9 +12,9 @@ use crate::operation::question::Question;
 use crate::operation::{Actions, Ended};
 use crate::server_set::ServerSet;
 use crate::transport::endpoint::Endpoint;
-use crate::transport::lineup::Lineup;
 use crate::transport::server::Delivery;
-use crate::wait_queue::{Manners, Wait};
+use crate::transport::server_registry::ServerRegistry;
+use crate::wait_queue::{TurnRequest, Wait};
 
 mod actions;
 mod pushes;
@@ -65,10 +65,10 @@ impl Operation for Waiter {
         }
         let (ticket, now) = (actions.ticket(), actions.now());
         let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
-        let manners = Manners { is_urgent: false, is_last: false };
+        let turn = TurnRequest { is_urgent: false, is_last: false };
         let queues = actions.wait_queues();
         self.number = queues.join(&self.target, Some(self.thread), now);
-        queues.begin(&self.target, self.number, manners, now);
+        queues.begin(&self.target, self.number, turn, now);
         let until = queues.wait(&self.target, self.number, ticket, wait, now);
         actions.wait_until(until);
     }
@@ -88,8 +88,8 @@ fn engine_of_three() -> Engine {
     let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
     let server = |index| {
         let endpoint = endpoint.clone();
-        let lineup = Arc::new(Lineup::new(3, Arc::default()));
-        Server::new(index, endpoint, Arc::default(), Arc::default(), lineup)
+        let server_registry = Arc::new(ServerRegistry::new(3, Arc::default()));
+        Server::new(index, endpoint, Arc::default(), Arc::default(), server_registry)
     };
     let roster = Roster::new(vec![endpoint.clone(); 3]);
     Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)

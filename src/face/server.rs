@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
 
 /// The state of one server, for a person or a monitor.
 #[derive(Clone, Debug)]
@@ -37,22 +37,22 @@ pub struct ServerInfo {
     pub clock_offset_us: Option<i64>,
 }
 
-impl From<&Portrait> for ServerInfo {
-    fn from(portrait: &Portrait) -> Self {
-        let identity = &portrait.identity;
+impl From<&ServerSnapshot> for ServerInfo {
+    fn from(snapshot: &ServerSnapshot) -> Self {
+        let identity = &snapshot.identity;
         let us = |us: i64| Duration::from_micros(u64::try_from(us).unwrap_or(0));
         Self {
-            name: portrait.name.clone(),
-            is_connected: portrait.is_connected,
-            has_vote: portrait.has_vote,
-            words: portrait.words.clone(),
+            name: snapshot.name.clone(),
+            is_connected: snapshot.is_connected,
+            has_vote: snapshot.has_vote,
+            words: snapshot.words.clone(),
             version: identity.version().to_owned(),
             role: identity.role().to_owned(),
             run_id: identity.run_id().as_ref().map_or("", |id| id.as_str()).to_owned(),
             keeps: identity.keeps().to_owned(),
             eviction: identity.eviction().to_owned(),
-            round_trip: portrait.round_trip_us.map(us),
-            clock_offset_us: portrait.clock_offset_us,
+            round_trip: snapshot.round_trip_us.map(us),
+            clock_offset_us: snapshot.clock_offset_us,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::handle::RedLock;
 use super::status::RedLockStatus;
 use crate::error::Error;
 use crate::transport::guard::Mode;
-use crate::transport::server::portrait::Portrait;
+use crate::transport::server::snapshot::ServerSnapshot;
 
 /// The state of one server, from RedLock_Servers. All strings end with a NUL; longer strings are cut.
 #[derive(Clone, Copy)]
@@ -77,9 +77,9 @@ pub unsafe extern "C" fn RedLock_Servers(
 ) -> RedLockStatus {
     side_call(rl, |handle| {
         let mut array = Array::new(infos, count, ("infos", "count"))?;
-        let portraits = handle.manager.servers();
-        for portrait in &portraits {
-            array.push(|size| RedLockServerInfo { size, ..info(portrait) });
+        let snapshots = handle.manager.servers();
+        for snapshot in &snapshots {
+            array.push(|size| RedLockServerInfo { size, ..info(snapshot) });
         }
         array.finish();
         Ok(RedLockStatus::REDLOCK_OK)
@@ -153,8 +153,8 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
     })
 }
 
-fn info(portrait: &Portrait) -> RedLockServerInfo {
-    let Portrait {
+fn info(snapshot: &ServerSnapshot) -> RedLockServerInfo {
+    let ServerSnapshot {
         name,
         is_connected,
         has_vote,
@@ -163,7 +163,7 @@ fn info(portrait: &Portrait) -> RedLockServerInfo {
         round_trip_us,
         clock_offset_us,
         ..
-    } = portrait;
+    } = snapshot;
     RedLockServerInfo {
         size: 0,
         connected: i32::from(*is_connected),

@@ -63,7 +63,7 @@ fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
 #[test]
 fn an_answer_that_is_none_changes_nothing() {
     let hold = hold();
-    let failed = Answer::Failed(crate::failure::Failure::Nonsense);
+    let failed = Answer::Failed(crate::failure::Failure::ProtocolError);
     for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
         hold.hear(0, (verb, 0), &failed, at_ms(1));
     }

@@ -3,9 +3,9 @@
 mod fencing;
 mod haste;
 mod moves;
-mod patience;
 mod permits;
 mod raising;
+mod reader_wait;
 mod waiting;
 mod waking;
 
@@ -14,8 +14,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use self::moves::Moves;
-use self::patience::Patience;
 use self::raising::{Raising, release};
+use self::reader_wait::ReaderWait;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
@@ -33,7 +33,7 @@ use crate::server_set::ServerSet;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
-use crate::wait_queue::{Manners, Permission, Wait};
+use crate::wait_queue::{Permission, TurnRequest, Wait};
 
 /// How much longer than its plan an attempt may take if it was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -88,7 +88,7 @@ pub(crate) struct Acquire {
     number: Option<NonZeroU64>,
     /// Whether the servers have refused the acquire because another client has the lock.
     was_refused: bool,
-    patience: Patience,
+    reader_wait: ReaderWait,
     /// How many of its attempts were divided.
     divided: u32,
     stage: Stage,
@@ -114,7 +114,7 @@ impl Acquire {
         let has_asked = resumed.is_some_and(|wait| wait.has_asked);
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage, cut) = (Some(token), Stage::Submitted, Moment::NEVER);
-        let (number, was_refused, patience, moves) = Default::default();
+        let (number, was_refused, reader_wait, moves) = Default::default();
         Self {
             wanted,
             tries: 0,
@@ -126,7 +126,7 @@ impl Acquire {
             moves,
             number,
             was_refused,
-            patience,
+            reader_wait,
             divided: 0,
             stage,
         }
@@ -134,7 +134,7 @@ impl Acquire {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let (now, resumed) = (actions.now(), self.wanted.resumed.take());
-        let (manners, target) = (self.manners(now), &self.wanted.target);
+        let (turn, target) = (self.turn(now), &self.wanted.target);
         let (thread, queues) = (self.wanted.thread, actions.wait_queues());
         match (resumed, self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
@@ -143,9 +143,9 @@ impl Acquire {
                 self.wait(Wait { pause_until, until }, Box::new(Miss::Resumed(error)), actions);
             }
             _ => {
-                let (number, permission) = queues.join_and_begin(target, thread, manners, now);
+                let (number, permission) = queues.join_and_begin(target, thread, turn, now);
                 self.number = NonZeroU64::new(number);
-                self.try_if(permission, manners, actions);
+                self.try_if(permission, turn, actions);
             }
         }
     }
@@ -153,19 +153,19 @@ impl Acquire {
     /// Asks the servers, if it is this caller's turn.
     fn try_once(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (number, manners) = (self.number(), self.manners(now));
-        let permission = actions.wait_queues().begin(&self.wanted.target, number, manners, now);
-        self.try_if(permission, manners, actions);
+        let (number, turn) = (self.number(), self.turn(now));
+        let permission = actions.wait_queues().begin(&self.wanted.target, number, turn, now);
+        self.try_if(permission, turn, actions);
     }
 
     /// Goes on as the wait queue permits.
-    fn try_if(&mut self, permission: Permission, manners: Manners, actions: &mut dyn Actions) {
-        let (now, is_last) = (actions.now(), manners.is_last);
+    fn try_if(&mut self, permission: Permission, turn: TurnRequest, actions: &mut dyn Actions) {
+        let (now, is_last) = (actions.now(), turn.is_last);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
             Permission::Held { readers, .. } => {
-                self.patience.note_here(&self.wanted.target, readers > 0);
+                self.reader_wait.note_here(&self.wanted.target, readers > 0);
                 return self.miss(Miss::Behind(permission), actions);
             }
             Permission::NotYet | Permission::Blocked { .. } => {
@@ -263,7 +263,7 @@ impl Acquire {
         release(&question, sent, actions);
         // A divided attempt means that another client has the lock, even if too few servers say so.
         let is_taken = self.note_divided(&question) || status == Status::Taken;
-        self.patience.note(&self.wanted.target, &question);
+        self.reader_wait.note(&self.wanted.target, &question);
         // This includes late servers. What they may have granted is released, so it is no news that they are free.
         let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
         self.note(&miss, actions);
@@ -287,7 +287,7 @@ impl Acquire {
 
     /// The lock is taken.
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
-        self.patience.end(actions);
+        self.reader_wait.end(actions);
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
@@ -371,7 +371,7 @@ impl Operation for Acquire {
     fn account(&self) -> Account {
         Account {
             kind: Kind::Acquire,
-            stretch: self.wanted.resumed.as_ref().and_then(|it| it.stretch),
+            sliced_wait: self.wanted.resumed.as_ref().and_then(|it| it.sliced_wait),
             ..Account::default()
         }
     }

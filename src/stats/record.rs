@@ -29,12 +29,12 @@ pub(crate) struct Account {
     /// For a release: since when the lock has been held.
     pub(crate) held_since: Option<Moment>,
     /// The record of the earlier slices, if the operation continues a wait in slices.
-    pub(crate) stretch: Option<Stretch>,
+    pub(crate) sliced_wait: Option<SlicedWait>,
 }
 
 /// The record of a wait, from one slice to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct SlicedWait {
     began: Moment,
     waits_since: Option<Moment>,
     attempts: u32,
@@ -67,13 +67,13 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(account: Account, resource: Option<Arc<[u8]>>) -> Self {
-        let Account { kind, held_since, stretch } = account;
+        let Account { kind, held_since, sliced_wait } = account;
         Self {
             kind,
             held_since,
-            began: stretch.map(|it| it.began),
-            waits_since: stretch.and_then(|it| it.waits_since),
-            attempts: stretch.map_or(0, |it| it.attempts),
+            began: sliced_wait.map(|it| it.began),
+            waits_since: sliced_wait.and_then(|it| it.waits_since),
+            attempts: sliced_wait.map_or(0, |it| it.attempts),
             resource,
         }
     }
@@ -103,9 +103,9 @@ impl Record {
     }
 
     /// The record that the next slice continues.
-    pub(crate) fn stretch(&self, now: Moment) -> Stretch {
+    pub(crate) fn sliced_wait(&self, now: Moment) -> SlicedWait {
         let Self { began, waits_since, attempts, .. } = *self;
-        Stretch { began: began.unwrap_or(now), waits_since, attempts }
+        SlicedWait { began: began.unwrap_or(now), waits_since, attempts }
     }
 
     /// The operation has ended with this outcome. Returns a line for the log, if tracing is on.

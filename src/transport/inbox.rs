@@ -5,7 +5,7 @@ use std::mem;
 
 use redis::Value;
 
-use super::reply::{Nonsense, Scan};
+use super::reply::{ProtocolError, Scan};
 use super::wire::{KEPT_MAX, Wire};
 use crate::command::waking::is_subscription;
 
@@ -96,7 +96,7 @@ impl Inbox {
     }
 
     /// The next reply, if it is complete.
-    pub(super) fn next(&mut self) -> Result<Option<Value>, Nonsense> {
+    pub(super) fn next(&mut self) -> Result<Option<Value>, ProtocolError> {
         let Some((value, length)) = self.scan.take(&self.bytes[self.start..self.end])? else {
             return Ok(None);
         };
@@ -120,7 +120,7 @@ impl Inbox {
         &mut self,
         wanted: usize,
         subscribes: bool,
-    ) -> Result<bool, Nonsense> {
+    ) -> Result<bool, ProtocolError> {
         while self.found_count() < wanted {
             let Some(value) = self.next()? else { return Ok(false) };
             let count = self.found_count();
@@ -141,7 +141,7 @@ impl Inbox {
 
     /// Whether there is data that is neither a push message nor the beginning of one.
     #[inline]
-    pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
+    pub(super) fn has_surplus(&mut self) -> Result<bool, ProtocolError> {
         while self.first() == Some(PUSH) {
             match self.next()? {
                 Some(push) => self.pushes.push((self.found_count(), push)),

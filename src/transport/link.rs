@@ -18,13 +18,13 @@ use super::addresses::Addresses;
 use super::clocks::Clock;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
-use super::guide::Guide;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
-use super::lineup::Lineup;
-use super::mixup;
 use super::place::Place;
+use super::sentinel_client::SentinelClient;
+use super::server_registry::ServerRegistry;
 use super::timeouts::Timeouts;
+use super::tls_mismatch;
 use super::wire::{KEPT_MAX, Wire, error_words};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;
@@ -43,13 +43,13 @@ pub(super) struct Link {
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     account: Account,
-    lineup: Arc<Lineup>,
+    server_registry: Arc<ServerRegistry>,
     clock: Arc<Clock>,
-    /// The index of this server in `lineup`.
+    /// The index of this server in `server_registry`.
     place: usize,
-    /// `guide` finds the server's address if its URL does not give it. `master` is the place that the guide
+    /// `sentinel_client` finds the server's address if its URL does not give it. `master` is the place that this client
     /// named last. `master_aside` is the place before the search for another master.
-    guide: Option<Box<Guide>>,
+    sentinel_client: Option<Box<SentinelClient>>,
     master: Option<Place>,
     master_aside: Option<Place>,
     /// Where the descriptor is shown to a forked child. A connection that was set aside uses the other slot.
@@ -102,13 +102,14 @@ pub(super) enum Change {
 
 impl Link {
     pub(super) fn new(
-        (place, lineup, clock): (usize, Arc<Lineup>, Arc<Clock>),
+        (place, server_registry, clock): (usize, Arc<ServerRegistry>, Arc<Clock>),
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
     ) -> Self {
         let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
-        let guide = endpoint.sentinels().map(|it| Guide::new(it, endpoint.has_tls(), &access));
+        let sentinel_client =
+            endpoint.sentinels().map(|it| SentinelClient::new(it, endpoint.has_tls(), &access));
         let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
         Self {
@@ -116,10 +117,10 @@ impl Link {
             timeouts,
             access,
             account,
-            lineup,
+            server_registry,
             clock,
             place,
-            guide: guide.map(Box::new),
+            sentinel_client: sentinel_client.map(Box::new),
             master: None,
             master_aside: None,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
@@ -142,8 +143,9 @@ impl Link {
     }
 
     pub(super) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
-        let guide = self.guide.as_ref().map(|guide| guide.inherited());
-        self.inherited.clone().into_iter().chain(guide)
+        let sentinel_client =
+            self.sentinel_client.as_ref().map(|sentinel_client| sentinel_client.inherited());
+        self.inherited.clone().into_iter().chain(sentinel_client)
     }
 
     pub(super) fn timeouts(&self) -> &Timeouts {
@@ -177,7 +179,7 @@ impl Link {
     /// What the server has not done yet, if it has accepted the connection.
     pub(super) fn lacking(&self) -> String {
         let State::Handshake { wire, .. } = &self.state else { return String::new() };
-        mixup::lacking(wire)
+        tls_mismatch::lacking(wire)
     }
 
     /// When the server last sent something.
@@ -199,7 +201,9 @@ impl Link {
         match &self.state {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
-            State::Searching => self.guide.as_ref().map_or(Moment::NEVER, |it| it.next_due()),
+            State::Searching => {
+                self.sentinel_client.as_ref().map_or(Moment::NEVER, |it| it.next_due())
+            }
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             State::Handshake { handshake, since, .. } => {
                 self.handshake_due(handshake.is_asking(), *since)
@@ -219,8 +223,11 @@ impl Link {
             }
             State::Handshake { handshake, .. } if !handshake.is_asking() => self.end_waiting(now),
             State::Handshake { wire, since, .. } => {
-                let why =
-                    format!("no greeting in {} ms{}", now.ms_since(*since), mixup::lacking(wire));
+                let why = format!(
+                    "no greeting in {} ms{}",
+                    now.ms_since(*since),
+                    tls_mismatch::lacking(wire)
+                );
                 self.connect_failed(why, now)
             }
             State::Up { .. } => None,
@@ -231,7 +238,7 @@ impl Link {
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.state {
             State::Down => None,
-            State::Searching => self.guide.as_ref()?.interest(),
+            State::Searching => self.sentinel_client.as_ref()?.interest(),
             State::Connecting { socket, .. } => Some(Interest::of(socket, true)),
             State::Handshake { wire, .. } | State::Up { wire } => {
                 // TLS accepts little data before its handshake is complete. Until then, do not wait for the
@@ -285,7 +292,7 @@ impl Link {
             return self.connect_failed(how, now);
         }
         self.close();
-        self.lineup.leave(self.place);
+        self.server_registry.leave(self.place);
         // The connection worked until now, so a new one may be opened at once. The minimum gap still applies,
         // so that a server that keeps closing does not keep us busy.
         self.failures = 1;
@@ -301,11 +308,11 @@ impl Link {
             State::Connecting { socket, .. } => socket.forget(),
             State::Handshake { wire, .. } | State::Up { wire } => wire.forget(),
         }
-        self.guide.iter_mut().for_each(|guide| guide.forget_socket());
+        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.forget_socket());
     }
 
     fn note_failure(&mut self, why: String) -> Change {
-        self.lineup.leave(self.place);
+        self.server_registry.leave(self.place);
         self.failures = self.failures.saturating_add(1);
         self.why_down.clone_from(&why);
         Change::Failed { why, first: self.failures == 1 }
@@ -329,8 +336,8 @@ mod tests {
 
     fn link_to(host: &str) -> Link {
         let endpoint = Endpoint::parse(host, 1).unwrap();
-        let lineup = Arc::new(Lineup::new(1, Arc::default()));
-        Link::new((0, lineup, Arc::default()), endpoint, Arc::default(), Arc::default())
+        let server_registry = Arc::new(ServerRegistry::new(1, Arc::default()));
+        Link::new((0, server_registry, Arc::default()), endpoint, Arc::default(), Arc::default())
     }
 
     fn link() -> Link {

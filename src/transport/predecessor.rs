@@ -83,7 +83,7 @@ impl Predecessor {
     pub(super) fn next_settled(&mut self, now: Moment) -> Result<Option<Settled>, String> {
         let Self { stream, queue, capabilities, .. } = self;
         let settled = queue.next_settled(&mut stream.inbox, capabilities, now);
-        settled.map_err(|useless| useless.to_string())
+        settled.map_err(|close_reason| close_reason.to_string())
     }
 
     /// Notes the server's push messages.

@@ -20,15 +20,15 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::clocks::Clock;
+use super::close_reason::CloseReason;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reading::Reading;
-use super::reply::Nonsense;
+use super::reply::ProtocolError;
 use super::scripts::Scripts;
 use super::subscription::Subscription;
 use super::ticket::Ticket;
-use super::useless::Useless;
 use crate::command::guard::Borne;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
 use crate::moment::Moment;
@@ -170,12 +170,12 @@ impl Queue {
         inbox: &mut Inbox,
         capabilities: &mut Capabilities,
         now: Moment,
-    ) -> Result<Option<Settled>, Useless> {
+    ) -> Result<Option<Settled>, CloseReason> {
         loop {
             let Some(oldest) = self.awaiting.front() else {
                 // Nothing is owed, so any received data is an error.
                 return match inbox.has_surplus()? {
-                    true => Err(Nonsense::Unwanted.into()),
+                    true => Err(ProtocolError::Unwanted.into()),
                     false => Ok(None),
                 };
             };
@@ -189,7 +189,7 @@ impl Queue {
             }
             if self.awaiting.len() == 1 && inbox.has_surplus()? {
                 // There is one reply too many. It is unknown which of the replies is the answer.
-                return Err(Nonsense::Unwanted.into());
+                return Err(ProtocolError::Unwanted.into());
             }
             if let Some(settled) = self.settle(inbox.take_replies(own), now)? {
                 return Ok(Some(settled));
@@ -212,15 +212,15 @@ impl Queue {
         &mut self,
         replies: &mut Vec<Value>,
         now: Moment,
-    ) -> Result<Option<Settled>, Useless> {
-        let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
+    ) -> Result<Option<Settled>, CloseReason> {
+        let mut entry = self.awaiting.pop_front().ok_or(ProtocolError::Unwanted)?;
         let answer = self.answer(&entry, replies, now);
         self.count_reading();
         let answer = match answer {
             Ok(answer) => answer,
-            Err(useless) => {
+            Err(close_reason) => {
                 self.awaiting.push_front(entry);
-                return Err(useless);
+                return Err(close_reason);
             }
         };
         self.round_trip_us = Some(now.us_since(entry.since));
@@ -285,7 +285,7 @@ mod tests {
         let taken = settle(&mut queue, &[Value::Nil, Value::Int(5)]).unwrap();
         assert_eq!(taken.ticket, Some(OTHER));
         assert_eq!(taken.answer, Answer::Foreign { left_ms: Some(5) });
-        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense::Unwanted.into()));
+        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(ProtocolError::Unwanted.into()));
     }
 
     #[test]
@@ -355,11 +355,11 @@ mod tests {
             queue.send(&mut Vec::new(), capabilities, NOW);
             settle(&mut queue, &[Value::Int(2)]).map(|it| it.answer)
         };
-        let nonsense = || Err(Nonsense::Unwanted.into());
+        let protocol_error = || Err(ProtocolError::Unwanted.into());
         let (plain, waking) = (Capabilities::PLAIN, Capabilities::WAKING);
         for (request, without) in [
-            (of_reader(Verb::ReleaseAndWake), nonsense()),
-            (request(Verb::ReleaseAndWake), nonsense()),
+            (of_reader(Verb::ReleaseAndWake), protocol_error()),
+            (request(Verb::ReleaseAndWake), protocol_error()),
             (of_semaphore(Verb::ReleaseAndWake), Ok(Answer::Done)),
             (of_semaphore(Verb::ReleaseRestAndWake), Ok(Answer::Done)),
         ] {
@@ -376,6 +376,6 @@ mod tests {
         send(&mut queue, NOW.plus_ms(10_000));
         let told = settle(&mut queue, &[Value::Int(0)]).unwrap();
         assert_eq!((told.ticket, told.answer), (Some(TICKET), Answer::Absent));
-        assert_eq!(settle(&mut queue, &[Value::Int(0)]), Err(Nonsense::Unwanted.into()));
+        assert_eq!(settle(&mut queue, &[Value::Int(0)]), Err(ProtocolError::Unwanted.into()));
     }
 }

@@ -24,13 +24,13 @@ const NUMBER_MAX: usize = 32;
 
 /// The data is no reply, or no wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nonsense {
+pub(super) enum ProtocolError {
     Unwanted,
     /// It may be a reply, but its size or announced size is larger than that of any wanted reply.
     TooLarge,
 }
 
-impl fmt::Display for Nonsense {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unwanted => f.write_str("it said what no server should"),
@@ -69,7 +69,7 @@ impl Scan {
 
     /// The first reply in `bytes` and its length, if it is complete. If it is not, the next call must pass
     /// the same bytes with more bytes behind them.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
         if self.at == 0
             && let Some(whole) = simple(bytes)
         {
@@ -82,7 +82,7 @@ impl Scan {
         Ok(Some(whole))
     }
 
-    fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Nonsense> {
+    fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, ProtocolError> {
         loop {
             let Some((after, inside)) = self.element(bytes)? else { return Ok(None) };
             self.at = after;
@@ -105,7 +105,7 @@ impl Scan {
         }
     }
 
-    fn element(&mut self, bytes: &[u8]) -> Result<Option<Element>, Nonsense> {
+    fn element(&mut self, bytes: &[u8]) -> Result<Option<Element>, ProtocolError> {
         let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
         let room = LENGTH_MAX - self.at;
         let longest = match kind {
@@ -114,13 +114,13 @@ impl Scan {
             b'_' | b'%' if self.is_resp3 => NUMBER_MAX.min(room),
             // A push message is no part of a reply.
             b'>' if self.is_resp3 && self.at == 0 => NUMBER_MAX,
-            _ => return Err(Nonsense::Unwanted),
+            _ => return Err(ProtocolError::Unwanted),
         };
         let Some(after) = self.line_end(bytes, longest) else {
             return match bytes.len() - self.at >= longest {
                 false => Ok(None),
-                true if longest < room => Err(Nonsense::Unwanted),
-                true => Err(Nonsense::TooLarge),
+                true if longest < room => Err(ProtocolError::Unwanted),
+                true => Err(ProtocolError::TooLarge),
             };
         };
         let line = &bytes[self.at + 1..after - 2];
@@ -131,7 +131,7 @@ impl Scan {
             (b'+' | b'-', _) | (b':', Ok(_)) | (b'$' | b'*', Ok(-1)) => Ok(Some((after, 0))),
             (b'$', Ok(size @ 0..)) => Ok(string_end(bytes, after, size)?.map(|end| (end, 0))),
             (b'*', Ok(count @ 0..)) => Ok(Some((after, self.open(count)?))),
-            _ => Err(Nonsense::Unwanted),
+            _ => Err(ProtocolError::Unwanted),
         }
     }
 
@@ -148,17 +148,17 @@ impl Scan {
     }
 
     /// Opens an array with the announced number of elements.
-    fn open(&mut self, count: i64) -> Result<usize, Nonsense> {
-        let count = usize::try_from(count).map_err(|_| Nonsense::TooLarge)?;
+    fn open(&mut self, count: i64) -> Result<usize, ProtocolError> {
+        let count = usize::try_from(count).map_err(|_| ProtocolError::TooLarge)?;
         if count > ELEMENTS_MAX - self.elements || self.depth == DEPTH_MAX {
-            return Err(Nonsense::TooLarge);
+            return Err(ProtocolError::TooLarge);
         }
         self.elements += count;
         Ok(count)
     }
 }
 
-fn read(whole: &[u8]) -> Result<Value, Nonsense> {
+fn read(whole: &[u8]) -> Result<Value, ProtocolError> {
     match whole {
         b"_\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
@@ -172,23 +172,23 @@ fn read(whole: &[u8]) -> Result<Value, Nonsense> {
     }
 }
 
-fn number(digits: &[u8]) -> Result<i64, Nonsense> {
-    str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(Nonsense::Unwanted)
+fn number(digits: &[u8]) -> Result<i64, ProtocolError> {
+    str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(ProtocolError::Unwanted)
 }
 
-fn parse(whole: &[u8]) -> Result<Value, Nonsense> {
-    redis::parse_redis_value(whole).map_err(|_| Nonsense::Unwanted)
+fn parse(whole: &[u8]) -> Result<Value, ProtocolError> {
+    redis::parse_redis_value(whole).map_err(|_| ProtocolError::Unwanted)
 }
 
-fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, Nonsense> {
+fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, ProtocolError> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let end = start.saturating_add(size).saturating_add(2);
     if end > LENGTH_MAX {
-        return Err(Nonsense::TooLarge);
+        return Err(ProtocolError::TooLarge);
     }
     match bytes.get(end - 2..end) {
         Some(b"\r\n") => Ok(Some(end)),
-        Some(_) => Err(Nonsense::Unwanted),
+        Some(_) => Err(ProtocolError::Unwanted),
         None => Ok(None),
     }
 }
@@ -197,12 +197,12 @@ fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, No
 mod tests {
     use super::*;
 
-    fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+    fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
         Scan::default().take(bytes)
     }
 
     /// The result if the bytes arrive one by one.
-    fn drip(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+    fn drip(bytes: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
         let mut scan = Scan::default();
         for length in 1..bytes.len() {
             assert_eq!(scan.take(&bytes[..length])?, None, "{length} of {}", bytes.len());
@@ -270,16 +270,16 @@ mod tests {
             b":00000000000000000000000000000000000000000",
             b"\0",
         ] {
-            assert_eq!(take(bytes), Err(Nonsense::Unwanted), "{bytes:?}");
+            assert_eq!(take(bytes), Err(ProtocolError::Unwanted), "{bytes:?}");
         }
         for kind in b"%~>|_,#!=(" {
             let bytes = [&[*kind], &b"1\r\n"[..]].concat();
-            assert_eq!(take(&bytes), Err(Nonsense::Unwanted), "{}", char::from(*kind));
+            assert_eq!(take(&bytes), Err(ProtocolError::Unwanted), "{}", char::from(*kind));
         }
     }
 
     /// The result for bytes of a server that was told to speak RESP3.
-    fn take_resp3(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+    fn take_resp3(bytes: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
         Scan::new(true).take(bytes)
     }
 
@@ -313,7 +313,7 @@ mod tests {
             b"#t\r\n",
             b"~1\r\n",
         ] {
-            assert_eq!(take_resp3(bytes), Err(Nonsense::Unwanted), "{bytes:?}");
+            assert_eq!(take_resp3(bytes), Err(ProtocolError::Unwanted), "{bytes:?}");
         }
         for bytes in [
             &b">1025\r\n"[..],
@@ -323,7 +323,7 @@ mod tests {
             b">2\r\n$1\r\na\r\n$131072\r\n",
             b">1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
         ] {
-            assert_eq!(take_resp3(bytes), Err(Nonsense::TooLarge), "{bytes:?}");
+            assert_eq!(take_resp3(bytes), Err(ProtocolError::TooLarge), "{bytes:?}");
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
             b"*1000\r\n*25\r\n",
             b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
         ] {
-            assert_eq!(take(bytes), Err(Nonsense::TooLarge), "{bytes:?}");
+            assert_eq!(take(bytes), Err(ProtocolError::TooLarge), "{bytes:?}");
         }
     }
 
@@ -351,10 +351,10 @@ mod tests {
         let line = |length| [b"-".repeat(length), b"\r\n".to_vec()].concat();
         assert!(take(&line(LENGTH_MAX - 2)).unwrap().is_some());
         for bytes in [string(LENGTH_MAX - 10), array(ELEMENTS_MAX + 1), line(LENGTH_MAX - 1)] {
-            assert_eq!(take(&bytes), Err(Nonsense::TooLarge), "{} bytes", bytes.len());
+            assert_eq!(take(&bytes), Err(ProtocolError::TooLarge), "{} bytes", bytes.len());
         }
         let strings = [b"*3\r\n".to_vec(), string(LENGTH_MAX / 2), string(LENGTH_MAX / 2)].concat();
-        assert_eq!(take(&strings), Err(Nonsense::TooLarge));
+        assert_eq!(take(&strings), Err(ProtocolError::TooLarge));
     }
 
     #[test]
@@ -362,13 +362,13 @@ mod tests {
         for kind in b"+-" {
             let line = vec![*kind; LENGTH_MAX];
             assert_eq!(take(&line[1..]), Ok(None));
-            assert_eq!(take(&line), Err(Nonsense::TooLarge));
+            assert_eq!(take(&line), Err(ProtocolError::TooLarge));
         }
     }
 
     #[test]
     fn nesting_takes_no_stack() {
-        assert_eq!(take(&b"*1\r\n".repeat(100_000)), Err(Nonsense::TooLarge));
+        assert_eq!(take(&b"*1\r\n".repeat(100_000)), Err(ProtocolError::TooLarge));
     }
 
     #[test]
@@ -389,12 +389,12 @@ mod tests {
     fn an_error_may_quote_what_is_no_text() {
         let (error, _) = take(b"-WRONGTYPE of \xFF\0\xC3\r\n").unwrap().unwrap();
         assert!(matches!(error, Value::ServerError(it) if it.code() == "WRONGTYPE"));
-        assert_eq!(take(b"+\xFF\r\n"), Err(Nonsense::Unwanted));
+        assert_eq!(take(b"+\xFF\r\n"), Err(ProtocolError::Unwanted));
     }
 
     #[test]
     fn it_is_said_which_it_is() {
-        assert_ne!(Nonsense::Unwanted.to_string(), Nonsense::TooLarge.to_string());
-        assert!(Nonsense::TooLarge.to_string().contains("128 KiB"));
+        assert_ne!(ProtocolError::Unwanted.to_string(), ProtocolError::TooLarge.to_string());
+        assert!(ProtocolError::TooLarge.to_string().contains("128 KiB"));
     }
 }

@@ -3,8 +3,8 @@
 
 mod connecting;
 mod hearing;
-pub(crate) mod portrait;
 mod receiving;
+pub(crate) mod snapshot;
 mod succession;
 
 use std::mem;
@@ -15,12 +15,12 @@ use super::clocks::Clock;
 use super::condition::Condition;
 pub(crate) use super::effects::{Delivery, Effects, Pushed};
 use super::endpoint::Endpoint;
+use super::event_log::{Event, EventLog};
 use super::interest::Interest;
-use super::lineup::Lineup;
 use super::link::{Change, Link};
 use super::predecessor::Predecessor;
 use super::queue::Queue;
-use super::remarks::{Event, Remarks};
+use super::server_registry::ServerRegistry;
 use super::ticket::Ticket;
 use super::timeouts::Timeouts;
 use crate::command::{Answer, Capabilities, Request};
@@ -54,7 +54,7 @@ pub(crate) struct Server {
     /// Calls that wait for the connection itself.
     awaiting_connection: Vec<Ticket>,
     /// The log lines about this server.
-    remarks: Remarks,
+    event_log: EventLog,
     traffic: Traffic,
 }
 
@@ -64,14 +64,15 @@ impl Server {
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
-        lineup: Arc<Lineup>,
+        server_registry: Arc<ServerRegistry>,
     ) -> Self {
         let clock = Arc::<Clock>::default();
-        let queue = Queue::new(index, lineup.rules(), &clock);
-        let link = Link::new((index, lineup, Arc::clone(&clock)), endpoint, timeouts, access);
+        let queue = Queue::new(index, server_registry.rules(), &clock);
+        let link =
+            Link::new((index, server_registry, Arc::clone(&clock)), endpoint, timeouts, access);
         Self {
             index,
-            remarks: Remarks::new(link.endpoint().to_string()),
+            event_log: EventLog::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
             queue,
@@ -215,7 +216,7 @@ impl Server {
         if now >= self.next_due() {
             self.do_what_is_due(now, effects);
         }
-        self.remarks.catch_up(now, &mut effects.lines);
+        self.event_log.catch_up(now, &mut effects.lines);
         self.flush(now, effects);
     }
 
@@ -335,7 +336,7 @@ impl Server {
     fn tell_of_change(&mut self, change: Change, effects: &mut Effects) {
         effects.changed = true;
         let mut say = |event, level, words: String| {
-            self.remarks.say(event, (level, words), clock::now(), &mut effects.lines);
+            self.event_log.say(event, (level, words), clock::now(), &mut effects.lines);
         };
         match change {
             Change::Up { capabilities, guard, took_us, again } => {

@@ -25,7 +25,7 @@ pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
 use self::turn::Wants;
-pub(crate) use self::turn::{Left, Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Left, Next, Permission, TurnRequest, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -86,7 +86,7 @@ impl WaitQueues {
         &mut self,
         target: &Target,
         thread: Option<usize>,
-        manners: Manners,
+        turn: TurnRequest,
         now: Moment,
     ) -> (u64, Permission) {
         let wants = match target.kind {
@@ -94,13 +94,13 @@ impl WaitQueues {
             LockKind::Shared => Wants::Shared,
             _ => {
                 let number = self.join(target, thread, now);
-                return (number, self.begin(target, number, manners, now));
+                return (number, self.begin(target, number, turn, now));
             }
         };
         let number = self.next_number();
         let queue = self.queue_of(&target.resource, now);
         queue.join(number, thread, wants);
-        (number, queue.begin(number, manners, now))
+        (number, queue.begin(number, turn, now))
     }
 
     fn next_number(&mut self) -> u64 {
@@ -121,17 +121,17 @@ impl WaitQueues {
         &mut self,
         target: &Target,
         number: u64,
-        manners: Manners,
+        turn: TurnRequest,
         now: Moment,
     ) -> Permission {
         if let LockKind::Several(names) = &target.kind {
-            return self.begin_all(names, number, manners, now);
+            return self.begin_all(names, number, turn, now);
         }
         if let Some(queue) = self.permits(target) {
-            return queue.begin(number, manners, now);
+            return queue.begin(number, turn, now);
         }
         let queue = self.queues.get_mut(&target.resource);
-        queue.map_or(Permission::MayAsk, |queue| queue.begin(number, manners, now))
+        queue.map_or(Permission::MayAsk, |queue| queue.begin(number, turn, now))
     }
 
     /// The servers have refused the waiter, perhaps because another client has the lock. For several resources,

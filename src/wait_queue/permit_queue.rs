@@ -11,7 +11,7 @@ use super::line::Line;
 use super::queue::{
     ASK_HELD_MS, LOOK_FROM_BEHIND_MS, LOOK_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS,
 };
-use super::turn::{Manners, Next, Permission, Wait};
+use super::turn::{Next, Permission, TurnRequest, Wait};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -79,22 +79,22 @@ impl PermitQueue {
         self.waiters.push_back(Waiter { number, thread, ticket, until, asks });
     }
 
-    pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+    pub(super) fn begin(&mut self, number: u64, turn: TurnRequest, now: Moment) -> Permission {
         self.forget_ended(now);
         let Some(place) = self.place(number) else { return Permission::MayAsk };
         let is_first = self.is_first(place);
-        if !is_first && !manners.is_last {
+        if !is_first && !turn.is_last {
             return Permission::NotYet;
         }
         if let Some(left_ms) = self.all_held_ms(now) {
-            let is_urgent = is_first && manners.is_urgent;
+            let is_urgent = is_first && turn.is_urgent;
             if !is_urgent && now < self.ask_held_at {
                 return Permission::Held { left_ms, readers: 0 };
             }
             self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-        } else if !manners.is_last {
+        } else if !turn.is_last {
             let is_open = self.open_at.is_none_or(|open_at| open_at <= now);
-            if self.is_blocked() || !(is_open || manners.is_urgent) {
+            if self.is_blocked() || !(is_open || turn.is_urgent) {
                 return Permission::NotYet;
             }
         }

@@ -82,7 +82,7 @@ fn hear(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Manners, Place, Wait};
+    use super::super::{Place, TurnRequest, Wait};
     use super::*;
     use crate::lock_kind::{LockKind, Target};
     use crate::server_set::ServerSet;
@@ -110,8 +110,8 @@ mod tests {
     fn waiting() -> (WaitQueues, u64, Ticket) {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = queues.join(&target(), None, at_ms(0));
-        let manners = Manners { is_urgent: false, is_last: false };
-        queues.begin(&target(), number, manners, at_ms(0));
+        let turn = TurnRequest { is_urgent: false, is_last: false };
+        queues.begin(&target(), number, turn, at_ms(0));
         assert!(queues.may_stand_in_line(&target(), number));
         let line = queues.line(&target(), number).unwrap();
         line.begin_look(4, 1);
@@ -159,10 +159,10 @@ mod tests {
         queues.woke(&target(), at_ms(3), at_ms(1));
         assert!(queues.was_woken(&target(), at_ms(2)) && !queues.was_woken(&target(), at_ms(251)));
         let number = queues.join(&target(), None, at_ms(2));
-        let manners = Manners { is_urgent: false, is_last: false };
-        let permission = queues.begin(&target(), number, manners, at_ms(2));
+        let turn = TurnRequest { is_urgent: false, is_last: false };
+        let permission = queues.begin(&target(), number, turn, at_ms(2));
         assert_eq!(permission, super::super::Permission::NotYet);
-        let permission = queues.begin(&target(), number, manners, at_ms(3));
+        let permission = queues.begin(&target(), number, turn, at_ms(3));
         assert_eq!(permission, super::super::Permission::MayAsk);
     }
 
@@ -179,8 +179,8 @@ mod tests {
     /// them.
     fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: Ticket) -> u64 {
         let number = queues.join(target, None, at_ms(0));
-        let manners = Manners { is_urgent: false, is_last: false };
-        queues.begin(target, number, manners, at_ms(0));
+        let turn = TurnRequest { is_urgent: false, is_last: false };
+        queues.begin(target, number, turn, at_ms(0));
         queues.refused(target, (number, bits), true, at_ms(0));
         assert!(queues.may_stand_in_line(target, number));
         queues.line(target, number).unwrap().begin_look(ticket.place(), 1);
@@ -304,7 +304,7 @@ mod tests {
         queues.refused(&both(), (number, 0b10), true, at_ms(0));
         assert_eq!(queues.lines_of(number, false), 0b10);
         // As long as it was not refused again, the resource that was in the way may still be.
-        queues.begin(&both(), number, Manners { is_urgent: true, is_last: false }, at_ms(0));
+        queues.begin(&both(), number, TurnRequest { is_urgent: true, is_last: false }, at_ms(0));
         queues.refused(&both(), (number, 0b01), true, at_ms(1));
         assert_eq!(queues.lines_of(number, false), 0b10);
         assert_eq!(queues.lines_of(number, true), 0b11);

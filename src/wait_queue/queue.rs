@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::line::Line;
-use super::turn::{Manners, Permission, Wait, Wants};
+use super::turn::{Permission, TurnRequest, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -139,8 +139,8 @@ impl WaitQueue {
     }
 
     /// Whether the waiter may ask. If so, it counts as asking.
-    pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
-        let permission = self.permission(number, manners, now);
+    pub(super) fn begin(&mut self, number: u64, turn: TurnRequest, now: Moment) -> Permission {
+        let permission = self.permission(number, turn, now);
         if permission == Permission::MayAsk {
             self.ask(number, now);
         }
@@ -148,7 +148,7 @@ impl WaitQueue {
     }
 
     /// Whether the waiter may ask.
-    pub(super) fn permission(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+    pub(super) fn permission(&mut self, number: u64, turn: TurnRequest, now: Moment) -> Permission {
         self.forget_ended(now);
         let held = self.held_from(number, now);
         match self.position(number) {
@@ -156,16 +156,16 @@ impl WaitQueue {
             Position::Beside if held.is_none() => {}
             Position::Apart => return Permission::MayAsk,
             Position::Beside | Position::Behind => {
-                return self.begin_from_behind(number, held, manners.is_last, now);
+                return self.begin_from_behind(number, held, turn.is_last, now);
             }
         }
         if let Some(held) = held
-            && !manners.is_urgent
+            && !turn.is_urgent
             && now < self.ask_held_at
         {
             return held;
         }
-        if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
+        if self.open_at.is_some_and(|open_at| open_at > now) && !turn.is_urgent {
             return Permission::NotYet;
         }
         Permission::MayAsk

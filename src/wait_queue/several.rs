@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::WaitQueues;
 use super::queue::WaitQueue;
 use super::standing::Standing;
-use super::turn::{Manners, Permission, Wait, Wants};
+use super::turn::{Permission, TurnRequest, Wait, Wants};
 use crate::command::Place;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -55,15 +55,15 @@ impl WaitQueues {
         &mut self,
         names: &Names,
         number: u64,
-        manners: Manners,
+        turn: TurnRequest,
         now: Moment,
     ) -> Permission {
         let standing = self.stands_in(number);
-        if let Some(blocked) = self.blocked(names, standing, number, manners, now) {
+        if let Some(blocked) = self.blocked(names, standing, number, turn, now) {
             return blocked;
         }
         self.come_back(names, number, now);
-        if let Some(blocked) = self.blocked(names, !standing, number, manners, now) {
+        if let Some(blocked) = self.blocked(names, !standing, number, turn, now) {
             return blocked;
         }
         for name in names.iter() {
@@ -83,14 +83,14 @@ impl WaitQueues {
         names: &Names,
         which: u128,
         number: u64,
-        manners: Manners,
+        turn: TurnRequest,
         now: Moment,
     ) -> Option<Permission> {
         let of = u16::try_from(names.len()).unwrap_or(u16::MAX);
         let mut blocked = None;
         for (nth, name) in (1..).zip(names.iter()).filter(|it| which & bit(it.0 - 1) != 0) {
             let Some(queue) = self.queues.get_mut(name) else { continue };
-            let left_ms = match queue.permission(number, manners, now) {
+            let left_ms = match queue.permission(number, turn, now) {
                 Permission::MayAsk => continue,
                 Permission::Held { left_ms, .. } => Some(left_ms),
                 Permission::NotYet | Permission::Blocked { .. } => None,

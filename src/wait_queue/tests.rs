@@ -8,7 +8,7 @@ use crate::transport::endpoint::Endpoint;
 use crate::transport::roster::Roster;
 
 const MANY: usize = 10_000;
-const URGENT: Manners = Manners { is_urgent: true, is_last: true };
+const URGENT: TurnRequest = TurnRequest { is_urgent: true, is_last: true };
 
 fn at_ms(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000).plus_ms(ms)

@@ -19,7 +19,7 @@ pub(super) enum Wants {
 
 /// How a waiter asks for permission to ask the servers.
 #[derive(Clone, Copy)]
-pub(crate) struct Manners {
+pub(crate) struct TurnRequest {
     /// It asks even if this manager has the lock, and even if it should stand back.
     pub(crate) is_urgent: bool,
     /// It asks out of turn, too, because what the head was told may be old.

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Without the optional wishes that settings ask for.
-const PLAIN: Wishes = Wishes { is_guarded: false, is_waking: false };
+/// Without the optional requirements that settings ask for.
+const PLAIN: Requirements = Requirements { is_guarded: false, is_waking: false };
 
 const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
 const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
@@ -135,7 +135,7 @@ fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     let program = bulk(&format!("run_id:{ID}\r\n"));
     let probed = [UNKNOWN, UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
     let replies = [&probed[..], &CLOSED[1..], &[UNKNOWN, clock, note]].concat();
-    let mut handshake = Handshake::new(None, 0, Wishes { is_guarded: true, ..PLAIN });
+    let mut handshake = Handshake::new(None, 0, Requirements { is_guarded: true, ..PLAIN });
     let progress = after(&mut handshake, &replies);
     (handshake, progress)
 }

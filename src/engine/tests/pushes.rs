@@ -12,7 +12,7 @@ fn stand_in_line(engine: &mut Engine) -> (Ticket, u64) {
     let (asked, _) = ask(engine, 0, 9);
     let (queues, target) = (&mut engine.state.wait_queues, target());
     let number = queues.join(&target, None, NOW);
-    queues.begin(&target, number, Manners { is_urgent: false, is_last: false }, NOW);
+    queues.begin(&target, number, TurnRequest { is_urgent: false, is_last: false }, NOW);
     assert!(queues.may_stand_in_line(&target, number));
     let line = queues.line(&target, number).unwrap();
     line.begin_look(asked.place(), 1);

@@ -8,7 +8,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::operation::{Actions, Failed, Miss};
 use crate::quorum::backoff;
-use crate::wait_queue::{Manners, STAND_BACK, Wait};
+use crate::wait_queue::{STAND_BACK, TurnRequest, Wait};
 
 /// The least value of the longest pause while servers cannot be reached. A server that refuses connections says
 /// so at once, and a caller that allows no pause between refusals does not mean to burn a processor. Two
@@ -16,8 +16,8 @@ use crate::wait_queue::{Manners, STAND_BACK, Wait};
 const DOWN_PAUSE: Duration = Duration::from_millis(20);
 
 impl Acquire {
-    /// The manners of the next try.
-    pub(super) fn manners(&self, now: Moment) -> Manners {
+    /// What the next try asks of the wait queue.
+    pub(super) fn turn(&self, now: Moment) -> TurnRequest {
         let (is_urgent, is_last) = match self.wanted.plan {
             Plan::Tries(count) => (true, self.tries + 1 >= count),
             Plan::Until(until) => {
@@ -25,7 +25,7 @@ impl Acquire {
                 (is_last, is_last)
             }
         };
-        Manners { is_urgent, is_last }
+        TurnRequest { is_urgent, is_last }
     }
 
     /// Waits before the next try, or fails if there is none.
@@ -92,7 +92,7 @@ impl Acquire {
         let until = queues.wait(target, number, ticket, in_slice, now);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         self.leave_lines_behind(actions);
-        let again_at = self.patience.tell(target, actions);
+        let again_at = self.reader_wait.tell(target, actions);
         self.stage = Stage::Waiting(wait, miss);
         actions.wait_until(until.min(again_at));
     }
@@ -128,7 +128,8 @@ impl Acquire {
         queues.pass_on(&self.wanted.target, number, pause_until, backoff.clone());
         let error = miss.error(actions.roster());
         let (has_asked, words) = (self.has_asked, error.clone());
-        let broken_off = BrokenOff { pause_until, backoff, has_asked, stretch: None, error: words };
+        let broken_off =
+            BrokenOff { pause_until, backoff, has_asked, sliced_wait: None, error: words };
         self.fail(error, Some(Box::new(broken_off)), actions);
     }
 

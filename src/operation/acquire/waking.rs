@@ -111,7 +111,7 @@ impl Acquire {
             (line.will_hear(quorum), line.due(quorum))
         });
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        self.patience.note(&self.wanted.target, &question);
+        self.reader_wait.note(&self.wanted.target, &question);
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
         let is_over = due <= now || now >= until;
         let miss = match (will_hear, miss) {

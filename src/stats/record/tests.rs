@@ -45,8 +45,8 @@ fn a_wait_in_slices_is_one_wait() {
     let mut first = record(Kind::Acquire);
     first.note_attempt(&mut counts);
     first.note_wait(NOW.plus_ms(1), &mut counts);
-    let stretch = Some(first.stretch(NOW.plus_ms(20)));
-    let account = Account { kind: Kind::Acquire, stretch, ..Account::default() };
+    let sliced_wait = Some(first.sliced_wait(NOW.plus_ms(20)));
+    let account = Account { kind: Kind::Acquire, sliced_wait, ..Account::default() };
     let mut next = Record::new(account, None);
     next.begin(NOW.plus_ms(30));
     next.note_wait(NOW.plus_ms(30), &mut counts);

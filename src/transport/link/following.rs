@@ -13,15 +13,15 @@ impl Link {
     pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
         let within_ms = self.search_ms();
-        let Some(guide) = &mut self.guide else { return self.dial(now) };
-        guide.begin(within_ms, now);
+        let Some(sentinel_client) = &mut self.sentinel_client else { return self.dial(now) };
+        sentinel_client.begin(within_ms, now);
         self.state = State::Searching;
         self.search(now)
     }
 
     /// Goes on with asking the Sentinels, if a search is under way.
     pub(super) fn search(&mut self, now: Moment) -> Option<Change> {
-        let found = self.guide.as_mut()?.advance(now)?;
+        let found = self.sentinel_client.as_mut()?.advance(now)?;
         self.state = State::Down;
         match found {
             Ok(place) => {
@@ -39,8 +39,10 @@ impl Link {
     /// news this link follows.
     pub(in crate::transport) fn follow(&mut self, now: Moment) -> Option<Change> {
         let within_ms = self.search_ms();
-        let (true, Some(guide)) = (self.is_up(), &mut self.guide) else { return None };
-        if !guide.listen(self.master.as_ref(), within_ms, now) {
+        let (true, Some(sentinel_client)) = (self.is_up(), &mut self.sentinel_client) else {
+            return None;
+        };
+        if !sentinel_client.listen(self.master.as_ref(), within_ms, now) {
             return None;
         }
         self.break_off("its Sentinels have made another server the master".to_owned(), now)
@@ -48,7 +50,7 @@ impl Link {
 
     /// Whether Sentinels give the server's place.
     pub(in crate::transport) fn is_followed(&self) -> bool {
-        self.guide.is_some()
+        self.sentinel_client.is_some()
     }
 
     /// The server's place, as far as it is known.
@@ -66,7 +68,7 @@ impl Link {
 
     /// The reason why the master cannot be used, with its address.
     pub(super) fn of_master(&self, why: String) -> String {
-        match (&self.guide, self.addresses.current()) {
+        match (&self.sentinel_client, self.addresses.current()) {
             (Some(_), Some(address)) => format!("{address}: {why}"),
             _ => why,
         }

@@ -4,7 +4,7 @@ use std::{io, mem};
 
 use super::{Change, Link, State};
 use crate::command::Capabilities;
-use crate::command::handshake::{Handshake, Progress, Wishes};
+use crate::command::handshake::{Handshake, Progress, Requirements};
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::system::clock;
@@ -12,8 +12,8 @@ use crate::system::entropy::SystemEntropy;
 use crate::system::socket::Socket;
 use crate::token::random;
 use crate::transport::guard::Guard;
-use crate::transport::mixup;
 use crate::transport::place::Place;
+use crate::transport::tls_mismatch;
 use crate::transport::wire::{Wire, error_words};
 
 impl Link {
@@ -37,12 +37,12 @@ impl Link {
     pub(in crate::transport) fn read_handshake(&mut self, now: Moment) -> Option<Change> {
         while let State::Handshake { handshake, .. } = &mut self.state {
             let progress = match self.inbox.next() {
-                Err(_) if !handshake.has_begun() && self.inbox.first() == mixup::ALERT => {
-                    return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
+                Err(_) if !handshake.has_begun() && self.inbox.first() == tls_mismatch::ALERT => {
+                    return self.connect_failed(tls_mismatch::SPEAKS_TLS.to_owned(), now);
                 }
                 Ok(Some(value)) => handshake.handle_reply(&value),
                 Ok(None) => return None,
-                Err(nonsense) => return self.connect_failed(nonsense.to_string(), now),
+                Err(protocol_error) => return self.connect_failed(protocol_error.to_string(), now),
             };
             match progress {
                 Progress::More => {}
@@ -63,7 +63,7 @@ impl Link {
     pub(super) fn hint(&self) -> &'static str {
         let State::Handshake { wire, handshake, .. } = &self.state else { return "" };
         let has_spoken = handshake.has_begun() || !self.inbox.is_empty();
-        mixup::hint(wire, has_spoken, self.target())
+        tls_mismatch::hint(wire, has_spoken, self.target())
     }
 
     /// How long one of several addresses may delay the attempt on the next.
@@ -98,10 +98,11 @@ impl Link {
             return None;
         };
         let begun = self.account.credentials().and_then(|credentials| {
-            let (is_guarded, is_waking) = (self.lineup.rules().are_kept(), self.access.is_waking());
-            let wishes = Wishes { is_guarded, is_waking };
+            let (is_guarded, is_waking) =
+                (self.server_registry.rules().are_kept(), self.access.is_waking());
+            let requirements = Requirements { is_guarded, is_waking };
             let database = self.endpoint.database();
-            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, wishes));
+            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, requirements));
             self.inbox.begin(is_waking);
             Ok((self.wire(socket)?, handshake))
         });
@@ -148,7 +149,7 @@ impl Link {
             return self.dial(now);
         }
         // The place that a Sentinel gave was of no use.
-        self.guide.iter_mut().for_each(|guide| guide.distrust());
+        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.distrust());
         Some(self.give_up(why, now))
     }
 

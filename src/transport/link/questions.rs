@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Change, Guide, Link};
+use super::{Change, Link, SentinelClient};
 use crate::moment::Moment;
 use crate::transport::account::PasswordRequest;
 use crate::transport::place::{Lookup, Place};
@@ -11,8 +11,9 @@ impl Link {
     /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
     /// result to [`Self::handle_addresses`].
     pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
-        let of_sentinel = |guide: &mut Box<Guide>| guide.name_to_look_up(now);
-        if let Some((which, name, port)) = self.guide.as_mut().and_then(of_sentinel) {
+        let of_sentinel =
+            |sentinel_client: &mut Box<SentinelClient>| sentinel_client.name_to_look_up(now);
+        if let Some((which, name, port)) = self.sentinel_client.as_mut().and_then(of_sentinel) {
             return Some(Lookup { name, port, sentinel: Some(which) });
         }
         match self.endpoint.place().or(self.master.as_ref()) {
@@ -31,8 +32,8 @@ impl Link {
         now: Moment,
     ) -> Option<Change> {
         let error = found.as_ref().err().cloned();
-        if let (Some(which), Some(guide)) = (lookup.sentinel, &mut self.guide) {
-            if guide.end_look_up(which, found.ok(), began, now) {
+        if let (Some(which), Some(sentinel_client)) = (lookup.sentinel, &mut self.sentinel_client) {
+            if sentinel_client.end_look_up(which, found.ok(), began, now) {
                 self.retry_at = now;
             }
             let error = error.filter(|_| self.is_nameless())?;
@@ -82,7 +83,10 @@ impl Link {
 
     /// Whether some thread is asking for something that must be known before connecting.
     pub(in crate::transport) fn is_asked_about(&self) -> bool {
-        let is_of_sentinel = self.guide.as_ref().is_some_and(|guide| guide.is_looked_up());
+        let is_of_sentinel = self
+            .sentinel_client
+            .as_ref()
+            .is_some_and(|sentinel_client| sentinel_client.is_looked_up());
         let name = self.is_nameless() && (self.addresses.is_looked_up() || is_of_sentinel);
         let master = self.is_followed() && self.is_down() && self.addresses.is_looked_up();
         name || master || (self.is_down() && self.account.is_asking())
@@ -95,8 +99,8 @@ impl Link {
 
     /// Whether the name must be looked up before connecting.
     pub(super) fn is_nameless(&self) -> bool {
-        match &self.guide {
-            Some(guide) => guide.is_nameless(),
+        match &self.sentinel_client {
+            Some(sentinel_client) => sentinel_client.is_nameless(),
             None => matches!(self.target(), Some(Place::Name(..))) && self.addresses.is_empty(),
         }
     }

@@ -8,7 +8,7 @@ use crate::moment::Moment;
 use crate::quorum::offset::Showing;
 use crate::system::clock;
 use crate::transport::guard::Guard;
-use crate::transport::lineup::{Seen, Verdict};
+use crate::transport::server_registry::{Seen, Verdict};
 
 /// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
 /// server without a note is new.
@@ -22,7 +22,7 @@ impl Link {
         let (memory, capabilities) = (handshake.memory(), handshake.capabilities());
         self.identity = handshake.identity().clone();
         if let Some(id) = self.identity.run_id()
-            && let Err(twin) = self.lineup.enter(self.place, id, &self.name())
+            && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
         {
             let why = format!("it is the same server as {twin}: each server has one vote");
             return self.connect_failed(why, now);
@@ -31,7 +31,7 @@ impl Link {
         let guard = match memory {
             Memory::NotAsked => Guard::default(),
             Memory::Untold => {
-                self.lineup.note(self.place, Seen::Untold);
+                self.server_registry.note(self.place, Seen::Untold);
                 Guard::blind()
             }
             Memory::Read(id, reading) => match reading.note {
@@ -41,7 +41,7 @@ impl Link {
                 }
                 Borne::Note(_) | Borne::Gibberish => return self.mark(Mark::Lost, now),
                 Borne::Nothing => {
-                    self.lineup.note(self.place, Seen::Missing);
+                    self.server_registry.note(self.place, Seen::Missing);
                     return self.end_waiting(now);
                 }
             },
@@ -60,7 +60,7 @@ impl Link {
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
         let showing = Showing { shown, grain, sent: since, heard: clock::now() };
-        self.clock.note(id, &showing, self.lineup.rules().drift());
+        self.clock.note(id, &showing, self.server_registry.rules().drift());
     }
 
     /// Handles a server that has a note of its own process.
@@ -69,15 +69,15 @@ impl Link {
             0 => Seen::Marked,
             left_ms => Seen::Young { until: now.plus_ms(left_ms) },
         };
-        self.lineup.note(self.place, seen);
-        Guard::of(note, clock_ms, now, self.lineup.rules())
+        self.server_registry.note(self.place, seen);
+        Guard::of(note, clock_ms, now, self.server_registry.rules())
     }
 
     /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
     pub(super) fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
         if is_asking {
             since.plus_ms(self.timeouts.connect_ms())
-        } else if self.lineup.verdict(self.place, clock::now()).is_some() {
+        } else if self.server_registry.verdict(self.place, clock::now()).is_some() {
             Moment::from_nanos(0)
         } else {
             since.plus_ms(self.timeouts.connect_ms() / WAIT_PART)
@@ -91,12 +91,12 @@ impl Link {
         let Memory::Read(_, reading) = handshake.memory() else { return None };
         let connect_ms = self.timeouts.connect_ms();
         if now >= since.plus_ms(connect_ms / WAIT_PART) {
-            self.lineup.end_waiting(self.place);
+            self.server_registry.end_waiting(self.place);
         }
         // After this time it is too late to mark the server as new, because this connection has been given
         // up.
         let until_ms = reading.now_ms().saturating_add(connect_ms);
-        match self.lineup.verdict(self.place, now)? {
+        match self.server_registry.verdict(self.place, now)? {
             Verdict::Fresh => self.mark(Mark::Fresh { until_ms }, now),
             Verdict::Lost => self.mark(Mark::Lost, now),
         }
@@ -104,7 +104,7 @@ impl Link {
 
     fn mark(&mut self, mark: Mark, now: Moment) -> Option<Change> {
         let State::Handshake { handshake, .. } = &mut self.state else { return None };
-        handshake.mark(self.lineup.rules().longest_ms(), mark, &mut self.outbox);
+        handshake.mark(self.server_registry.rules().longest_ms(), mark, &mut self.outbox);
         self.send(now)
     }
 }

@@ -34,7 +34,7 @@ impl Link {
         self.state = State::Up { wire };
         // This connection may lead to a server that is not the master any more.
         self.master = self.master_aside.take();
-        self.guide.iter_mut().for_each(|guide| guide.doubt());
+        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.doubt());
     }
 
     /// The connection that was set aside is lost before there is another one.

@@ -11,10 +11,10 @@ use crate::command::{Answer, Capabilities};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::quorum::offset::Showing;
+use crate::transport::close_reason::CloseReason;
 use crate::transport::entries::Entry;
 use crate::transport::guard::Guard;
-use crate::transport::reply::Nonsense;
-use crate::transport::useless::Useless;
+use crate::transport::reply::ProtocolError;
 
 /// In nanoseconds.
 const MS: i64 = 1_000_000;
@@ -85,7 +85,7 @@ impl Queue {
         entry: &Entry,
         replies: &mut Vec<Value>,
         now: Moment,
-    ) -> Result<Answer, Useless> {
+    ) -> Result<Answer, CloseReason> {
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
@@ -98,7 +98,7 @@ impl Queue {
             Some(&Value::Int(end_ms)) if entry.tells_end => Some(end_ms),
             _ => None,
         };
-        let answer = entry.request.answer(entry.wakes, replies).ok_or(Nonsense::Unwanted)?;
+        let answer = entry.request.answer(entry.wakes, replies).ok_or(ProtocolError::Unwanted)?;
         let answer = self.note_waiters(entry, waiters.as_ref(), answer);
         if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
             return Ok(Answer::Failed(failure));
@@ -227,7 +227,7 @@ mod tests {
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
                 let told = settle(&mut queue, &replies(-2));
-                assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
+                assert_eq!(told, Err(CloseReason::Forgotten(Forgotten)));
             }
         }
     }
@@ -253,7 +253,7 @@ mod tests {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
             let told = settle(&mut queue, &[Value::Okay, Value::Int(10_000), borne, time()]);
-            assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
+            assert_eq!(told, Err(CloseReason::Forgotten(Forgotten)));
             // The waiting call is told when the connection fails all its requests.
             let mut failed = Vec::new();
             queue.fail(|ticket, was_sent| failed.push((ticket, was_sent)));

@@ -160,9 +160,9 @@ mod tests {
     use crate::command::identity::RunId;
     use crate::command::{Capabilities, Request, Verb};
     use crate::failure::Failure;
+    use crate::transport::close_reason::CloseReason;
     use crate::transport::guard::{Forgotten, Guard};
     use crate::transport::ticket::Ticket;
-    use crate::transport::useless::Useless;
 
     const CLOCK_MS: i64 = 60_000;
 
@@ -217,7 +217,11 @@ mod tests {
     }
 
     /// The requests that are settled once all these bytes have arrived.
-    fn hear(queue: &mut Queue, inbox: &mut Inbox, bytes: &[u8]) -> Result<Vec<Settled>, Useless> {
+    fn hear(
+        queue: &mut Queue,
+        inbox: &mut Inbox,
+        bytes: &[u8],
+    ) -> Result<Vec<Settled>, CloseReason> {
         inbox.put(bytes);
         let mut capabilities = Capabilities::EXPIRY_TIME;
         let mut settled = Vec::new();
@@ -286,7 +290,7 @@ mod tests {
             let granted = b"+OK\r\n:10000\r\n".repeat(3);
             let replies = [granted, borne, time(CLOCK_MS)].concat();
             let told = hear(&mut queue, &mut inbox, &replies);
-            assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
+            assert_eq!(told, Err(CloseReason::Forgotten(Forgotten)));
             let mut failed = Vec::new();
             queue.fail(|ticket, _| failed.push(ticket));
             assert_eq!(failed, [nth(0), nth(1), nth(2)]);

@@ -10,8 +10,8 @@ use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
+use crate::transport::close_reason::CloseReason;
 use crate::transport::ticket::Ticket;
-use crate::transport::useless::Useless;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 pub(in crate::transport) const TICKET: Ticket = Ticket::new(0, 1);
@@ -66,14 +66,14 @@ pub(in crate::transport) fn refused() -> Value {
 pub(in crate::transport) fn settle_or_again(
     queue: &mut Queue,
     reply: &Value,
-) -> Result<Option<Settled>, Useless> {
+) -> Result<Option<Settled>, CloseReason> {
     queue.settle(&mut vec![reply.clone()], NOW)
 }
 
 pub(in crate::transport) fn settle(
     queue: &mut Queue,
     replies: &[Value],
-) -> Result<Settled, Useless> {
+) -> Result<Settled, CloseReason> {
     queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
 }
 

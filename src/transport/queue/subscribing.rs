@@ -12,7 +12,7 @@ use crate::command::{Answer, Request};
 use crate::failure::Failure;
 use crate::token::Token;
 use crate::transport::entries::Entry;
-use crate::transport::reply::Nonsense;
+use crate::transport::reply::ProtocolError;
 use crate::transport::subscription::Subscription;
 
 impl Queue {
@@ -44,8 +44,8 @@ impl Queue {
     }
 
     /// The server's reply to the subscription.
-    pub(super) fn note_subscription(&mut self, reply: &Value) -> Result<(), Nonsense> {
-        if let Err(why) = subscribed(reply).ok_or(Nonsense::Unwanted)? {
+    pub(super) fn note_subscription(&mut self, reply: &Value) -> Result<(), ProtocolError> {
+        if let Err(why) = subscribed(reply).ok_or(ProtocolError::Unwanted)? {
             self.subscription = Subscription::Refused(why);
         }
         Ok(())

@@ -7,10 +7,10 @@ use crate::log::Level;
 use crate::moment::Moment;
 use crate::quorum::offset::Course;
 use crate::system::clock;
+use crate::transport::close_reason::CloseReason;
+use crate::transport::event_log::Event;
 use crate::transport::inbox::Received;
 use crate::transport::queue::Settled;
-use crate::transport::remarks::Event;
-use crate::transport::useless::Useless;
 
 impl Server {
     /// Goes on with connecting, or reads the available data.
@@ -49,8 +49,8 @@ impl Server {
             if self.link.is_up() && self.is_stuck() {
                 self.replace_predecessor(now, effects);
             }
-            if let Err(useless) = self.read_answers(now, effects) {
-                let change = self.link.break_off(useless.to_string(), now);
+            if let Err(close_reason) = self.read_answers(now, effects) {
+                let change = self.link.break_off(close_reason.to_string(), now);
                 self.handle_change(change, effects);
                 return false;
             }
@@ -72,10 +72,10 @@ impl Server {
                 None => return,
             },
         };
-        self.remarks.say(Event::ClockSet, line, now, &mut effects.lines);
+        self.event_log.say(Event::ClockSet, line, now, &mut effects.lines);
     }
 
-    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), Useless> {
+    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
@@ -86,7 +86,7 @@ impl Server {
             let Settled { kind, ticket, answer } = settled;
             self.traffic.note_answer(self.queue.round_trip_us());
             let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
-            self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
+            self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
             self.tell_of_clock(now, effects);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
@@ -97,7 +97,7 @@ impl Server {
                 });
             }
             if is_replica && self.link.is_followed() {
-                return Err(Useless::Demoted);
+                return Err(CloseReason::Demoted);
             }
         }
         Ok(())

@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
 use crate::system::clock;
+use crate::transport::event_log::Event;
 use crate::transport::inbox::Received;
 use crate::transport::link::Change;
 use crate::transport::predecessor::Predecessor;
 use crate::transport::queue::{Queue, Settled};
-use crate::transport::remarks::Event;
 use crate::transport::ticket::Ticket;
 
 impl Server {
@@ -93,7 +93,7 @@ impl Server {
         }
         let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
         let words = format!("no answer for {ms} ms: a second connection is made");
-        self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
+        self.event_log.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
         effects.health.spoil();
         effects.changed = true;
         let next = self.queue.next();
@@ -112,7 +112,7 @@ impl Server {
             return;
         };
         let line = (Level::Info, "has a second connection".to_owned());
-        self.remarks.say(Event::Replaced, line, now, &mut effects.lines);
+        self.event_log.say(Event::Replaced, line, now, &mut effects.lines);
         self.queue.repeat_required(&mut predecessor.queue);
         predecessor.is_replaced = true;
         predecessor.look_what_is_guarded();
@@ -153,7 +153,7 @@ impl Server {
             while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
                 self.traffic.note_answer(predecessor.queue.round_trip_us());
                 if !predecessor.is_replaced {
-                    self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
+                    self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
                 }
                 let server = self.index;
                 let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
@@ -170,7 +170,7 @@ impl Server {
     /// The connection that was set aside has answered before there is another one.
     fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
         let line = (Level::Info, "answers again".to_owned());
-        self.remarks.say(Event::AnswersAgain, line, now, &mut effects.lines);
+        self.event_log.say(Event::AnswersAgain, line, now, &mut effects.lines);
         let (stream, queue, capabilities) = predecessor.into_parts();
         self.link.take_back(stream);
         (self.queue, self.capabilities) = (queue, capabilities);

@@ -6,8 +6,8 @@ const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 /// A server that nobody has connected to.
 fn server() -> Server {
     let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-    let lineup = Arc::new(Lineup::new(SERVER + 1, Arc::default()));
-    Server::new(SERVER, endpoint, Arc::default(), Arc::default(), lineup)
+    let server_registry = Arc::new(ServerRegistry::new(SERVER + 1, Arc::default()));
+    Server::new(SERVER, endpoint, Arc::default(), Arc::default(), server_registry)
 }
 
 /// The waiting caller is told that the request was not sent.

@@ -1,8 +1,8 @@
 use super::*;
 use crate::token::Token;
 
-const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
-const LAST: Manners = Manners { is_urgent: true, is_last: true };
+const PATIENT: TurnRequest = TurnRequest { is_urgent: false, is_last: false };
+const LAST: TurnRequest = TurnRequest { is_urgent: true, is_last: true };
 const NEVER: Moment = Moment::NEVER;
 
 fn at_ms(ms: i64) -> Moment {

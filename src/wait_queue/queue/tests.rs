@@ -3,7 +3,7 @@ use crate::held_lock::Phase;
 use crate::token::Token;
 use crate::wait_queue::Next;
 
-const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
+const PATIENT: TurnRequest = TurnRequest { is_urgent: false, is_last: false };
 
 fn at_ms(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000).plus_ms(ms)
@@ -52,7 +52,7 @@ fn to_look_from_behind_costs_no_more_where_thousands_wait() {
 
 #[test]
 fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
-    let ((mut queue, _), last) = (held(), Manners { is_urgent: true, is_last: true });
+    let ((mut queue, _), last) = (held(), TurnRequest { is_urgent: true, is_last: true });
     for asked_at in [1_000, 2_000] {
         let permission = queue.begin(3, last, at_ms(asked_at - 1));
         assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
@@ -93,7 +93,7 @@ fn hold_of(byte: u8, is_shared: bool) -> Arc<HeldLock> {
     Arc::new(HeldLock::of_one_server_as(b"r", is_shared, token, (at_ms(0), 10_000)))
 }
 
-const LAST: Manners = Manners { is_urgent: true, is_last: true };
+const LAST: TurnRequest = TurnRequest { is_urgent: true, is_last: true };
 const WAIT: Wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
 
 fn ticket(number: usize) -> Ticket {

@@ -3,7 +3,7 @@ use crate::held_lock::HeldLock;
 use crate::token::Token;
 use crate::wait_queue::turn::Next;
 
-const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
+const PATIENT: TurnRequest = TurnRequest { is_urgent: false, is_last: false };
 const WAIT: Wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
 
 fn at_ms(ms: i64) -> Moment {

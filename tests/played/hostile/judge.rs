@@ -37,7 +37,7 @@ impl Default for Asked {
     }
 }
 
-/// A request and its answer. A refusal is [`Failure::Nonsense`] here, whatever its text is.
+/// A request and its answer. A refusal is [`Failure::ProtocolError`] here, whatever its text is.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) asked: Asked,
@@ -119,7 +119,7 @@ impl Judge {
         let last = self.verdicts.iter().rfind(|it| it.asked.resource == resource);
         last.is_some_and(|it| {
             let is_release = matches!(it.asked.verb, Verb::Release | Verb::ReleaseAndWake);
-            is_release && it.answer == Answer::Failed(Failure::Nonsense)
+            is_release && it.answer == Answer::Failed(Failure::ProtocolError)
         })
     }
 
@@ -232,7 +232,9 @@ impl Judge {
         let answer = answer(asked, &replies)?;
         Some(match answer {
             Answer::Done if waiters == Some(Reply::Int(1)) => Answer::Woke,
-            _ if asked.verb == Verb::Enrol && self.is_unheard => Answer::Failed(Failure::Nonsense),
+            _ if asked.verb == Verb::Enrol && self.is_unheard => {
+                Answer::Failed(Failure::ProtocolError)
+            }
             answer => answer,
         })
     }

@@ -127,7 +127,7 @@ fn judge(number: usize, waits: bool, heard: Option<Answer>) {
             assert!(world::with(|world| world.connections.iter().any(has)), "{name} was refused");
         }
         Answer::Failed(Failure::Refused(_) | Failure::NoCounter) => {
-            assert_eq!(right, Some(Answer::Failed(Failure::Nonsense)), "{name} was refused");
+            assert_eq!(right, Some(Answer::Failed(Failure::ProtocolError)), "{name} was refused");
         }
         Answer::Failed(why) => assert_eq!(right, None, "{name} was answered, but: {why}"),
         answer => assert_eq!(right, Some(answer), "{name}"),

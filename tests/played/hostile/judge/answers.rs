@@ -24,7 +24,7 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         Verb::ReleaseAndWake => (Verb::Release, true),
         verb => (verb, false),
     };
-    let refused = Some(Answer::Failed(Failure::Nonsense));
+    let refused = Some(Answer::Failed(Failure::ProtocolError));
     if verb == Verb::AcquireAgain {
         let [set, readers, left] = replies else { return None };
         let readers = match readers {
@@ -101,7 +101,7 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
 /// The answer to a request about a semaphore of two permits; `None` if this is no reply to it.
 fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
     match (asked.verb, reply) {
-        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
+        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::ProtocolError)),
         (Verb::ReleaseRestAndWake, Reply::Int(2)) => Some(Answer::Woke),
         (Verb::ReleaseRest | Verb::ReleaseRestAndWake, Reply::Int(0)) => Some(Answer::Absent),
         (Verb::ReleaseRest | Verb::ReleaseRestAndWake, Reply::Int(1..)) => Some(Answer::Done),
@@ -129,7 +129,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
         place(nth).map(|place| Answer::Blocked { place, left_ms })
     };
     let numbers: Vec<i64> = match reply {
-        Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
+        Reply::Error(..) => return Some(Answer::Failed(Failure::ProtocolError)),
         Reply::Int(number)
             if matches!(asked.verb, Verb::Release | Verb::RaiseFence | Verb::ReleaseAndWake) =>
         {
@@ -138,7 +138,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
                 (Verb::ReleaseAndWake, 0 | 1) => Some(Answer::Absent),
                 (Verb::Release, 2) | (Verb::RaiseFence, 1) => Some(Answer::Done),
                 (Verb::Release, 0 | 1) | (Verb::RaiseFence, 0) => Some(Answer::Absent),
-                (Verb::RaiseFence, 2) => Some(Answer::Failed(Failure::Nonsense)),
+                (Verb::RaiseFence, 2) => Some(Answer::Failed(Failure::ProtocolError)),
                 _ => None,
             };
         }
@@ -160,7 +160,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
         }
         (Verb::Acquire, [0, 0]) => Some(Answer::Done),
         (Verb::AcquireFenced, &[0, number]) if number > 0 => Some(Answer::Granted { number }),
-        (Verb::AcquireFenced, [-1, 0]) => Some(Answer::Failed(Failure::Nonsense)),
+        (Verb::AcquireFenced, [-1, 0]) => Some(Answer::Failed(Failure::ProtocolError)),
         (Verb::Acquire | Verb::AcquireFenced, [0, -2]) => Some(Answer::Foreign { left_ms: None }),
         (Verb::Acquire | Verb::AcquireFenced, &[nth, left_ms]) => blocked(nth, left_ms),
         (Verb::Extend | Verb::Inspect, &[0, _, nth]) => {
@@ -178,7 +178,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
 /// The answer to a reader's request; `None` if this is no reply to it.
 fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let said = match reply {
-        Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
+        Reply::Error(..) => return Some(Answer::Failed(Failure::ProtocolError)),
         Reply::Int(1) if asked.verb == Verb::Acquire => return Some(Answer::Done),
         Reply::Array(said) => &said[..],
         _ => return None,
@@ -188,7 +188,7 @@ fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
         (Verb::Acquire, [Reply::Int(0), Reply::Int(-2)]) => Answer::Foreign { left_ms: None },
         (Verb::Acquire, &[Reply::Int(2), Reply::Int(left_ms)]) => Answer::WriterWaits { left_ms },
         (Verb::Acquire | Verb::Extend, [Reply::Int(3), Reply::Int(_)]) => {
-            Answer::Failed(Failure::Nonsense)
+            Answer::Failed(Failure::ProtocolError)
         }
         (Verb::Extend, [Reply::Int(0), Reply::Int(_)]) => Answer::Absent,
         (Verb::Extend, &[Reply::Int(1), Reply::Int(left_ms)]) => Answer::Extended { left_ms },
@@ -212,7 +212,7 @@ fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
 fn answer_of_waiting(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let is_of_reader = asked.is_of_reader;
     match (asked.verb, reply) {
-        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
+        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::ProtocolError)),
         (Verb::Leave, Reply::Int(0..=2)) => Some(Answer::Done),
         (Verb::Enrol, Reply::Array(said)) => match said[..] {
             [Reply::Int(0), Reply::Int(left_ms), Reply::Int(rank)] => {

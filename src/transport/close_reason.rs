@@ -3,33 +3,33 @@
 use std::fmt;
 
 use super::guard::Forgotten;
-use super::reply::Nonsense;
+use super::reply::ProtocolError;
 
 /// Why a connection is of no use any more, after what was received over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Useless {
-    Nonsense(Nonsense),
+pub(super) enum CloseReason {
+    ProtocolError(ProtocolError),
     Forgotten(Forgotten),
     /// The server is now a replica, and Sentinels know the master.
     Demoted,
 }
 
-impl From<Nonsense> for Useless {
-    fn from(nonsense: Nonsense) -> Self {
-        Self::Nonsense(nonsense)
+impl From<ProtocolError> for CloseReason {
+    fn from(protocol_error: ProtocolError) -> Self {
+        Self::ProtocolError(protocol_error)
     }
 }
 
-impl From<Forgotten> for Useless {
+impl From<Forgotten> for CloseReason {
     fn from(forgotten: Forgotten) -> Self {
         Self::Forgotten(forgotten)
     }
 }
 
-impl fmt::Display for Useless {
+impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nonsense(it) => it.fmt(f),
+            Self::ProtocolError(it) => it.fmt(f),
             Self::Forgotten(it) => it.fmt(f),
             Self::Demoted => f.write_str("it is a replica by now"),
         }

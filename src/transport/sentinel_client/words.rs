@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::command::sentinel::Inquiry;
+use crate::command::sentinel::SentinelQuery;
 use crate::failure::Failure;
 use crate::transport::wire::{Wire, error_words};
 
@@ -15,10 +15,10 @@ pub(super) fn of_failure(failure: &Failure) -> String {
 }
 
 /// How the conversation ended early, and the likely cause.
-pub(super) fn of_breaking(wire: &Wire, inquiry: &Inquiry, error: &io::Error) -> String {
+pub(super) fn of_breaking(wire: &Wire, query: &SentinelQuery, error: &io::Error) -> String {
     let why = error_words(error);
     let perhaps = match wire {
-        Wire::Plain(_) if !inquiry.has_begun() => ": perhaps it wants TLS (use rediss-sentinel://)",
+        Wire::Plain(_) if !query.has_begun() => ": perhaps it wants TLS (use rediss-sentinel://)",
         _ => of_silence(wire),
     };
     format!(": {why}{perhaps}")

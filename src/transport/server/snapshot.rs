@@ -7,9 +7,9 @@ use crate::stats::{ServerStats, Traffic};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::link::NOT_TRIED;
 
-/// The state of a server as it is known now. Making a portrait sends no request.
+/// The state of a server as it is known now. Taking a snapshot sends no request.
 #[derive(Clone, Debug)]
-pub struct Portrait {
+pub struct ServerSnapshot {
     /// The server's place, without the user and the password.
     pub name: String,
     pub is_connected: bool,
@@ -28,21 +28,22 @@ pub struct Portrait {
     pub traffic: Traffic,
 }
 
-impl From<Portrait> for ServerStats {
-    fn from(portrait: Portrait) -> Self {
-        let Portrait { name, is_connected, has_vote, clock_offset_us, traffic, .. } = portrait;
+impl From<ServerSnapshot> for ServerStats {
+    fn from(snapshot: ServerSnapshot) -> Self {
+        let ServerSnapshot { name, is_connected, has_vote, clock_offset_us, traffic, .. } =
+            snapshot;
         Self { name, is_connected, has_vote, clock_offset_us, traffic }
     }
 }
 
-impl Portrait {
+impl ServerSnapshot {
     /// Why the server has no vote although it is connected, in words with its name.
     pub(crate) fn doubt(&self) -> Option<String> {
         let Self { name, words, .. } = self;
         (self.is_connected && !self.has_vote).then(|| format!("{name} {words}"))
     }
 
-    /// The portrait of a server that no caller has needed yet.
+    /// The snapshot of a server that no caller has needed yet.
     pub(crate) fn of_unknown(endpoint: &Endpoint) -> Self {
         Self {
             name: endpoint.to_string(),
@@ -63,7 +64,7 @@ impl Server {
         self.queue.round_trip_us()
     }
 
-    pub(crate) fn portrait(&self, now: Moment, wall_us: i64) -> Portrait {
+    pub(crate) fn snapshot(&self, now: Moment, wall_us: i64) -> ServerSnapshot {
         let is_connected = self.link.is_up() || self.is_stuck();
         let queue = match &self.predecessor {
             Some(it) if !it.is_replaced => &it.queue,
@@ -75,7 +76,7 @@ impl Server {
             Some(doubt) => doubt.to_string(),
             None => queue.caveat().to_owned(),
         };
-        Portrait {
+        ServerSnapshot {
             name: self.link.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),

@@ -16,7 +16,7 @@ const AGAIN_MS: i64 = shared::INTENT_MS / 2;
 
 /// The state of a wait for readers. Most acquires wait for no readers, and then this takes no memory.
 #[derive(Default)]
-pub(super) struct Patience(Option<Box<Waits>>);
+pub(super) struct ReaderWait(Option<Box<Waits>>);
 
 #[derive(Default)]
 struct Waits {
@@ -29,7 +29,7 @@ struct Waits {
     again_at: Option<Moment>,
 }
 
-impl Patience {
+impl ReaderWait {
     /// Notes whether readers have the lock.
     pub(super) fn note_here(&mut self, target: &Target, has_readers: bool) {
         let readers_of = has_readers.then(|| Arc::clone(&target.resource));

@@ -32,7 +32,7 @@ pub(super) enum Event {
     WorksAgain,
 }
 
-pub(super) struct Remarks {
+pub(super) struct EventLog {
     server: String,
     /// The error in the server's answer to the last request of each kind, if it was an error.
     refused: BTreeMap<Kind, Failure>,
@@ -54,7 +54,7 @@ struct Told {
     clock: u64,
 }
 
-impl Remarks {
+impl EventLog {
     pub(super) fn new(server: String) -> Self {
         Self { server, refused: BTreeMap::new(), told: Vec::new(), clock: 0, left_out: 0 }
     }
@@ -169,29 +169,29 @@ mod tests {
 
     /// The log lines about one server, with simulated time.
     struct Played {
-        remarks: Remarks,
+        event_log: EventLog,
         now: Moment,
         lines: Vec<Line>,
     }
 
     impl Played {
         fn new() -> Self {
-            Self { remarks: Remarks::new("s".to_owned()), now: NOW, lines: Vec::new() }
+            Self { event_log: EventLog::new("s".to_owned()), now: NOW, lines: Vec::new() }
         }
 
         fn refuses(&mut self, kind: Kind, error: &'static str) {
             let answer = Answer::Failed(Failure::Refused(error));
-            self.remarks.note_answer(kind, &answer, || self.now, &mut self.lines);
+            self.event_log.note_answer(kind, &answer, || self.now, &mut self.lines);
         }
 
         fn does(&mut self, kind: Kind) {
-            self.remarks.note_answer(kind, &Answer::Done, || self.now, &mut self.lines);
+            self.event_log.note_answer(kind, &Answer::Done, || self.now, &mut self.lines);
         }
 
         /// Lets so much time pass and then checks the server.
         fn after_ms(&mut self, ms: i64) {
             self.now = self.now.plus_ms(ms);
-            self.remarks.catch_up(self.now, &mut self.lines);
+            self.event_log.catch_up(self.now, &mut self.lines);
         }
 
         fn told(&mut self) -> Vec<String> {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(told[..2], [format!("s: {OOM}"), format!("s: {other}")]);
         assert!(told[2].starts_with(&format!("s: {OOM} (and 49")), "{told:#?}");
         assert!(told.last().unwrap().starts_with(&format!("s: {other} (and ")), "{told:#?}");
-        assert!(played.remarks.told.len() == 2 && played.remarks.left_out == 0);
+        assert!(played.event_log.told.len() == 2 && played.event_log.left_out == 0);
     }
 
     #[test]
@@ -291,9 +291,9 @@ mod tests {
         let mut played = Played::new();
         for nth in 0..1_000 {
             let lost = (Level::Warning, format!("connection lost: after {nth} ms"));
-            played.remarks.say(Event::Lost, lost, played.now, &mut played.lines);
+            played.event_log.say(Event::Lost, lost, played.now, &mut played.lines);
             let again = (Level::Info, "connected again".to_owned());
-            played.remarks.say(Event::Connected, again, played.now, &mut played.lines);
+            played.event_log.say(Event::Connected, again, played.now, &mut played.lines);
             played.after_ms(10);
         }
         let told = played.told();

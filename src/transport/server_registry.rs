@@ -9,7 +9,7 @@ use crate::moment::Moment;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// The servers, by their places in the list.
-pub(crate) struct Lineup {
+pub(crate) struct ServerRegistry {
     rules: Arc<Rules>,
     state: Mutex<State>,
 }
@@ -60,8 +60,8 @@ pub(super) enum Verdict {
     Lost,
 }
 
-impl Lineup {
-    /// A lineup of so many servers.
+impl ServerRegistry {
+    /// A registry of so many servers.
     pub(crate) fn new(servers: usize, rules: Arc<Rules>) -> Self {
         let places = (0..servers).map(|_| Place::default()).collect();
         Self { rules, state: Mutex::new(State { places, is_old: false }) }
@@ -162,25 +162,28 @@ mod tests {
         RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
     }
 
-    fn of(memories: &[Seen]) -> Lineup {
-        let lineup = Lineup::new(memories.len(), Arc::default());
-        memories.iter().enumerate().for_each(|(place, &memory)| lineup.note(place, memory));
-        lineup
+    fn of(memories: &[Seen]) -> ServerRegistry {
+        let server_registry = ServerRegistry::new(memories.len(), Arc::default());
+        memories
+            .iter()
+            .enumerate()
+            .for_each(|(place, &memory)| server_registry.note(place, memory));
+        server_registry
     }
 
     #[test]
     fn one_server_has_one_place() {
-        let lineup = of(&[Seen::Nothing; 4]);
-        assert_eq!(lineup.enter(1, id('a'), "localhost:1"), Ok(()));
-        assert_eq!(lineup.enter(0, id('b'), "localhost:0"), Ok(()));
-        assert_eq!(lineup.enter(2, id('a'), "127.0.0.1:1"), Err("localhost:1".to_owned()));
+        let server_registry = of(&[Seen::Nothing; 4]);
+        assert_eq!(server_registry.enter(1, id('a'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(0, id('b'), "localhost:0"), Ok(()));
+        assert_eq!(server_registry.enter(2, id('a'), "127.0.0.1:1"), Err("localhost:1".to_owned()));
         // The server connects again, and then it is another process.
-        assert_eq!(lineup.enter(1, id('a'), "localhost:1"), Ok(()));
-        assert_eq!(lineup.enter(1, id('c'), "localhost:1"), Ok(()));
-        assert_eq!(lineup.enter(2, id('a'), "127.0.0.1:1"), Ok(()));
-        lineup.leave(2);
-        lineup.leave(7);
-        assert_eq!(lineup.enter(3, id('a'), "::1:1"), Ok(()));
+        assert_eq!(server_registry.enter(1, id('a'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(1, id('c'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(2, id('a'), "127.0.0.1:1"), Ok(()));
+        server_registry.leave(2);
+        server_registry.leave(7);
+        assert_eq!(server_registry.enter(3, id('a'), "::1:1"), Ok(()));
     }
 
     #[test]
@@ -198,33 +201,33 @@ mod tests {
 
     #[test]
     fn a_deployment_is_new_once() {
-        let lineup = of(&[Seen::Missing; 2]);
-        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Fresh));
+        let server_registry = of(&[Seen::Missing; 2]);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Fresh));
         // The other server is new as well, however late it comes.
-        lineup.note(0, Seen::Young { until: SOON });
-        assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Fresh));
-        lineup.leave(1);
-        lineup.note(1, Seen::Missing);
-        assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Lost));
+        server_registry.note(0, Seen::Young { until: SOON });
+        assert_eq!(server_registry.verdict(1, NOW), Some(Verdict::Fresh));
+        server_registry.leave(1);
+        server_registry.note(1, Seen::Missing);
+        assert_eq!(server_registry.verdict(1, NOW), Some(Verdict::Lost));
         // A server whose connection was lost is not new either.
-        let lineup = of(&[Seen::Young { until: SOON }, Seen::Young { until: SOON }]);
-        lineup.leave(0);
-        lineup.note(0, Seen::Missing);
-        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
+        let server_registry = of(&[Seen::Young { until: SOON }, Seen::Young { until: SOON }]);
+        server_registry.leave(0);
+        server_registry.note(0, Seen::Missing);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
     }
 
     #[test]
     fn who_waits_no_longer_has_lost_its_memory() {
-        let lineup = of(&[Seen::Missing, Seen::Nothing]);
-        assert_eq!(lineup.verdict(0, NOW), None);
-        lineup.end_waiting(0);
-        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
+        let server_registry = of(&[Seen::Missing, Seen::Nothing]);
+        assert_eq!(server_registry.verdict(0, NOW), None);
+        server_registry.end_waiting(0);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
     }
 
     #[test]
     fn strictly_no_server_is_new() {
-        let lineup = of(&[Seen::Missing]);
-        lineup.rules().set(Mode::Strict, 0, 0);
-        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
+        let server_registry = of(&[Seen::Missing]);
+        server_registry.rules().set(Mode::Strict, 0, 0);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
     }
 }

@@ -19,12 +19,12 @@ use super::interest::Interest;
 use super::place::Place;
 use super::sentinels::Sentinels;
 use super::wire::{Wire, error_words};
-use crate::command::sentinel::{Heard, Inquiry, Whereabouts};
+use crate::command::sentinel::{Heard, MasterLocation, SentinelQuery};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
-/// The minimum time between two checks of the Sentinel that this guide listens to.
+/// The minimum time between two checks of the Sentinel that this client listens to.
 const LOOK_MS: i64 = 1;
 
 /// A Sentinel that was silent for this long is pinged, and may take as long to answer.
@@ -36,7 +36,7 @@ const PAUSE_MS: i64 = 1_000;
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
-pub(super) struct Guide {
+pub(super) struct SentinelClient {
     sentinels: Arc<Sentinels>,
     /// The addresses of each Sentinel.
     addresses: Vec<Addresses>,
@@ -67,14 +67,14 @@ enum State {
         again_at: Moment,
     },
     Connecting(Socket),
-    Asking(Wire, Inquiry),
-    Listening(Wire, Inquiry),
+    Asking(Wire, SentinelQuery),
+    Listening(Wire, SentinelQuery),
 }
 
 /// Where the master is, or why no Sentinel says so.
 pub(super) type Found = Result<Place, String>;
 
-impl Guide {
+impl SentinelClient {
     pub(super) fn new(sentinels: &Arc<Sentinels>, has_tls: bool, access: &Arc<Access>) -> Self {
         let start = Moment::from_nanos(0);
         Self {
@@ -309,29 +309,31 @@ impl Guide {
             }
         };
         let credentials = self.sentinels.credentials();
-        let inquiry = Inquiry::new(self.sentinels.master(), credentials, &mut self.outbox);
+        let query = SentinelQuery::new(self.sentinels.master(), credentials, &mut self.outbox);
         wire.send_from(&mut self.outbox).map_err(failed)?;
-        self.state = State::Asking(wire, inquiry);
+        self.state = State::Asking(wire, query);
         Ok(())
     }
 
     /// Reads what the current Sentinel answers.
     fn hear(&mut self, now: Moment) -> Result<Option<Place>, String> {
-        let State::Asking(wire, inquiry) = &mut self.state else { return Ok(None) };
+        let State::Asking(wire, query) = &mut self.state else { return Ok(None) };
         loop {
             wire.send_from(&mut self.outbox)
-                .map_err(|error| words::of_breaking(wire, inquiry, &error))?;
+                .map_err(|error| words::of_breaking(wire, query, &error))?;
             let received = self
                 .inbox
                 .receive(wire)
-                .map_err(|error| words::of_breaking(wire, inquiry, &error))?;
-            while let Some(reply) = self.inbox.next().map_err(|nonsense| format!(": {nonsense}"))? {
-                match inquiry.handle_reply(&reply) {
+                .map_err(|error| words::of_breaking(wire, query, &error))?;
+            while let Some(reply) =
+                self.inbox.next().map_err(|protocol_error| format!(": {protocol_error}"))?
+            {
+                match query.handle_reply(&reply) {
                     Heard::More => {}
                     Heard::Refused(failure) => return Err(words::of_failure(&failure)),
                     Heard::Found { at, will_tell } => {
-                        let place =
-                            place_of(&at).ok_or_else(|| words::of_failure(&Failure::Nonsense))?;
+                        let place = place_of(&at)
+                            .ok_or_else(|| words::of_failure(&Failure::ProtocolError))?;
                         self.settle(will_tell, now);
                         return Ok(Some(place));
                     }
@@ -349,18 +351,18 @@ impl Guide {
         self.said.clear();
         self.heard_at = now;
         match mem::replace(&mut self.state, State::Idle { again_at: Moment::NEVER }) {
-            State::Asking(wire, inquiry) if will_tell => {
-                self.state = State::Listening(wire, inquiry);
+            State::Asking(wire, query) if will_tell => {
+                self.state = State::Listening(wire, query);
             }
             // The Sentinel is asked again from time to time.
             _ => drop(self.rest(now.plus_ms(PAUSE_MS))),
         }
     }
 
-    /// Whether the Sentinel that this guide listens to has announced another master. Fails if the connection
+    /// Whether the Sentinel that this client listens to has announced another master. Fails if the connection
     /// to it is of no use any more.
     fn hear_news(&mut self, master: Option<&Place>, now: Moment) -> Result<bool, ()> {
-        let State::Listening(wire, inquiry) = &mut self.state else { return Err(()) };
+        let State::Listening(wire, query) = &mut self.state else { return Err(()) };
         let mut has_moved = false;
         loop {
             let received = match self.inbox.receive(wire) {
@@ -370,7 +372,7 @@ impl Guide {
                 Err(_) => return Err(()),
             };
             while let Some(message) = self.inbox.next().map_err(drop)? {
-                if let Some(at) = inquiry.new_master(&message) {
+                if let Some(at) = query.new_master(&message) {
                     has_moved = place_of(&at).as_ref() != master;
                 }
             }
@@ -393,6 +395,6 @@ impl Guide {
 }
 
 /// Makes sure that what a Sentinel says is a name or an address.
-fn place_of((host, port): &Whereabouts) -> Option<Place> {
+fn place_of((host, port): &MasterLocation) -> Option<Place> {
     Place::of(host, *port).ok()
 }
