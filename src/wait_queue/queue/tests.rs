@@ -109,6 +109,10 @@ fn wait(queue: &mut WaitQueue, numbers: &[u64], now: Moment) {
 
 #[test]
 fn readers_ask_together_unless_a_writer_came_before_them() {
+    let mut without_writer = queue_of(&[-1, -2]);
+    for number in [1, 2] {
+        assert_eq!(without_writer.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+    }
     let mut queue = queue_of(&[-1, -2, 3, -4]);
     for (number, permission) in [
         (1, Permission::MayAsk),

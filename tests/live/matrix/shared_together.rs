@@ -96,6 +96,9 @@ fn r07_a_writer_that_leaves_wakes_all_readers_at_the_front() {
                 "released" => unlock(&writer, &lease),
                 _ => assert_eq!(writer.downgrade(&lease), REDLOCK_OK, "{}", lease.message()),
             }
+            if how == "released" {
+                assert_eq!(in_line(&cluster[0]), 0, "a reader was not told");
+            }
             // None of them leaves before all hold the lock.
             let leases = waiters.map(|it| it.join().expect("it does not panic"));
             if how == "released" {
