@@ -324,4 +324,16 @@ mod tests {
         let shown = offset.shown_ms(Moment::from_nanos(100 * MS));
         assert!((170..=171).contains(&shown), "{shown}");
     }
+
+    #[test]
+    fn a_speed_is_right_also_where_the_product_does_not_fit() {
+        let century_ns = 100 * 365 * 86_400_000 * MS;
+        for (change, time, expected) in [
+            (century_ns, century_ns, 1_000_000),
+            (-century_ns, 2 * century_ns, -500_000),
+            (i64::MAX, 1, i64::MAX / 2),
+        ] {
+            assert_eq!(speed(change, time), expected);
+        }
+    }
 }
