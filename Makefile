@@ -52,7 +52,7 @@ help:
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make demo-fencing see what goes wrong with locks that end by themselves, and what stops it (10 seconds)'
 	@echo 'make check        what can be checked without a server (2 minutes)'
-	@echo 'make test         check everything (10 minutes on two processors, and 5 more with nothing built before)'
+	@echo 'make test         check everything (10 to 15 minutes on two processors, and 5 more with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
