@@ -10,7 +10,7 @@ use redis::{ServerError, Value};
 
 use super::answer::failure_of;
 use super::capabilities::{Capabilities, Delete};
-use super::guard::{self, Borne, Mark, Reading};
+use super::guard::{self, Borne, Note, Reading, Since};
 use super::identity::{Identity, RunId};
 use crate::failure::Failure;
 
@@ -56,13 +56,14 @@ struct Learnt {
 }
 
 /// What a server says about its memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Memory {
     #[default]
     NotAsked,
     /// This user may not ask.
     Untold,
-    Read(RunId, Reading),
+    /// The server's process, and what was read.
+    Read(RunId, Box<Reading>),
 }
 
 /// The result of a reply.
@@ -169,13 +170,17 @@ fn is_told(reply: &Value) -> Result<bool, Failure> {
 }
 
 fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
-    let borne = match is_told(reply)? {
-        false => None,
-        true => Some(Borne::of(reply).ok_or(Failure::ProtocolError)?),
+    let borne = match Borne::of(reply) {
+        None if !is_told(reply)? => None,
+        borne => Some(borne.ok_or(Failure::ProtocolError)?),
     };
-    learnt.memory = match (learnt.identity.life_id(), learnt.clock_us, borne) {
-        (Some(id), Some(now_us), Some(note)) => {
-            Memory::Read(id, Reading { now_us, grain_us: 0, note })
+    let text = match reply {
+        Value::BulkString(text) => text.clone(),
+        _ => Vec::new(),
+    };
+    learnt.memory = match (learnt.identity.run_id(), learnt.clock_us, borne) {
+        (Some(id), Some(now_us), Some(borne)) => {
+            Memory::Read(id, Box::new(Reading { now_us, grain_us: 0, borne, text }))
         }
         _ => Memory::Untold,
     };
@@ -185,8 +190,8 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
 /// The server was told to write a note.
 fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     let Memory::Read(id, _) = learnt.memory else { return Err(Failure::ProtocolError) };
-    learnt.memory = match Reading::of_mark(id, reply) {
-        Ok(reading) => Memory::Read(id, reading),
+    learnt.memory = match Reading::of_mark(reply) {
+        Ok(reading) => Memory::Read(id, Box::new(reading)),
         Err(refused) if refused.is_of_the_kind() => Memory::Untold,
         Err(failure) => return Err(failure),
     };
@@ -317,18 +322,19 @@ impl Handshake {
     }
 
     /// What the server has said about its memory.
-    pub(crate) fn memory(&self) -> Memory {
-        self.learnt.memory
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.learnt.memory
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.learnt.capabilities
     }
 
-    /// Adds a step that gives the server a note.
-    pub(crate) fn mark(&mut self, longest_ms: i64, mark: Mark, outbox: &mut Vec<u8>) {
-        let Memory::Read(id, _) = self.learnt.memory else { return };
-        let step = Step::new(&guard::mark(id, longest_ms, mark), learn_mark);
+    /// Adds a step that gives the server another note, unless it has another one by now than the one that was
+    /// read.
+    pub(crate) fn mark(&mut self, note: &Note, since: Since, outbox: &mut Vec<u8>) {
+        let Memory::Read(_, reading) = &self.learnt.memory else { return };
+        let step = Step::new(&guard::mark(&reading.text, note, since), learn_mark);
         outbox.extend_from_slice(&step.bytes);
         self.steps.push_back(step);
     }

@@ -25,10 +25,11 @@ pub struct Identity {
     version: String,
     role: Option<Role>,
     keeps: Option<Keeps>,
+    /// Whether the log is being written anew. If it was turned on just now, it is not complete yet.
+    is_rewriting_log: bool,
     eviction: Option<&'static str>,
     may_evict: bool,
-    /// Set if the server was a replica and has had another primary's data since its process began. Its data
-    /// may lack that primary's last changes. Each promotion draws a new value.
+    /// Its data may lack the last changes of the primary whose replica it was.
     promotion: Option<RunId>,
 }
 
@@ -87,15 +88,11 @@ impl Identity {
         self.run_id
     }
 
-    /// Identifies the server's memory. It is the id of its process, unless the server was a replica
-    /// meanwhile. In that case another server's memory replaced its own, and the id differs from all before.
-    pub(crate) fn life_id(&self) -> Option<RunId> {
-        let RunId(mut bytes) = self.run_id?;
-        for (byte, other) in bytes.iter_mut().zip(self.promotion.iter().flat_map(|it| it.0)) {
-            let digit = |letter: u8| char::from(letter).to_digit(16).unwrap_or(0);
-            *byte = b"0123456789abcdef"[(digit(*byte) ^ digit(other)) as usize];
-        }
-        Some(RunId(bytes))
+    /// Set if the server was a replica since its process began, and was promoted. Each promotion draws another
+    /// one. It says nothing if it is missing: a server forgets it some time after its last replica has left
+    /// (`repl-backlog-ttl`).
+    pub(crate) fn promotion(&self) -> Option<RunId> {
+        self.promotion
     }
 
     /// The program, as in "7.0.15" or "valkey 9.1.0". Empty if the server does not say.
@@ -123,9 +120,18 @@ impl Identity {
         }
     }
 
-    /// Whether all its grants outlive its process.
-    pub(crate) fn is_durable(&self) -> bool {
-        self.keeps == Some(Keeps::LogSynced(ALWAYS)) && self.promotion.is_none()
+    /// Whether all that it grants now outlives its process, if it says so.
+    pub(crate) fn is_durable(&self) -> Option<bool> {
+        match self.keeps? {
+            Keeps::NoLog => Some(false),
+            Keeps::Log => None,
+            Keeps::LogSynced(words) => Some(words == ALWAYS && self.promotion.is_none()),
+        }
+    }
+
+    /// Whether all that it grants from now on outlives its process.
+    pub(crate) fn logs_all(&self) -> bool {
+        self.is_durable() == Some(true) && !self.is_rewriting_log
     }
 
     /// Which keys it evicts when its memory is full, as in its configuration. Empty if the server does not
@@ -166,7 +172,7 @@ impl Identity {
             Some("slave" | "replica") => Some(Role::Replica),
             _ => None,
         };
-        // All zeros if it never was a replica.
+        // All zeros if it never was a replica, or some time after its promotion.
         self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
             Some(Role::Replica) => Err(Failure::Refused(
@@ -201,6 +207,9 @@ impl Identity {
             Some("1") => Some(Keeps::Log),
             _ => None,
         };
+        let is_set = |name| field(text, name) == Some("1");
+        self.is_rewriting_log =
+            is_set("aof_rewrite_in_progress") || is_set("aof_rewrite_scheduled");
         Ok(())
     }
 
@@ -302,28 +311,33 @@ mod tests {
         let mut it = Identity::default();
         let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
         assert_eq!(it.learn_persistence(&bulk("aof_enabled:1\r\n")), Ok(()));
-        assert!(!it.is_durable());
+        assert_eq!(it.is_durable(), None);
         let pair = Value::Array(vec![bulk("appendfsync"), bulk("always")]);
         assert_eq!(it.learn_syncing(&pair), Ok(()));
         assert_eq!(it.learn_role(&primary(&"0".repeat(40))), Ok(()));
-        assert!(it.is_durable());
+        assert_eq!(it.is_durable(), Some(true));
+        assert!(it.logs_all());
+        for begun in ["aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1"] {
+            let rewriting = format!("aof_enabled:1\r\n{begun}\r\n");
+            assert_eq!(it.learn_persistence(&bulk(&rewriting)), Ok(()));
+            assert_eq!(it.learn_syncing(&pair), Ok(()));
+            assert!(it.is_durable() == Some(true) && !it.logs_all());
+        }
         assert_eq!(it.learn_role(&primary(ID)), Ok(()));
-        assert!(!it.is_durable());
+        assert_eq!(it.is_durable(), Some(false));
+        assert_eq!(it.learn_persistence(&bulk("aof_enabled:0\r\n")), Ok(()));
+        assert_eq!(it.is_durable(), Some(false));
     }
 
     #[test]
-    fn who_was_a_replica_meanwhile_has_another_memory() {
+    fn who_was_a_replica_meanwhile_says_so_until_it_forgets() {
         let mut it = Identity::default();
         let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
-        assert_eq!(it.learn_program(&bulk(&format!("run_id:{ID}\r\n"))), Ok(()));
-        assert_eq!(it.learn_role(&primary(&"0".repeat(40))), Ok(()));
-        assert_eq!(it.life_id(), it.run_id());
-        let mut ids = vec![it.life_id()];
-        for replid2 in ["f0".repeat(20), format!("{}1", "0".repeat(39))] {
+        for (replid2, promotion) in
+            [("0".repeat(40), None), (ID.to_owned(), RunId::parse(ID)), ("0".repeat(40), None)]
+        {
             assert_eq!(it.learn_role(&primary(&replid2)), Ok(()));
-            assert!(it.life_id().is_some() && !ids.contains(&it.life_id()), "{replid2}");
-            assert_eq!(it.run_id().unwrap().as_str(), ID);
-            ids.push(it.life_id());
+            assert_eq!(it.promotion(), promotion);
         }
     }
 

@@ -2,11 +2,12 @@
 //! time. So it is treated like one that lost its memory.
 //!
 //! The clock is read when a connection begins and along with every acquire. So the very grant that profits
-//! from a step shows the step. What is known of a clock outlives the connection, but not the server's
-//! process.
+//! from a step shows the step. What is known of a clock outlives the connection. It also outlives the server's
+//! process if that kept its memory, because a clock that is set meanwhile makes keys expire as well.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::command::guard::MemoryId;
 use crate::command::identity::RunId;
 use crate::moment::Moment;
 use crate::quorum::offset::{Course, Offset, Showing};
@@ -22,14 +23,14 @@ pub(super) struct Clock {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The process whose clock it is.
-    known: Option<(RunId, Offset)>,
+    /// The process whose clock it is, its memory, and what the clock has shown.
+    known: Option<(RunId, MemoryId, Offset)>,
     step: Option<Step>,
     news: Option<Course>,
 }
 
 /// The clock was set forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
     /// When the step was seen.
     pub(super) at: Moment,
@@ -43,14 +44,18 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Notes what the clock of the server with this id has shown.
-    pub(super) fn note(&self, id: RunId, showing: &Showing, drift: Drift) {
+    /// Notes what the clock of the server with this process and memory has shown.
+    pub(super) fn note(&self, (id, memory): (RunId, MemoryId), showing: &Showing, drift: Drift) {
         self.with(|state| {
             let course = match &mut state.known {
-                Some((known, offset)) if *known == id => offset.note(showing, drift),
+                Some((process, life, offset)) if *process == id || *life == memory => {
+                    (*process, *life) = (id, memory);
+                    offset.note(showing, drift)
+                }
                 _ => {
                     // The server's note guards against a restart.
-                    *state = State { known: Some((id, Offset::of(showing))), ..State::default() };
+                    let known = Some((id, memory, Offset::of(showing)));
+                    *state = State { known, ..State::default() };
                     Course::Even
                 }
             };
@@ -81,13 +86,13 @@ impl Clock {
 
     /// What the clock shows now, in milliseconds, if anything is known of it.
     pub(super) fn shown_ms(&self, now: Moment) -> Option<i64> {
-        self.with(|state| state.known.map(|(_, offset)| offset.shown_ms(now)))
+        self.with(|state| state.known.map(|(.., offset)| offset.shown_ms(now)))
     }
 
     /// How far the server's clock is ahead of ours, in microseconds, if anything is known of it. Our clock
     /// shows `wall_us`. Both are clocks that people set.
     pub(super) fn ahead_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
-        let middle_ns = self.with(|state| state.known.map(|(_, offset)| offset.middle_ns()))?;
+        let middle_ns = self.with(|state| state.known.map(|(.., offset)| offset.middle_ns()))?;
         Some((middle_ns.saturating_add(now.as_nanos()) / 1_000).saturating_sub(wall_us))
     }
 
@@ -100,8 +105,10 @@ impl Clock {
 mod tests {
     use super::*;
 
-    fn id(letter: char) -> RunId {
-        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
+    /// A process and its memory.
+    fn id(letter: char, life: u64) -> (RunId, MemoryId) {
+        let process = RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id");
+        (process, MemoryId::from_random(life))
     }
 
     fn showing(ms: i64, ahead_ms: i64) -> Showing {
@@ -112,23 +119,37 @@ mod tests {
     #[test]
     fn a_step_is_known_until_the_server_is_another() {
         let clock = Clock::default();
-        clock.note(id('a'), &showing(0, 0), Drift::DEFAULT);
+        clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
         assert_eq!((clock.step(), clock.shown_ms(Moment::from_nanos(0))), (None, Some(0)));
         assert_eq!(clock.ahead_us(Moment::from_nanos(5_000_000), 7_000), Some(-2_000));
-        clock.note(id('a'), &showing(10, 500), Drift::DEFAULT);
-        clock.note(id('a'), &showing(20, 500), Drift::DEFAULT);
+        clock.note(id('a', 1), &showing(10, 500), Drift::DEFAULT);
+        clock.note(id('a', 1), &showing(20, 500), Drift::DEFAULT);
         let step = Step { at: Moment::from_nanos(0).plus_ms(10), ms: 499 };
         assert_eq!(clock.step().map(|it| it.at), Some(step.at));
         assert!(clock.step().is_some_and(|it| (498..=500).contains(&it.ms)));
-        clock.note(id('b'), &showing(30, 9_000), Drift::DEFAULT);
+        // A restart without its data.
+        clock.note(id('b', 2), &showing(30, 9_000), Drift::DEFAULT);
         assert_eq!(clock.step(), None);
+    }
+
+    #[test]
+    fn a_step_outlives_a_restart_that_kept_the_memory_and_a_loss_of_memory() {
+        let clock = Clock::default();
+        clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
+        clock.note(id('b', 1), &showing(10, 500), Drift::DEFAULT);
+        let step = clock.step();
+        assert!(step.is_some());
+        clock.note(id('b', 2), &showing(20, 500), Drift::DEFAULT);
+        assert_eq!(clock.step(), step);
+        clock.note(id('b', 2), &showing(30, 1_500), Drift::DEFAULT);
+        assert!(clock.step() > step);
     }
 
     #[test]
     fn that_it_was_set_back_is_told_once() {
         let clock = Clock::default();
-        clock.note(id('a'), &showing(0, 0), Drift::DEFAULT);
-        clock.note(id('a'), &showing(10, -500), Drift::DEFAULT);
+        clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
+        clock.note(id('a', 1), &showing(10, -500), Drift::DEFAULT);
         assert_eq!(clock.step(), None);
         let news = clock.take_news();
         assert!(matches!(news, Some(Course::Back { ms: 498..=500 })), "{news:?}");

@@ -20,6 +20,8 @@ pub(super) enum Event {
     Lost,
     /// The server lost its memory, and has no vote for now.
     Forgot,
+    /// What the server grants does not outlive its process any more.
+    LogsLess,
     /// The server's clock was set.
     ClockSet,
     /// The server owes an answer for so long that a second connection is opened.

@@ -12,7 +12,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
 use super::clocks::Step;
-use crate::command::guard::{Borne, Note};
+use super::memories::{Memories, Verdict};
+use crate::command::guard::{Borne, MemoryId, Note};
 use crate::command::identity::RunId;
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -141,12 +142,15 @@ pub(super) struct Guard {
     lost_at: Option<Moment>,
     /// Whether the server does not let this user ask or note everything.
     is_blind: bool,
+    /// What else to report about the server although its grants are votes.
+    caveat: &'static str,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Life {
-    id: RunId,
-    since_ms: i64,
+    process: RunId,
+    id: MemoryId,
+    generation: i64,
     /// The longest TTL that the server has noted or was told to note.
     longest_ms: i64,
     /// Whether this user may have a TTL noted.
@@ -169,15 +173,22 @@ impl Guard {
         Self { is_blind: true, ..Self::default() }
     }
 
-    /// The guard of a server whose note and clock were received at `now`.
-    pub(super) fn of(note: &Note, clock_ms: i64, now: Moment, rules: &Rules) -> Self {
+    /// The guard of a server whose note and clock were received at `now`. This manager has found at `found_at`
+    /// that the memory was another one before.
+    pub(super) fn of(
+        note: &Note,
+        clock_ms: i64,
+        found_at: Option<Moment>,
+        now: Moment,
+        rules: &Rules,
+    ) -> Self {
         rules.learn(note);
-        let &Note { id, since_ms, longest_ms } = note;
-        let life = Life { id, since_ms, longest_ms, may_note: true };
+        let &Note { id: process, generation, since_ms, longest_ms, life: id, .. } = note;
+        let life = Life { process, id, generation, longest_ms, may_note: true };
         // One less, because both values were cut to whole milliseconds.
         let ago_ms = clock_ms.saturating_sub(since_ms).saturating_sub(1).max(0);
-        let lost_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
-        Self { life: Some(life), lost_at, is_blind: false }
+        let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
+        Self { life: Some(life), lost_at: noted_at.max(found_at), ..Self::default() }
     }
 
     /// Whether the note must be read behind an acquire.
@@ -185,18 +196,18 @@ impl Guard {
         self.life.is_some()
     }
 
-    /// The process that has this memory, if its note is read.
-    pub(super) fn id(&self) -> Option<RunId> {
-        self.life.as_ref().map(|life| life.id)
+    /// The server's process and its memory, if its note is read.
+    pub(super) fn source(&self) -> Option<(RunId, MemoryId)> {
+        self.life.as_ref().map(|life| (life.process, life.id))
     }
 
-    /// The TTL that must be noted before a request that leaves a key for `ttl_ms`, if any.
-    pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<i64> {
+    /// The TTL that must be noted for a memory before a request that leaves a key for `ttl_ms`, if any.
+    pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<(MemoryId, i64)> {
         let life = self.life.as_mut()?;
         let ttl_ms = ttl_ms.min(rules.cap_ms());
         (life.may_note && ttl_ms > life.longest_ms).then(|| {
             life.longest_ms = ttl_ms;
-            ttl_ms
+            (life.id, ttl_ms)
         })
     }
 
@@ -212,17 +223,29 @@ impl Guard {
         (self.life, self.is_blind) = (None, true);
     }
 
-    /// Checks what was read behind a granted acquire. Fails if the grant came from another memory.
-    pub(super) fn check(&mut self, borne: Option<&Borne>, rules: &Rules) -> Result<(), Forgotten> {
+    /// Checks what was read behind a granted acquire. Fails if the grant came from another memory. A later note
+    /// of the same memory has another TTL, or a corrected time, which says nothing new to this connection.
+    pub(super) fn check(
+        &mut self,
+        borne: Option<&Borne>,
+        memories: &Memories,
+        now: Moment,
+        rules: &Rules,
+    ) -> Result<(), Forgotten> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        match borne {
-            Some(Borne::Note(note)) if note.id == life.id && note.since_ms == life.since_ms => {
-                rules.learn(note);
-                life.longest_ms = note.longest_ms;
-                Ok(())
-            }
-            _ => Err(Forgotten),
+        let Some(Borne::Note(note)) = borne else { return Err(Forgotten) };
+        if (note.id, note.life) != (life.process, life.id) {
+            return Err(Forgotten);
         }
+        if note.generation != life.generation {
+            if memories.judge(note, now) == Verdict::Older {
+                return Err(Forgotten);
+            }
+            life.generation = note.generation;
+        }
+        rules.learn(note);
+        life.longest_ms = note.longest_ms;
+        Ok(())
     }
 
     /// Why a grant for this TTL that was asked for at `asked_at` is no vote.
@@ -263,7 +286,11 @@ impl Guard {
             true => {
                 "not guarded when it restarts: it does not let this user have INFO, TIME, EVAL and the key redlock:guard"
             }
-            false => "",
+            false => self.caveat,
         }
+    }
+
+    pub(super) fn with_caveat(self, caveat: &'static str) -> Self {
+        Self { caveat, ..self }
     }
 }

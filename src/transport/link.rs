@@ -15,11 +15,11 @@ use std::sync::Arc;
 use super::access::Access;
 use super::account::Account;
 use super::addresses::Addresses;
-use super::clocks::Clock;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
+use super::memories::Lasting;
 use super::place::Place;
 use super::sentinel_client::SentinelClient;
 use super::server_registry::ServerRegistry;
@@ -27,6 +27,7 @@ use super::timeouts::Timeouts;
 use super::tls_mismatch;
 use super::wire::{KEPT_MAX, Wire, error_words};
 use crate::command::Capabilities;
+use crate::command::guard::MemoryId;
 use crate::command::handshake::Handshake;
 use crate::command::identity::Identity;
 use crate::moment::Moment;
@@ -44,7 +45,7 @@ pub(super) struct Link {
     access: Arc<Access>,
     account: Account,
     server_registry: Arc<ServerRegistry>,
-    clock: Arc<Clock>,
+    lasting: Arc<Lasting>,
     /// The index of this server in `server_registry`.
     place: usize,
     /// `sentinel_client` finds the server's address if its URL does not give it. `master` is the place that this client
@@ -64,6 +65,8 @@ pub(super) struct Link {
     why_down: String,
     /// What the server said about itself when it was last asked.
     identity: Identity,
+    /// What the handshake has found out that a person should know.
+    remark: Option<&'static str>,
     heard_at: Moment,
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
@@ -81,28 +84,48 @@ enum State {
     Handshake {
         wire: Wire,
         since: Moment,
+        /// When the server was last asked.
+        asked_at: Moment,
         handshake: Box<Handshake>,
+        /// The memory that begins with this handshake, once the server was told to note that.
+        begun: Option<MemoryId>,
     },
     Up {
         wire: Wire,
     },
 }
 
+/// A connection that is up.
+#[derive(Debug)]
+pub(super) struct Up {
+    pub(super) capabilities: Capabilities,
+    pub(super) guard: Guard,
+    pub(super) took_us: i64,
+    /// Whether it failed before.
+    pub(super) again: bool,
+    /// A warning about the server.
+    pub(super) remark: Option<&'static str>,
+}
+
 /// How a connection has changed.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// The connection is up. `again` is set if it failed before.
-    Up { capabilities: Capabilities, guard: Guard, took_us: i64, again: bool },
+    Up(Box<Up>),
     /// No connection can be made for now. `first` is set if this is the first failure since the last
     /// connection.
-    Failed { why: String, first: bool },
+    Failed {
+        why: String,
+        first: bool,
+    },
     /// The connection was up and is lost.
-    Lost { how: String },
+    Lost {
+        how: String,
+    },
 }
 
 impl Link {
     pub(super) fn new(
-        (place, server_registry, clock): (usize, Arc<ServerRegistry>, Arc<Clock>),
+        (place, server_registry, lasting): (usize, Arc<ServerRegistry>, Arc<Lasting>),
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
@@ -118,7 +141,7 @@ impl Link {
             access,
             account,
             server_registry,
-            clock,
+            lasting,
             place,
             sentinel_client: sentinel_client.map(Box::new),
             master: None,
@@ -132,6 +155,7 @@ impl Link {
             tried_at: None,
             why_down: NOT_TRIED.to_owned(),
             identity: Identity::default(),
+            remark: None,
             heard_at: start,
             inbox: Inbox::default(),
             outbox: Vec::new(),
@@ -320,6 +344,7 @@ impl Link {
 
     fn close(&mut self) {
         self.state = State::Down;
+        self.remark = None;
         self.inbox.clear();
         self.outbox.clear();
         self.outbox.shrink_to(KEPT_MAX);

@@ -19,6 +19,7 @@ mod inbox;
 pub(crate) mod interest;
 mod link;
 pub mod login;
+mod memories;
 pub(crate) mod place;
 mod predecessor;
 mod queue;

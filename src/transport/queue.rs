@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use super::clocks::Clock;
 use super::close_reason::CloseReason;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
+use super::memories::Lasting;
 use super::reading::Reading;
 use super::reply::ProtocolError;
 use super::scripts::Scripts;
@@ -38,8 +38,8 @@ pub(super) struct Queue {
     rules: Arc<Rules>,
     /// What is known of the memory of the server behind this connection.
     guard: Guard,
-    /// What is known of the server's clock.
-    clock: Arc<Clock>,
+    /// What is known of the server beyond this connection.
+    lasting: Arc<Lasting>,
     /// What was read of the server's memory for the requests that are settled next.
     reading: Option<Reading>,
     /// The note that was read last, and its meaning.
@@ -80,13 +80,13 @@ pub(super) struct Settled {
 
 impl Queue {
     /// The queue of the server at this index in the list.
-    pub(super) fn new(server: usize, rules: &Arc<Rules>, clock: &Arc<Clock>) -> Self {
+    pub(super) fn new(server: usize, rules: &Arc<Rules>, lasting: &Arc<Lasting>) -> Self {
         let (encoder, scripts, unsent, awaiting, refused) = Default::default();
         Self {
             server,
             rules: Arc::clone(rules),
             guard: Guard::default(),
-            clock: Arc::clone(clock),
+            lasting: Arc::clone(lasting),
             reading: None,
             last_note: None,
             encoder,

@@ -11,13 +11,13 @@ use std::mem;
 use std::sync::Arc;
 
 use super::access::Access;
-use super::clocks::Clock;
 use super::condition::Condition;
 pub(crate) use super::effects::{Delivery, Effects, Pushed};
 use super::endpoint::Endpoint;
 use super::event_log::{Event, EventLog};
 use super::interest::Interest;
-use super::link::{Change, Link};
+use super::link::{Change, Link, Up};
+use super::memories::Lasting;
 use super::predecessor::Predecessor;
 use super::queue::Queue;
 use super::server_registry::ServerRegistry;
@@ -46,8 +46,8 @@ pub(crate) struct Server {
     link: Link,
     capabilities: Capabilities,
     queue: Queue,
-    /// What is known of the server's clock.
-    clock: Arc<Clock>,
+    /// What is known of the server beyond its connections.
+    lasting: Arc<Lasting>,
     /// The connection before this one, if an answer on it is overdue.
     predecessor: Option<Box<Predecessor>>,
     looked_at: Moment,
@@ -66,17 +66,17 @@ impl Server {
         access: Arc<Access>,
         server_registry: Arc<ServerRegistry>,
     ) -> Self {
-        let clock = Arc::<Clock>::default();
-        let queue = Queue::new(index, server_registry.rules(), &clock);
+        let lasting = Arc::<Lasting>::default();
+        let queue = Queue::new(index, server_registry.rules(), &lasting);
         let link =
-            Link::new((index, server_registry, Arc::clone(&clock)), endpoint, timeouts, access);
+            Link::new((index, server_registry, Arc::clone(&lasting)), endpoint, timeouts, access);
         Self {
             index,
             event_log: EventLog::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
             queue,
-            clock,
+            lasting,
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
@@ -339,16 +339,20 @@ impl Server {
             self.event_log.say(event, (level, words), clock::now(), &mut effects.lines);
         };
         match change {
-            Change::Up { capabilities, guard, took_us, again } => {
+            Change::Up(up) => {
+                let Up { capabilities, guard, took_us, again, remark } = *up;
                 self.traffic.connections += 1;
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
+                }
+                if let Some(remark) = remark {
+                    say(Event::LogsLess, Level::Warning, remark.to_owned());
                 }
                 self.queue.remember(guard);
                 if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
                     // The message above covers this news, too.
-                    self.clock.take_news();
+                    self.lasting.clock.take_news();
                 }
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);

@@ -92,7 +92,11 @@ impl Server {
         let info = String::from_utf8_lossy(&info);
         let run_id =
             info.lines().find_map(|line| line.strip_prefix("run_id:")).expect("it has one");
-        let note = format!("{run_id} -1 {longest_ttl_ms}");
+        // The note has a name for the memory, and says whether all of it is in a log.
+        let life = &run_id[..16];
+        let has_log = self.arguments.windows(2).any(|it| it == ["--appendfsync", "always"]);
+        let logged = if has_log { " a" } else { "" };
+        let note = format!("1 {run_id} 1 -1 {longest_ttl_ms} {life}{logged}");
         let _ = connection.command(&["SET", "redlock:guard", &note]);
         let _ = connection.command(&["CONFIG", "RESETSTAT"]);
     }

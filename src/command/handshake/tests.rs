@@ -1,4 +1,5 @@
 use super::*;
+use crate::command::guard::MemoryId;
 
 /// Without the optional requirements that settings ask for.
 const PLAIN: Requirements = Requirements { is_guarded: false, is_waking: false };
@@ -140,6 +141,12 @@ fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     (handshake, progress)
 }
 
+const LIFE: &str = "0000000000000007";
+
+fn note(id: RunId) -> Note {
+    Note::sample(id, MemoryId::from_random(7), 1)
+}
+
 const CLOCK: &str = "*2\r\n$1\r\n7\r\n$4\r\n1000\r\n";
 
 #[test]
@@ -147,21 +154,27 @@ fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
     let (mut handshake, progress) = asked(CLOCK, "$0\r\n\r\n");
     assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
     let id = RunId::parse(ID).expect("an id");
-    let reading = Reading { now_us: 7_001_000, grain_us: 0, note: Borne::Nothing };
-    assert_eq!(handshake.memory(), Memory::Read(id, reading));
+    let reading =
+        Reading { now_us: 7_001_000, grain_us: 0, borne: Borne::Nothing, text: Vec::new() };
+    assert_eq!(*handshake.memory(), Memory::Read(id, Box::new(reading)));
     assert!(!handshake.is_asking());
     let mut outbox = Vec::new();
-    handshake.mark(9, Mark::Fresh { until_ms: 8_000 }, &mut outbox);
+    let new = Note { since_ms: 0, ..note(id) };
+    handshake.mark(&new, Since::Fresh { until_ms: 8_000 }, &mut outbox);
     let sent = String::from_utf8(outbox).expect("a text");
     let words = sent.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
-    assert!(words.collect::<Vec<_>>().join(" ").ends_with(&format!("{ID} 9 fresh 8000 ")));
+    let sent = words.collect::<Vec<_>>().join(" ");
+    let end = format!("redlock:guard  1 {ID} 1 fresh 10000 {LIFE} 8000 ");
+    assert!(sent.ends_with(&end), "{sent}");
     assert!(handshake.is_asking());
-    let progress = after(&mut handshake, &["*3\r\n:-7002\r\n:9\r\n:7002\r\n"]);
+    let text = format!("1 {ID} 1 -7002 10000 {LIFE}");
+    let marked = format!("*2\r\n${}\r\n{text}\r\n:7002\r\n", text.len());
+    let progress = after(&mut handshake, &[&marked]);
     assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
     let Memory::Read(_, reading) = handshake.memory() else { panic!() };
     assert_eq!((reading.now_us, reading.grain_us), (7_002_000, 1_000));
-    let Borne::Note(note) = reading.note else { panic!("{reading:?}") };
-    assert_eq!((note.id, note.since_ms, note.longest_ms), (id, -7_002, 9));
+    let written = Note { since_ms: -7_002, ..note(id) };
+    assert_eq!((&reading.borne, &*reading.text), (&Borne::Note(written), text.as_bytes()));
 }
 
 #[test]
@@ -170,17 +183,21 @@ fn what_this_user_may_not_ask_is_left_out_and_what_is_not_told_for_now_is_asked_
     for (clock, note) in [(noperm, "$0\r\n\r\n"), (CLOCK, noperm), (UNKNOWN, UNKNOWN)] {
         let (handshake, progress) = asked(clock, note);
         assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
-        assert_eq!(handshake.memory(), Memory::Untold);
+        assert_eq!(*handshake.memory(), Memory::Untold);
     }
+    let wrong_type = asked(CLOCK, "-WRONGTYPE no\r\n");
+    let Memory::Read(id, reading) = wrong_type.0.memory() else { panic!("it is told") };
+    assert!(matches!(reading.borne, Borne::Unusable(_)));
+    let note = note(*id);
     assert!(is_refused(&asked(CLOCK, "-BUSY yes\r\n").1, "BUSY"));
     for (reply, words) in [("-OOM no\r\n", "OOM"), (":1\r\n", "no server should")] {
         let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
-        handshake.mark(0, Mark::Lost, &mut Vec::new());
+        handshake.mark(&note, Since::Now, &mut Vec::new());
         assert!(is_refused(&after(&mut handshake, &[reply]), words));
     }
     let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
-    handshake.mark(0, Mark::Lost, &mut Vec::new());
+    handshake.mark(&note, Since::Now, &mut Vec::new());
     after(&mut handshake, &[noperm]);
-    assert_eq!(handshake.memory(), Memory::Untold);
-    assert_eq!(plain().memory(), Memory::NotAsked);
+    assert_eq!(*handshake.memory(), Memory::Untold);
+    assert_eq!(*plain().memory(), Memory::NotAsked);
 }

@@ -2,7 +2,7 @@
 
 use std::{io, mem};
 
-use super::{Change, Link, State};
+use super::{Change, Link, State, Up};
 use crate::command::Capabilities;
 use crate::command::handshake::{Handshake, Progress, Requirements};
 use crate::moment::Moment;
@@ -109,7 +109,8 @@ impl Link {
         match begun {
             Ok((wire, handshake)) => {
                 handshake.write_to(&mut self.outbox);
-                self.state = State::Handshake { wire, since: now, handshake };
+                self.state =
+                    State::Handshake { wire, since: now, asked_at: now, handshake, begun: None };
                 self.send(now)
             }
             Err(why) => self.connect_failed(why, now),
@@ -137,7 +138,8 @@ impl Link {
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
-        Some(Change::Up { capabilities, guard, took_us, again })
+        let remark = mem::take(&mut self.remark);
+        Some(Change::Up(Box::new(Up { capabilities, guard, took_us, again, remark })))
     }
 
     /// One address failed. Tries the next one. If there is none, no connection can be made for now.

@@ -1,25 +1,46 @@
-//! What is known of a server's memory before its connection is up. Either the server has a note already, or
-//! it is given one.
+//! What is known of a server's memory before its connection is up. The server has a note already, or is given
+//! one, or what it has must be rewritten first.
 
 use super::{Change, Link, State};
-use crate::command::guard::{Borne, Mark, Note};
+use crate::command::guard::{Borne, MemoryId, Note, Reading, Since};
 use crate::command::handshake::Memory;
+use crate::command::identity::RunId;
 use crate::moment::Moment;
 use crate::quorum::offset::Showing;
 use crate::system::clock;
+use crate::system::entropy::SystemEntropy;
+use crate::token::random;
 use crate::transport::guard::Guard;
+use crate::transport::memories::Verdict as MemoryVerdict;
 use crate::transport::server_registry::{Seen, Verdict};
 
 /// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
 /// server without a note is new.
 const WAIT_PART: i64 = 2;
 
+/// What is said of a server that is durable in part.
+pub(in crate::transport) const LOGGED_NO_MORE: &str = "its log was always synced, and is not any more: \
+     after a restart it has no vote for a while";
+const LOGGED_IN_PART: &str = "its log is always synced now, but was not when its note redlock:guard was made: \
+     after the next restart it has no vote for a while";
+
+/// What is to be done with a note that was read.
+enum Step {
+    /// The note holds. This manager has found at that time that it took the place of another one.
+    Accept {
+        found_at: Option<Moment>,
+    },
+    /// Nothing from before is known.
+    Lose,
+    Rewrite(Note, Since),
+}
+
 impl Link {
     /// All questions of the handshake are answered. The connection is up, unless the server must be marked
     /// first. It is refused if the same server is in the list under another name as well.
     pub(super) fn admit(&mut self, now: Moment) -> Option<Change> {
-        let State::Handshake { handshake, .. } = &mut self.state else { return None };
-        let (memory, capabilities) = (handshake.memory(), handshake.capabilities());
+        let State::Handshake { handshake, .. } = &self.state else { return None };
+        let (memory, capabilities) = (handshake.memory().clone(), handshake.capabilities());
         self.identity = handshake.identity().clone();
         if let Some(id) = self.identity.run_id()
             && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
@@ -27,50 +48,102 @@ impl Link {
             let why = format!("it is the same server as {twin}: each server has one vote");
             return self.connect_failed(why, now);
         }
-        self.note_clock(memory);
-        let guard = match memory {
-            Memory::NotAsked => Guard::default(),
+        let (process, reading) = match memory {
+            Memory::NotAsked => {
+                return self.come_up(capabilities.without_clock(), Guard::default(), now);
+            }
             Memory::Untold => {
                 self.server_registry.note(self.place, Seen::Untold);
-                Guard::blind()
+                return self.come_up(capabilities.without_clock(), Guard::blind(), now);
             }
-            Memory::Read(id, reading) => match reading.note {
-                Borne::Note(note) if note.id == id => self.remember(&note, reading.now_ms(), now),
-                Borne::Note(_) if self.identity.is_durable() => {
-                    return self.mark(Mark::Kept, now);
-                }
-                Borne::Note(_) | Borne::Gibberish => return self.mark(Mark::Lost, now),
-                Borne::Nothing => {
-                    self.server_registry.note(self.place, Seen::Missing);
-                    return self.end_waiting(now);
-                }
-            },
+            Memory::Read(process, reading) => (process, reading),
         };
-        let is_looked_at = guard.reads();
-        let capabilities = if is_looked_at { capabilities } else { capabilities.without_clock() };
-        self.come_up(capabilities, guard, now)
+        match &reading.borne {
+            Borne::Unusable(why) => self.connect_failed((*why).to_owned(), now),
+            Borne::Nothing => {
+                self.server_registry.note(self.place, Seen::Missing);
+                self.end_waiting(now)
+            }
+            Borne::Damaged => self.begin_memory(process, None, Since::Now, now),
+            Borne::Note(note) => match self.judge(note, process, reading.now_ms(), now) {
+                Step::Accept { found_at } => {
+                    self.note_clock(note, &reading);
+                    let guard = self.remember(note, reading.now_ms(), found_at, now);
+                    self.come_up(capabilities, guard, now)
+                }
+                Step::Lose => self.begin_memory(process, Some(note), Since::Now, now),
+                Step::Rewrite(note, since) => self.mark(&note, since, now),
+            },
+        }
     }
 
-    /// Notes the clock that the server has shown since the handshake began.
-    fn note_clock(&self, memory: Memory) {
-        let (&State::Handshake { since, .. }, Memory::Read(id, reading)) = (&self.state, memory)
-        else {
-            return;
+    /// Decides about the note of a server with this process, whose clock shows `now_ms`.
+    fn judge(&mut self, note: &Note, process: RunId, now_ms: i64, now: Moment) -> Step {
+        let memories = &self.lasting.memories;
+        let next = |note: &Note| Note {
+            generation: Note::generation_after(note.generation),
+            ..note.clone()
         };
+        // No promotion is no news: a server forgets it.
+        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            return Step::Lose;
+        }
+        if note.id != process {
+            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
+            if !is_logged || memories.judge(note, now) == MemoryVerdict::Older {
+                return Step::Lose;
+            }
+            // Another process of this server wrote the data, and none of it is missing.
+            return Step::Rewrite(Note { id: process, ..next(note) }, Since::At(note.since_ms));
+        }
+        let is_own =
+            matches!(self.state, State::Handshake { begun, .. } if begun == Some(note.life));
+        if is_own {
+            memories.adopt(note);
+        }
+        let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
+            return Step::Lose;
+        };
+        if let Some(since) = note.corrected(now_ms) {
+            return Step::Rewrite(next(note), since);
+        }
+        if note.is_logged && self.identity.is_durable() == Some(false) {
+            self.remark = Some(LOGGED_NO_MORE);
+            let note = Note { is_logged: false, ..next(note) };
+            let since = Since::At(note.since_ms);
+            return Step::Rewrite(note, since);
+        }
+        Step::Accept { found_at }
+    }
+
+    /// Notes the clock that the server has shown together with this note.
+    fn note_clock(&self, note: &Note, reading: &Reading) {
+        let State::Handshake { asked_at, .. } = self.state else { return };
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
-        let showing = Showing { shown, grain, sent: since, heard: clock::now() };
-        self.clock.note(id, &showing, self.server_registry.rules().drift());
+        let showing = Showing { shown, grain, sent: asked_at, heard: clock::now() };
+        let drift = self.server_registry.rules().drift();
+        self.lasting.clock.note((note.id, note.life), &showing, drift);
     }
 
     /// Handles a server that has a note of its own process.
-    fn remember(&self, note: &Note, clock_ms: i64, now: Moment) -> Guard {
+    fn remember(
+        &mut self,
+        note: &Note,
+        clock_ms: i64,
+        found_at: Option<Moment>,
+        now: Moment,
+    ) -> Guard {
         let seen = match note.young_ms(clock_ms) {
             0 => Seen::Marked,
             left_ms => Seen::Young { until: now.plus_ms(left_ms) },
         };
         self.server_registry.note(self.place, seen);
-        Guard::of(note, clock_ms, now, self.server_registry.rules())
+        let is_logged_in_part = !note.is_logged && self.identity.is_durable() == Some(true);
+        let in_part = is_logged_in_part.then_some(LOGGED_IN_PART);
+        let rules = self.server_registry.rules();
+        Guard::of(note, clock_ms, found_at, now, rules)
+            .with_caveat(self.remark.or(in_part).unwrap_or_default())
     }
 
     /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
@@ -88,7 +161,10 @@ impl Link {
     /// to wait for other servers is over.
     pub(super) fn end_waiting(&mut self, now: Moment) -> Option<Change> {
         let State::Handshake { handshake, since, .. } = &self.state else { return None };
-        let Memory::Read(_, reading) = handshake.memory() else { return None };
+        let &Memory::Read(process, ref reading) = handshake.memory() else { return None };
+        if self.lasting.memories.generation(process) > 0 {
+            return self.begin_memory(process, None, Since::Now, now);
+        }
         let connect_ms = self.timeouts.connect_ms();
         if now >= since.plus_ms(connect_ms / WAIT_PART) {
             self.server_registry.end_waiting(self.place);
@@ -96,15 +172,48 @@ impl Link {
         // After this time it is too late to mark the server as new, because this connection has been given
         // up.
         let until_ms = reading.now_ms().saturating_add(connect_ms);
-        match self.server_registry.verdict(self.place, now)? {
-            Verdict::Fresh => self.mark(Mark::Fresh { until_ms }, now),
-            Verdict::Lost => self.mark(Mark::Lost, now),
-        }
+        let since = match self.server_registry.verdict(self.place, now)? {
+            Verdict::Fresh => Since::Fresh { until_ms },
+            Verdict::Lost => Since::Now,
+        };
+        self.begin_memory(process, None, since, now)
     }
 
-    fn mark(&mut self, mark: Mark, now: Moment) -> Option<Change> {
-        let State::Handshake { handshake, .. } = &mut self.state else { return None };
-        handshake.mark(self.server_registry.rules().longest_ms(), mark, &mut self.outbox);
+    /// Marks the server: a memory of this process begins. `old` is the note of the memory before it.
+    fn begin_memory(
+        &mut self,
+        process: RunId,
+        old: Option<&Note>,
+        since: Since,
+        now: Moment,
+    ) -> Option<Change> {
+        let Ok(number) = random(&SystemEntropy) else {
+            let why = "the system gave no random bytes for its note redlock:guard";
+            return self.connect_failed(why.to_owned(), now);
+        };
+        let life = MemoryId::from_random(number);
+        let known = self.lasting.memories.generation(process);
+        let longest_ms = self.server_registry.rules().longest_ms();
+        let note = Note {
+            id: process,
+            generation: Note::generation_after(old.map_or(0, |it| it.generation).max(known)),
+            since_ms: 0,
+            longest_ms: old.map_or(0, |it| it.longest_ms).max(longest_ms),
+            life,
+            is_logged: self.identity.logs_all(),
+            promotion: self.identity.promotion(),
+            more: old.map_or_else(String::new, |it| it.more.clone()),
+        };
+        if let State::Handshake { begun, .. } = &mut self.state {
+            *begun = Some(life);
+        }
+        self.mark(&note, since, now)
+    }
+
+    fn mark(&mut self, note: &Note, since: Since, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, asked_at, .. } = &mut self.state else { return None };
+        *asked_at = now;
+        handshake.mark(note, since, &mut self.outbox);
         self.send(now)
     }
 }

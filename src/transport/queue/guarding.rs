@@ -22,7 +22,7 @@ const MS: i64 = 1_000_000;
 impl Queue {
     /// The queue of the next connection to the server. Nothing is known of that connection yet.
     pub(in crate::transport) fn next(&self) -> Self {
-        Self::new(self.server, &self.rules, &self.clock)
+        Self::new(self.server, &self.rules, &self.lasting)
     }
 
     /// Sets what is known of the memory behind the new connection.
@@ -32,12 +32,12 @@ impl Queue {
 
     /// Why the server's grants would be no votes now, whatever the TTL.
     pub(in crate::transport) fn doubt(&self, now: Moment) -> Option<Failure> {
-        self.guard.doubt(self.clock.step(), now, &self.rules)
+        self.guard.doubt(self.lasting.clock.step(), now, &self.rules)
     }
 
     /// How far the server's clock is ahead of ours, in microseconds.
     pub(in crate::transport) fn clock_offset_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
-        self.clock.ahead_us(now, wall_us)
+        self.lasting.clock.ahead_us(now, wall_us)
     }
 
     /// What to report about the server although its grants are votes.
@@ -58,9 +58,9 @@ impl Queue {
         }
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         if entry.request.may_prolong()
-            && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
+            && let Some((life, ttl_ms)) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {
-            outbox.extend_from_slice(&raise(ttl_ms));
+            outbox.extend_from_slice(&raise(life, ttl_ms));
             entry.raises = true;
         }
         entry.subscribes = self.subscribe(&entry.request, outbox);
@@ -107,7 +107,7 @@ impl Queue {
             Some(reading) if reading.is_forbidden => self.guard.go_blind(),
             Some(_) if answer.is_grant() => {
                 let note = self.last_note.as_ref().and_then(|it| it.1.as_ref());
-                self.guard.check(note, &self.rules)?;
+                self.guard.check(note, &self.lasting.memories, now, &self.rules)?;
             }
             _ => {}
         }
@@ -122,7 +122,7 @@ impl Queue {
             // holds the lock on this server.
             (Some(_), Answer::Done) => return Ok(Answer::Absent),
             (Some(end_ms @ 0..), &Answer::Foreign { .. } | &Answer::Shared { .. }) => {
-                let shown_ms = self.clock.shown_ms(now);
+                let shown_ms = self.lasting.clock.shown_ms(now);
                 let left_ms = shown_ms.map(|it| end_ms.saturating_sub(it).max(0));
                 return Ok(match answer {
                     Answer::Shared { readers, .. } => Answer::Shared { readers, left_ms },
@@ -136,9 +136,9 @@ impl Queue {
 
     /// The server's clock has shown at least `shown` and less than `shown` plus `grain`, both in nanoseconds.
     pub(super) fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
-        if let Some(id) = self.guard.id() {
+        if let Some(source) = self.guard.source() {
             let showing = Showing { shown, grain, sent, heard };
-            self.clock.note(id, &showing, self.rules.drift());
+            self.lasting.clock.note(source, &showing, self.rules.drift());
         }
     }
 
@@ -147,7 +147,7 @@ impl Queue {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
             return answer;
         }
-        let (ttl_ms, step) = (entry.request.ttl_ms(), self.clock.step());
+        let (ttl_ms, step) = (entry.request.ttl_ms(), self.lasting.clock.step());
         let objection = self.guard.objection(ttl_ms, step, entry.since, now, &self.rules);
         objection.map_or(answer, Answer::Failed)
     }
@@ -163,8 +163,22 @@ mod tests {
     use crate::transport::guard::Forgotten;
 
     fn note(since_ms: i64, longest_ms: i64) -> Value {
+        later_note(1, since_ms, longest_ms)
+    }
+
+    /// The note of the one memory that these tests know, of this generation.
+    fn later_note(generation: i64, since_ms: i64, longest_ms: i64) -> Value {
         let id = RunId::parse(&format!("a{}", "0".repeat(39))).unwrap();
-        Value::BulkString(format!("{} {since_ms} {longest_ms}", id.as_str()).into_bytes())
+        let (id, life) = (id.as_str(), "0000000000000007");
+        let text = format!("1 {id} {generation} {since_ms} {longest_ms} {life}");
+        Value::BulkString(text.into_bytes())
+    }
+
+    /// The note of another memory of the same process.
+    fn other_note() -> Value {
+        let Value::BulkString(text) = later_note(2, -1, 10_000) else { panic!() };
+        let text = String::from_utf8(text).unwrap();
+        Value::BulkString(text.replace("0000000000000007", "0000000000000008").into_bytes())
     }
 
     /// What the clock shows at [`NOW`].
@@ -181,7 +195,8 @@ mod tests {
     fn guarded(since_ms: i64, longest_ms: i64) -> Queue {
         let mut queue = fresh();
         let Some(Borne::Note(note)) = Borne::of(&note(since_ms, longest_ms)) else { panic!() };
-        queue.guard = Guard::of(&note, 60_000, NOW, &queue.rules);
+        queue.lasting.memories.judge(&note, NOW);
+        queue.guard = Guard::of(&note, 60_000, None, NOW, &queue.rules);
         queue
     }
 
@@ -217,16 +232,16 @@ mod tests {
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
                 // A request that sets no key need not show the clock.
-                let replies = |since_ms| {
+                let replies = |note| {
                     let clock = (verb == Verb::AcquireFenced).then(time);
-                    let replies = [reply.clone(), note(since_ms, 10_000)].into_iter().chain(clock);
+                    let replies = [reply.clone(), note].into_iter().chain(clock);
                     replies.collect::<Vec<_>>()
                 };
-                let told = settle(&mut queue, &replies(since_ms)).unwrap();
+                let told = settle(&mut queue, &replies(note(since_ms, 10_000))).unwrap();
                 assert_eq!(told.answer == answer, counts, "{told:?}");
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
-                let told = settle(&mut queue, &replies(-2));
+                let told = settle(&mut queue, &replies(other_note()));
                 assert_eq!(told, Err(CloseReason::Forgotten(Forgotten)));
             }
         }
@@ -248,7 +263,7 @@ mod tests {
     #[test]
     fn a_grant_of_another_memory_ends_the_connection() {
         let busy = redis::parse_redis_value(b"-BUSY no\r\n").unwrap();
-        for borne in [note(-2, 10_000), Value::BulkString(Vec::new()), busy, Value::Okay] {
+        for borne in [other_note(), Value::BulkString(Vec::new()), busy, Value::Okay] {
             let mut queue = guarded(-1, 10_000);
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
@@ -259,6 +274,22 @@ mod tests {
             queue.fail(|ticket, was_sent| failed.push((ticket, was_sent)));
             assert_eq!(failed, [(TICKET, true)]);
         }
+    }
+
+    /// Another client has noted a longer TTL, or has corrected the time of the note. Then an older note of the
+    /// same memory is brought back.
+    #[test]
+    fn a_later_note_of_this_memory_is_followed_and_an_older_one_is_not() {
+        let mut queue = guarded(-1, 10_000);
+        let mut hear = |note| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+            send(&mut queue, NOW);
+            settle(&mut queue, &[Value::Okay, Value::Int(10_000), note, time()])
+        };
+        for note in [later_note(2, -1, 20_000), later_note(3, 59_000, 20_000)] {
+            assert_eq!(hear(note).unwrap().answer, Answer::Done);
+        }
+        assert_eq!(hear(later_note(2, -1, 20_000)), Err(CloseReason::Forgotten(Forgotten)));
     }
 
     /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
@@ -340,7 +371,7 @@ mod tests {
         };
         let first = sent(&mut queue, Verb::Acquire);
         let places = ["10000", "NX", "GETRANGE", "TIME"].map(|word| first.find(word).unwrap());
-        assert!(places.is_sorted() && first.starts_with("*5\r\n$4\r\nEVAL"), "{first}");
+        assert!(places.is_sorted() && first.starts_with("*6\r\n$4\r\nEVAL"), "{first}");
         assert!(sent(&mut queue, Verb::Acquire).starts_with("*6\r\n$3\r\nSET"));
         let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
         let told = settle(&mut queue, &[&[Value::Int(0)][..], &granted].concat()).unwrap();

@@ -156,7 +156,7 @@ mod tests {
     use super::super::samples::{NOW, TICKET, fresh, long, request};
     use super::super::{Queue, Settled};
     use super::*;
-    use crate::command::guard::Note;
+    use crate::command::guard::{MemoryId, Note};
     use crate::command::identity::RunId;
     use crate::command::{Capabilities, Request, Verb};
     use crate::failure::Failure;
@@ -169,8 +169,9 @@ mod tests {
     /// The queue of a server that has this note and whose clock shows [`CLOCK_MS`].
     fn guarded(since_ms: i64) -> Queue {
         let mut queue = fresh();
-        let note = Note { id: id(), since_ms, longest_ms: 10_000 };
-        queue.guard = Guard::of(&note, CLOCK_MS, NOW, &queue.rules);
+        let note = Note { since_ms, ..Note::sample(id(), MemoryId::from_random(7), 1) };
+        queue.lasting.memories.judge(&note, NOW);
+        queue.guard = Guard::of(&note, CLOCK_MS, None, NOW, &queue.rules);
         queue
     }
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     fn note(since_ms: i64) -> Vec<u8> {
-        string(&format!("{} {since_ms} 10000", id().as_str()))
+        string(&format!("1 {} 1 {since_ms} 10000 0000000000000007", id().as_str()))
     }
 
     fn time(ms: i64) -> Vec<u8> {
@@ -284,7 +285,8 @@ mod tests {
     /// memory.
     #[test]
     fn all_grants_before_another_note_are_none() {
-        for borne in [note(-2), string(""), b"-BUSY no\r\n".to_vec()] {
+        let other = note(-1).iter().map(|&it| if it == b'a' { b'b' } else { it }).collect();
+        for borne in [other, string(""), b"-BUSY no\r\n".to_vec()] {
             let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
             send(&mut queue, &acquires(3), Capabilities::PLAIN);
             let granted = b"+OK\r\n:10000\r\n".repeat(3);

@@ -62,7 +62,7 @@ impl Server {
 
     /// Logs that the server's clock was set.
     pub(super) fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
-        let line = match self.clock.take_news() {
+        let line = match self.lasting.clock.take_news() {
             None => return,
             Some(Course::Back { ms }) => {
                 (Level::Info, format!("its clock was set back by {ms} ms"))

@@ -153,7 +153,7 @@ fn s24_the_longest_ttl_of_others_is_waited_for() {
     let holder = connected(&cluster);
     let held = holder.take(RESOURCE, TTL);
     wait_until("it is noted everywhere", || {
-        cluster.iter().all(|it| it.get(NOTE).is_some_and(|it| it.ends_with(&format!(" {TTL}"))))
+        cluster.iter().all(|it| it.get(NOTE).is_some_and(|it| it.contains(&format!(" {TTL} "))))
     });
     cluster[0].restart();
     let rival = connected_to(&cluster);
@@ -280,7 +280,7 @@ fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
             manager.servers()[0].words.contains("its vote counts again in ")
         });
         let note = cluster[0].get(NOTE).expect("it is given another");
-        assert!(note.split(' ').count() == 3 && !note.contains('-'), "{note}");
+        assert!(note.starts_with("1 ") && !note.contains('-'), "{note}");
     }
 }
 

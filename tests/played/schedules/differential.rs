@@ -50,26 +50,27 @@ fn the_notes_that_are_played_are_those_of_a_real_server() {
     let mut pair = Pair::new(&server, None);
     pair.store.memory = Some(Memory::of(0));
     let [own, other] = IDS;
+    let [life, another] = ["00000000000000aa", "00000000000000bb"];
     let notes = [
         String::new(),
-        format!("{own} 5 7000"),
-        format!("{own} -5 7000"),
-        format!("{other} 5 7000"),
-        format!("{other} -5 7000"),
+        format!("1 {own} 3 5 7000 {life}"),
+        format!("1 {own} 3 -5 7000 {life} a p{other} later"),
+        format!("1 {other} 3 -5 7000 {another}"),
         format!("{other} 5"),
         "nothing of ours".to_owned(),
     ];
-    let far = i64::MAX / 1_000;
-    let marks = [("lost", 0), ("fresh", far), ("fresh", 1), ("kept", 0)];
+    let (head, tail) = (format!("1 {own} 4"), format!("9000 {life} a"));
+    let far = (i64::MAX / 1_000).to_string();
+    let marks = [("now", "0"), ("fresh", &far), ("fresh", "1"), ("-1", "0"), ("77", "0")];
     for note in &notes {
-        for (how, until) in marks {
-            for longest in ["3000", "9000"] {
-                let until = until.to_string();
-                pair.compare_notes(note, &["EVAL", MARK, "1", NOTE, own, longest, how, &until]);
+        for judged in &notes {
+            for (since, until) in marks {
+                let words = ["EVAL", MARK, "1", NOTE, judged, &head, since, &tail, until];
+                pair.compare_notes(note, &words);
             }
         }
-        for ttl in ["3000", "9000"] {
-            pair.compare_notes(note, &["EVAL", RAISE, "1", NOTE, ttl]);
+        for (ttl, life) in [("3000", life), ("9000", life), ("9000", another)] {
+            pair.compare_notes(note, &["EVAL", RAISE, "1", NOTE, ttl, life]);
         }
     }
 }

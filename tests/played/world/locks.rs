@@ -15,8 +15,10 @@ impl<'a> Command<'a, '_> {
             return deed;
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
-        if *script == MARK.as_bytes() || *script == RAISE.as_bytes() {
-            return self.run_on_note(*script == MARK.as_bytes());
+        if *script == MARK.as_bytes() {
+            return self.mark();
+        } else if *script == RAISE.as_bytes() {
+            return self.raise();
         }
         if *script == RELEASE.as_bytes() {
             self.release(value)

@@ -30,43 +30,55 @@ impl<'a> Command<'a, '_> {
         Deed::Nothing
     }
 
-    /// The scripts that mark a server, and that raise the longest TTL.
-    pub(super) fn run_on_note(&mut self, marks: bool) -> Deed<'a> {
+    /// The script that replaces the note, if it is what the client has judged.
+    pub(super) fn mark(&mut self) -> Deed<'a> {
         if let Some(why) = self.write_refusal("set", true) {
             return self.script_error(&why);
         }
         let now_ms = self.now_ms;
+        let [_, _, _, _, judged, head, since, tail, until] = *self.words else {
+            return self.error("ERR wrong number of arguments");
+        };
         let Some(memory) = &mut self.store.memory else { return self.error(FORBIDDEN) };
-        let text = memory.note.as_ref().map(|note| String::from_utf8_lossy(note).into_owned());
-        let borne = text.as_deref().and_then(|text| {
-            let mut words = text.split(' ');
-            let id = words.next()?.to_owned();
-            let (since, longest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some((id, since, longest))
-        });
-        let borne: Option<(String, i64, i64)> = borne;
+        if memory.note.as_deref().unwrap_or_default() == judged {
+            let text = |word: &'a [u8]| std::str::from_utf8(word).unwrap_or_default();
+            // No server of this world was ever a replica.
+            let is_new = text(until).parse().is_ok_and(|until: i64| now_ms <= until);
+            let since = match text(since) {
+                "fresh" if is_new => format!("-{now_ms}"),
+                "fresh" | "now" => now_ms.to_string(),
+                number => number.to_owned(),
+            };
+            let note = format!("{} {since} {}", text(head), text(tail));
+            memory.note = Some(note.into_bytes().into());
+        }
+        let note = memory.note.clone().unwrap_or_default();
+        self.say("*2\r\n");
+        self.bulk(&note);
+        self.say(&format!(":{now_ms}\r\n"))
+    }
+
+    /// The script that notes a longer TTL.
+    pub(super) fn raise(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("set", true) {
+            return self.script_error(&why);
+        }
         let argument = |it: usize| {
             self.words.get(it).map_or("", |word| std::str::from_utf8(word).unwrap_or_default())
         };
-        if !marks {
-            let ttl_ms = argument(4).parse().unwrap_or(0);
-            if let Some((id, since, _)) = borne.filter(|it| it.2 < ttl_ms) {
-                memory.note = Some(format!("{id} {since} {ttl_ms}").into_bytes().into());
-            }
-            self.integer(0);
-            return Deed::Nothing;
+        let (ttl, life) = (argument(4), argument(5));
+        let Some(memory) = &mut self.store.memory else { return self.error(FORBIDDEN) };
+        let text = memory.note.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+        let mut words: Vec<&str> = text.split(' ').collect();
+        let number = |word: &str| word.parse::<i64>().unwrap_or_default();
+        if words.len() >= 6 && words[5] == life && number(words[4]) < number(ttl) {
+            let generation = (number(words[2]) + 1).to_string();
+            (words[2], words[4]) = (&generation, ttl);
+            let note = words.join(" ");
+            memory.note = Some(note.into_bytes().into());
         }
-        let (id, how) = (argument(4), argument(6));
-        let (least, until) = (argument(5).parse().unwrap_or(0), argument(7).parse().unwrap_or(0));
-        let since = match &borne {
-            Some(it) if it.0 == id || how == "kept" => it.1,
-            None if text.is_none() && how == "fresh" && now_ms <= until => -now_ms,
-            _ => now_ms,
-        };
-        let longest = borne.map_or(0, |it| it.2).max(least);
-        memory.note = Some(format!("{id} {since} {longest}").into_bytes().into());
-        let said = format!("*3\r\n:{since}\r\n:{longest}\r\n:{now_ms}\r\n");
-        self.say(&said)
+        self.integer(0);
+        Deed::Nothing
     }
 
     fn bulk(&mut self, text: &[u8]) {

@@ -156,7 +156,8 @@ impl Memory {
     /// The memory of a server that has been in use for a long time.
     pub(crate) fn of(server: usize) -> Self {
         let mut memory = Self { starts: 1, server, note: None, tells_ends: true };
-        memory.note = Some(format!("{} -1 0", memory.run_id()).into_bytes().into());
+        let note = format!("1 {} 1 -1 0 {server:016x}", memory.run_id());
+        memory.note = Some(note.into_bytes().into());
         memory
     }
 

@@ -79,7 +79,7 @@ impl Pair {
             _ => self.ask(&["SET", NOTE, note]),
         };
         let (mut real, mut played) = (Vec::new(), Vec::new());
-        for words in [words, &["GETRANGE", NOTE, "0", "127"]] {
+        for words in [words, &["GETRANGE", NOTE, "0", "255"]] {
             real.extend(self.ask(words));
             let bytes: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
             self.store.execute(&mut self.session, &bytes, PLAYED_MS, &mut played);

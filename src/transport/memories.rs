@@ -1,0 +1,181 @@
+//! What is known of a server and outlives its connections: the memories of its processes, and its clock.
+//!
+//! A server's note says since when its memory is known. But the note is a key like any other, and an older one
+//! can be brought back: by `SWAPDB`, an imported dump, or a primary's copy. A client that has never seen a later
+//! note cannot know that. So a manager remembers what it has seen.
+
+use super::clocks::Clock;
+use crate::command::guard::{MemoryId, Note};
+use crate::command::identity::RunId;
+use crate::moment::Moment;
+use crate::system::sync::{Mutex, PoisonError};
+
+/// What is known of a server, for all connections to it.
+#[derive(Default)]
+pub(super) struct Lasting {
+    pub(super) clock: Clock,
+    pub(super) memories: Memories,
+}
+
+/// The memories that were seen, by the process that had them.
+pub(super) struct Memories(Mutex<Vec<Seen>>);
+
+/// The latest that was seen of a process.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    process: RunId,
+    life: MemoryId,
+    generation: i64,
+    /// When this memory was found in the place of another one.
+    found_at: Option<Moment>,
+}
+
+/// How a note compares with what was seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing contradicts the note. If it took the place of another one, the time when that was found: the
+    /// memory was lost before that, but it is not known for how long before.
+    Sound { found_at: Option<Moment> },
+    /// A later note was seen. So the memory was replaced by an older one, or was lost.
+    Older,
+}
+
+impl Default for Memories {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl Memories {
+    /// How many processes are remembered for a server. A manager meets a new one with each restart.
+    const MAX: usize = 16;
+
+    /// Judges a note, and remembers it if it is sound.
+    pub(super) fn judge(&self, note: &Note, now: Moment) -> Verdict {
+        self.with(|all| {
+            let Some(seen) = all.iter_mut().find(|it| it.process == note.id) else {
+                // A process that kept the memory of the process before it.
+                let before = all.iter().find(|it| it.life == note.life).copied();
+                if before.is_some_and(|it| note.generation < it.generation) {
+                    return Verdict::Older;
+                }
+                let found_at = before.and_then(|it| it.found_at);
+                remember(all, Seen { found_at, ..Seen::of(note) });
+                return Verdict::Sound { found_at };
+            };
+            let is_same = seen.life == note.life;
+            if note.generation < seen.generation || (note.generation == seen.generation && !is_same)
+            {
+                return Verdict::Older;
+            }
+            seen.generation = note.generation;
+            if !is_same {
+                // Another client has seen the loss. If it was there first, its note says since when. But
+                // the note of another database may be as late.
+                (seen.life, seen.found_at) = (note.life, Some(now));
+            }
+            Verdict::Sound { found_at: seen.found_at }
+        })
+    }
+
+    /// Remembers a note that this manager has written for a memory that begins now.
+    pub(super) fn adopt(&self, note: &Note) {
+        self.with(|all| {
+            all.retain(|it| it.process != note.id);
+            remember(all, Seen::of(note));
+        });
+    }
+
+    /// The greatest generation that was seen of the notes of a process; 0 if none was seen.
+    pub(super) fn generation(&self, process: RunId) -> i64 {
+        self.with(|all| {
+            all.iter().find(|it| it.process == process).map_or(0, |seen| seen.generation)
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Vec<Seen>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Seen {
+    fn of(note: &Note) -> Self {
+        Self { process: note.id, life: note.life, generation: note.generation, found_at: None }
+    }
+}
+
+fn remember(all: &mut Vec<Seen>, seen: Seen) {
+    if all.len() == Memories::MAX {
+        all.remove(0);
+    }
+    all.push(seen);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const SOUND: Verdict = Verdict::Sound { found_at: None };
+
+    fn note(process: u8, life: u64, generation: i64) -> Note {
+        let id = RunId::parse(&format!("{process:02x}{}", "0".repeat(38))).expect("an id");
+        let life = MemoryId::from_random(life);
+        Note::sample(id, life, generation)
+    }
+
+    #[test]
+    fn an_older_note_is_known_by_its_generation() {
+        let memories = Memories::default();
+        assert_eq!(memories.judge(&note(1, 1, 3), NOW), SOUND);
+        // A rewrite of the same memory.
+        assert_eq!(memories.judge(&note(1, 1, 5), NOW), SOUND);
+        assert_eq!(memories.judge(&note(1, 1, 5), NOW), SOUND);
+        assert_eq!(memories.judge(&note(1, 1, 4), NOW), Verdict::Older);
+        assert_eq!(memories.judge(&note(1, 2, 4), NOW), Verdict::Older);
+        assert_eq!(memories.judge(&note(1, 2, 5), NOW), Verdict::Older);
+        assert_eq!(memories.generation(note(1, 1, 1).id), 5);
+    }
+
+    #[test]
+    fn another_memory_of_a_known_process_is_a_loss_from_when_it_is_found() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 3), NOW);
+        let found = Verdict::Sound { found_at: Some(NOW) };
+        assert_eq!(memories.judge(&note(1, 2, 4), NOW), found);
+        assert_eq!(memories.judge(&note(1, 2, 5), NOW.plus_ms(9)), found);
+    }
+
+    #[test]
+    fn each_process_has_its_own_notes() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 9), NOW);
+        assert_eq!(memories.judge(&note(2, 2, 1), NOW), SOUND);
+        assert_eq!(memories.judge(&note(1, 1, 8), NOW), Verdict::Older);
+        // The oldest one is forgotten at last.
+        for process in 3..=u8::try_from(Memories::MAX + 1).unwrap() {
+            memories.judge(&note(process, process.into(), 1), NOW);
+        }
+        assert_eq!(memories.generation(note(1, 1, 1).id), 0);
+        assert_eq!(memories.generation(note(2, 1, 1).id), 1);
+    }
+
+    #[test]
+    fn a_restart_that_kept_the_memory_changes_nothing() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 3), NOW);
+        memories.judge(&note(1, 2, 5), NOW);
+        assert_eq!(memories.judge(&note(2, 2, 4), NOW), Verdict::Older);
+        let found = Verdict::Sound { found_at: Some(NOW) };
+        assert_eq!(memories.judge(&note(2, 2, 6), NOW.plus_ms(9)), found);
+    }
+
+    #[test]
+    fn what_this_manager_has_written_is_not_older() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 9), NOW);
+        memories.adopt(&note(1, 2, 1));
+        assert_eq!(memories.judge(&note(1, 2, 1), NOW), SOUND);
+        assert_eq!(memories.judge(&note(1, 1, 9), NOW), Verdict::Sound { found_at: Some(NOW) });
+    }
+}
