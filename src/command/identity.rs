@@ -7,6 +7,7 @@
 
 use redis::Value;
 
+use super::script::script;
 use crate::failure::Failure;
 
 /// The identity of a server process. Each start of a server process draws a new one.
@@ -67,6 +68,23 @@ const NO_EVICTION: &str = "noeviction";
 const ALWAYS: &str = "log, synced always";
 const LOGS: [(&str, &str); 3] =
     [("always", ALWAYS), ("everysec", "log, synced every second"), ("no", "log, never synced")];
+
+/// Asks whether the server was promoted. The reply to `INFO` itself has another form since `HELLO 3`, and is
+/// long.
+pub(crate) fn ask_promotion() -> Vec<u8> {
+    let mut command = redis::cmd("EVAL");
+    command.arg(PROMOTION).arg(0);
+    command.get_packed_command()
+}
+
+pub(crate) static PROMOTION: &str = script!("promotion.lua");
+
+/// The last promotion of a server, according to its reply to [`ask_promotion`]. None if it says nothing about
+/// it.
+pub(crate) fn promotion_of(reply: &Value) -> Option<RunId> {
+    // All zeros if it never was a replica, or some time after its promotion.
+    text(reply).ok()?.and_then(RunId::parse)
+}
 
 impl RunId {
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -172,7 +190,7 @@ impl Identity {
             Some("slave" | "replica") => Some(Role::Replica),
             _ => None,
         };
-        // All zeros if it never was a replica, or some time after its promotion.
+        // As in the reply to [`ask_promotion`].
         self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
             Some(Role::Replica) => Err(Failure::Refused(
@@ -338,7 +356,9 @@ mod tests {
         {
             assert_eq!(it.learn_role(&primary(&replid2)), Ok(()));
             assert_eq!(it.promotion(), promotion);
+            assert_eq!(promotion_of(&bulk(&replid2)), promotion);
         }
+        assert_eq!([error(), Value::Nil, Value::Okay].map(|it| promotion_of(&it)), [None; 3]);
     }
 
     #[test]

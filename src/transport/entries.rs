@@ -22,7 +22,8 @@ pub(super) struct Entry {
     pub(super) wakes: bool,
     /// The form in which it was sent.
     pub(super) form: usize,
-    /// Whether a longer TTL was noted before it.
+    /// Whether the server was asked for its role before it, and whether a longer TTL was noted before it.
+    pub(super) asks_role: bool,
     pub(super) raises: bool,
     /// `reads`: whether the server's note is read behind it. `read_behind`: if its own grant depends on the
     /// note, how many requests later the note is read that counts for it.
@@ -64,6 +65,7 @@ impl Entry {
             goes_by_hash: false,
             wakes: false,
             form: 0,
+            asks_role: false,
             raises: false,
             reads: false,
             read_behind: None,
@@ -107,7 +109,8 @@ impl Entry {
     /// The number of replies to it.
     pub(super) fn replies(&self) -> usize {
         let one = |is_there| usize::from(is_there);
-        let beside = one(self.raises) + one(self.subscribes) + one(self.looks);
+        let beside =
+            one(self.asks_role) + one(self.raises) + one(self.subscribes) + one(self.looks);
         let readings = one(self.reads) + one(self.reads_clock);
         self.request.replies() + beside + readings - one(self.leaves_out_end)
     }

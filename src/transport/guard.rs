@@ -151,6 +151,10 @@ struct Life {
     process: RunId,
     id: MemoryId,
     generation: i64,
+    /// The promotion that its note knows of.
+    promotion: Option<RunId>,
+    /// When the server last showed that it was no replica. Not known after it refused a request as a replica.
+    primary_at: Option<Moment>,
     /// The longest TTL that the server has noted or was told to note.
     longest_ms: i64,
     /// Whether this user may have a TTL noted.
@@ -168,6 +172,10 @@ impl fmt::Display for Forgotten {
 }
 
 impl Guard {
+    /// A server that has shown so recently that it is a primary cannot have been a replica since: it would have
+    /// got all data of its primary, and have been promoted again.
+    const ROLE_MS: i64 = 50;
+
     /// The guard of a server whose note cannot be read.
     pub(super) fn blind() -> Self {
         Self { is_blind: true, ..Self::default() }
@@ -184,7 +192,9 @@ impl Guard {
     ) -> Self {
         rules.learn(note);
         let &Note { id: process, generation, since_ms, longest_ms, life: id, .. } = note;
-        let life = Life { process, id, generation, longest_ms, may_note: true };
+        let (promotion, primary_at) = (note.promotion, Some(now));
+        let life =
+            Life { process, id, generation, promotion, primary_at, longest_ms, may_note: true };
         // One less, because both values were cut to whole milliseconds.
         let ago_ms = clock_ms.saturating_sub(since_ms).saturating_sub(1).max(0);
         let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
@@ -199,6 +209,27 @@ impl Guard {
     /// The server's process and its memory, if its note is read.
     pub(super) fn source(&self) -> Option<(RunId, MemoryId)> {
         self.life.as_ref().map(|life| (life.process, life.id))
+    }
+
+    /// Whether the server must be asked for its role before it is asked for a vote. It may have been a replica
+    /// since it last answered. Then its memory is that of another server, and may contain the same note.
+    pub(super) fn asks_role(&self, now: Moment) -> bool {
+        let is_known = |at: Moment| now.ms_since(at) < Self::ROLE_MS;
+        self.life.as_ref().is_some_and(|life| !life.primary_at.is_some_and(is_known))
+    }
+
+    /// Notes what the server has said of its role. Fails if it was promoted since its note was made.
+    pub(super) fn note_role(&mut self, promotion: Option<RunId>) -> Result<(), Forgotten> {
+        let Some(life) = &self.life else { return Ok(()) };
+        let is_new = promotion.is_some() && promotion != life.promotion;
+        if is_new { Err(Forgotten) } else { Ok(()) }
+    }
+
+    /// Notes that the server was a primary at this time, or else that it has refused a request as a replica.
+    pub(super) fn note_primary(&mut self, at: Option<Moment>) {
+        if let Some(life) = &mut self.life {
+            life.primary_at = at;
+        }
     }
 
     /// The TTL that must be noted for a memory before a request that leaves a key for `ttl_ms`, if any.

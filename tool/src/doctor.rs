@@ -99,10 +99,12 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
 
 /// What to do about a server that cannot be reached, or has no vote.
 fn cure(words: &str, is_connected: bool) -> &'static str {
-    const CURES: [(&str, &str); 12] = [
+    const CURES: [(&str, &str); 14] = [
         ("evict", "CONFIG SET maxmemory-policy noeviction, and in its configuration file"),
         ("replica", "name a primary in its place, or watch it by Sentinels (redis-sentinel://)"),
         ("entinel", "name it as redis-sentinel://HOSTS/MASTER"),
+        ("of another type", "delete the key redlock:guard, and find out who uses it"),
+        ("later version", "update this program"),
         ("memory", "wait: its vote counts again by itself"),
         ("clock", "wait: its vote counts again by itself; and find out who set its clock"),
         ("refused", "start it, or see whether the address and the port are right"),

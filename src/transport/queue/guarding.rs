@@ -7,6 +7,7 @@ use redis::Value;
 
 use super::Queue;
 use crate::command::guard::{is_forbidden, raise};
+use crate::command::identity::{ask_promotion, promotion_of};
 use crate::command::{Answer, Capabilities};
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -51,12 +52,19 @@ impl Queue {
         entry: &mut Entry,
         outbox: &mut Vec<u8>,
         capabilities: Capabilities,
+        now: Moment,
     ) {
         let mut capabilities = capabilities.expecting(self.expects_waiters);
         if entry.leaves_out_end {
             capabilities = capabilities.without_end();
         }
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
+        entry.asks_role = entry.request.asks_for_vote() && self.guard.asks_role(now);
+        if entry.asks_role {
+            outbox.extend_from_slice(&ask_promotion());
+            // Requests behind this one need not ask.
+            self.guard.note_primary(Some(now));
+        }
         if entry.request.may_prolong()
             && let Some((life, ttl_ms)) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {
@@ -86,6 +94,9 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Answer, CloseReason> {
+        if entry.asks_role {
+            self.guard.note_role(promotion_of(&replies.remove(0)))?;
+        }
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
@@ -110,6 +121,11 @@ impl Queue {
                 self.guard.check(note, &self.lasting.memories, now, &self.rules)?;
             }
             _ => {}
+        }
+        if answer.is_grant() {
+            self.guard.note_primary(Some(now));
+        } else if matches!(&answer, Answer::Failed(it) if it.is_of_a_replica()) {
+            self.guard.note_primary(None);
         }
         let ttl_ms = entry.request.ttl_ms();
         match (end_ms, &answer) {
@@ -156,6 +172,8 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{NOW, TICKET, fresh, request, send, settle};
+    use std::sync::Arc;
+
     use super::*;
     use crate::command::Verb;
     use crate::command::guard::Borne;
@@ -292,6 +310,38 @@ mod tests {
         assert_eq!(hear(later_note(2, -1, 20_000)), Err(CloseReason::Forgotten(Forgotten)));
     }
 
+    /// It may have been a replica, and so have the memory of another server with the same note.
+    #[test]
+    fn a_server_that_was_quiet_is_asked_whether_it_was_promoted() {
+        let promoted = || Value::BulkString("ab".repeat(20).into_bytes());
+        let mut queue = guarded(-1, 10_000);
+        let mut ask = |at_ms, replies: &[Value]| {
+            // Its clock is of no interest here.
+            let now = NOW.plus_ms(at_ms);
+            queue.push(&request(Verb::Acquire), Some(TICKET), now);
+            let mut outbox = Vec::new();
+            queue.send(&mut outbox, Capabilities::PLAIN, now);
+            let settled = queue.settle(&mut replies.to_vec(), now);
+            queue.lasting = Arc::default();
+            let is_asked = String::from_utf8_lossy(&outbox).contains("master_replid2");
+            (is_asked, settled.map(|it| it.expect("it is not sent once more").answer))
+        };
+        let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+        let said = |first| [&[first][..], &granted].concat();
+        assert_eq!(ask(49, &granted), (false, Ok(Answer::Done)));
+        assert_eq!(ask(98, &granted), (false, Ok(Answer::Done)));
+        for silent in [refused_by_acl(), Value::Nil, Value::BulkString(b"0".repeat(40))] {
+            assert_eq!(ask(150, &said(silent)), (true, Ok(Answer::Done)));
+            assert_eq!(ask(199, &granted), (false, Ok(Answer::Done)));
+            // A replica may be promoted soon.
+            let readonly = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+            let refused = [readonly, Value::Int(-2), note(-1, 10_000), time()];
+            assert!(matches!(ask(199, &refused), (false, Ok(Answer::Failed(_)))));
+        }
+        let forgotten = Err(CloseReason::Forgotten(Forgotten));
+        assert_eq!(ask(200, &said(promoted())), (true, forgotten));
+    }
+
     /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
     fn ends(shown_ms: i64) -> Value {
         Value::Int(shown_ms + 10_000)
@@ -300,6 +350,7 @@ mod tests {
     /// Sends an acquire, which is answered at once, `at_ms` milliseconds after [`NOW`].
     fn ask(queue: &mut Queue, capabilities: Capabilities, at_ms: i64, replies: &[Value]) -> Answer {
         let now = NOW.plus_ms(at_ms);
+        queue.guard.note_primary(Some(now));
         queue.push(&request(Verb::Acquire), Some(TICKET), now);
         queue.send(&mut Vec::new(), capabilities, now);
         let settled = queue.settle(&mut replies.to_vec(), now).expect("it fits");

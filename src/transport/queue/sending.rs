@@ -33,7 +33,7 @@ impl Queue {
                 self.read_note(&mut group, outbox);
             }
             entry.leaves_out_end = leaves_out_ends && entry.request.may_leave_out_end();
-            self.write(&mut entry, outbox, capabilities);
+            self.write(&mut entry, outbox, capabilities, now);
             entry.note_sent(now);
             entry.written_at = now;
             group.add(&entry);

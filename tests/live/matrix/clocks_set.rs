@@ -115,6 +115,17 @@ fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_
     assert_eq!(timed.cluster.iter().map(|it| it.get(NOTE)).collect::<Vec<_>>(), notes);
 }
 
+/// The hole: keys have expired, and no clock shows why.
+#[test]
+fn c09_a_clock_that_goes_forward_and_back_unseen_lets_another_in() {
+    let timed = Timed::start(3);
+    let rivals = Rivals::of(&timed.cluster);
+    timed.step(TTL + 1_000);
+    assert!(timed.cluster.iter().all(|it| !it.exists(RESOURCE)));
+    timed.step(-TTL - 1_000);
+    rivals.both_hold();
+}
+
 /// A key lives longer than it should. That is safe, and only causes a line in the log.
 #[test]
 fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {

@@ -49,6 +49,7 @@ mod servers_closing;
 mod servers_counted;
 mod servers_dying;
 mod servers_forgetting;
+mod servers_lives;
 mod servers_refusing;
 mod servers_remembering;
 mod several;

@@ -1,5 +1,7 @@
 //! Masters that another server replaces: by a failover, by hand, and while the old master is still there.
 
+use std::time::{Duration, Instant};
+
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
 
 use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
@@ -184,9 +186,16 @@ fn m06_without_sentinels_the_master_is_kept() {
     });
 }
 
-/// Its process is the same, and still has its earlier note. Its data is that of the other server.
+/// Its process is the same, and still has its earlier note. Its data is that of the other server. The rival comes
+/// afterwards, or is connected all the time, and idle for longer than such a change takes at least.
 #[test]
 fn m07_a_primary_that_was_a_replica_meanwhile_has_lost_its_memory() {
+    for is_connected in [false, true] {
+        was_a_replica_meanwhile(is_connected);
+    }
+}
+
+fn was_a_replica_meanwhile(is_connected: bool) {
     let group = Group::start("g", 2, 1_000);
     let [first, second] = &group.servers[..] else { unreachable!("two") };
     let manager = || {
@@ -195,12 +204,17 @@ fn m07_a_primary_that_was_a_replica_meanwhile_has_lost_its_memory() {
         manager
     };
     let (holder, rival) = (manager(), manager());
+    if is_connected {
+        rival.connect_to_all();
+    }
+    let idle_since = Instant::now();
     let held = holder.take(RESOURCE, TTL);
     second.must(&["REPLICAOF", "NO", "ONE"]);
     second.must(&["DEL", RESOURCE]);
     group.have_follow(first, second.port());
     first.must(&["REPLICAOF", "NO", "ONE"]);
     assert!(!first.exists(RESOURCE));
+    wait_until("it was idle", || idle_since.elapsed() > Duration::from_millis(100));
     let (taken, mut has_said) = (Lease::new(), false);
     wait_until("the rival has its turn", || {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);

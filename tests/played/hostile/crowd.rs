@@ -123,6 +123,7 @@ impl Crowd {
             (b"EVAL", _) if self.is_of_readers(&word(1)) => self.serve_readers(server, words, now),
             (b"EVAL", _) if several::is_one(&word(1)) => self.serve_several(server, words, now),
             (b"ZCARD", _) => integer(self.readers_of(server, &word(1)[..word(1).len() - 2])),
+            (b"EVAL", 3) => bulk(b""),
             (b"EVAL", 8) if word(1) == ENROL.as_bytes() => self.enrol(server, words, now),
             (b"EVAL", 6) if word(1) == LEAVE.as_bytes() => {
                 integer(self.lines.remove(&(server, word(4))).is_none().into())

@@ -1,6 +1,7 @@
 //! What servers do with scripts. The scripts that release and extend a lock are in this file.
 
 use crate::command::guard::{MARK, RAISE};
+use crate::command::identity::PROMOTION;
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, EXTEND, NOT_IN_SCRIPTS, RELEASE, number};
 use crate::world::store::{Deed, Refusal};
@@ -13,6 +14,10 @@ impl<'a> Command<'a, '_> {
         let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
         if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
+        }
+        if self.words[1] == PROMOTION.as_bytes() {
+            // No server of this world was ever promoted.
+            return self.say("$-1\r\n");
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
         if *script == MARK.as_bytes() {

@@ -2,6 +2,7 @@
 //! as the scenario says. Callers continue as soon as they can and in the order in which they came. The
 //! actions of the servers are recorded.
 
+use crate::command::identity::PROMOTION;
 use crate::command::several::waking::ENROL_SCRIPT;
 use crate::command::shared::{enrol as enrol_reader, intend};
 use crate::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT};
@@ -110,7 +111,8 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
     let (mut ends, mut at, mut words) = (Vec::<(usize, bool)>::new(), 0, Vec::new());
     while let Ok(Some(length)) = resp::parse(&bytes[at..], &mut words) {
         let word = |it: usize| words.get(it).map(|word| &bytes[at..][word.clone()]);
-        let (name, is_note) = (word(0).unwrap_or_default(), word(1) == Some(NOTE));
+        let is_note = [NOTE, PROMOTION.as_bytes()].map(Some).contains(&word(1));
+        let name = word(0).unwrap_or_default();
         at += length;
         match (name, ends.last_mut()) {
             (b"PTTL" | b"ZCARD", Some(last)) => last.0 = at,

@@ -2,6 +2,7 @@
 
 use super::Asked;
 use crate::command::Verb;
+use crate::command::identity::PROMOTION;
 use crate::command::several::{acquire, extend, release, repair, waking as several};
 use crate::command::shared;
 use crate::command::waking::{
@@ -24,7 +25,7 @@ pub(super) enum Question {
     Setting,
     /// `TIME`: two numbers.
     Clock,
-    /// The note of its memory: any text.
+    /// The note of its memory, or its promotion: any text.
     Note,
 }
 
@@ -69,6 +70,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"CONFIG", 3) => Some(Command::Question(Question::Setting)),
         (b"TIME", 1) => Some(Command::Question(Question::Clock)),
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
+        (b"EVAL", 3) if words[1] == PROMOTION.as_bytes() => Some(Command::Question(Question::Note)),
         (b"HELLO", 2) => Some(Command::Hello),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
