@@ -261,7 +261,7 @@ fn r11_the_longest_ttl_of_readers_is_waited_for() {
     let reader = connected(&cluster);
     let lease = take(&reader, &shared());
     wait_until("it is noted everywhere", || {
-        cluster.iter().all(|it| it.get(NOTE).is_some_and(|it| it.ends_with(&format!(" {TTL}"))))
+        cluster.iter().all(|it| it.get(NOTE).is_some_and(|it| it.contains(&format!(" {TTL} "))))
     });
     cluster[0].restart();
     let writer = connected_to(&cluster);
