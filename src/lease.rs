@@ -3,7 +3,7 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::call::Call;
+use crate::call::{Call, Canceller};
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::keeper::Keeper;
@@ -27,10 +27,19 @@ pub struct Lease {
     pub(crate) kind: LockKind,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
+    /// Whether the last call took the lock. If that lock ends before the caller has the result, the call was too slow.
+    /// After any other call, the lock is lost.
+    pub(crate) is_new: bool,
     /// How many unlocks are needed in addition to the last one.
     pub(crate) inner_levels: u32,
     /// The wait that the last call left unfinished, if that call was a slice of a wait.
     pub(crate) wait: Option<Box<BrokenOff>>,
+}
+
+impl From<&Lease> for Canceller {
+    fn from(lease: &Lease) -> Self {
+        Self::of(&lease.call)
+    }
 }
 
 /// A wait for a lock, between two of its slices.
@@ -55,6 +64,13 @@ impl Lease {
     /// Whether the lock is held and valid now, by this machine's clock.
     pub fn is_held(&self) -> bool {
         self.hold.as_ref().is_some_and(|hold| hold.is_held(clock::now()))
+    }
+
+    /// Whether the lock that a call reports as held is not held any more. A lock that was given away, or that belongs
+    /// to the parent process, is not reported as held.
+    pub(crate) fn is_over(&self) -> bool {
+        let reported = |hold: &&Arc<HeldLock>| hold.is_ours() && !hold.is_detached();
+        self.hold.as_ref().filter(reported).is_some_and(|hold| !hold.is_held(clock::now()))
     }
 
     /// How long the lock is still valid, rounded down; 0 if it is not held.

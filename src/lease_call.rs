@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check;
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, View};
+use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::lock_kind::{LockKind, Target};
@@ -167,6 +167,7 @@ impl Runtime {
 
     /// Updates the lease with the result of the operation.
     pub(crate) fn finish(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
+        lease.is_new = matches!(then, Then::Hold);
         match then {
             Then::Hold => match end {
                 Ok(Ended::Acquired { hold, absent, keeper }) => {
@@ -203,6 +204,29 @@ impl Runtime {
                 Ok(())
             }
         }
+    }
+
+    /// The last step of every call that reports a held lock, whoever gets the report: a lock counts only if it is held
+    /// when the caller gets the result. A logger, an event loop or an executor may have taken its time since the servers
+    /// answered. If the lock has ended, the call fails, and what is left of the lock is released without waiting.
+    pub(crate) fn in_time(&self, lease: &mut Lease) -> Result<(), Error> {
+        match &lease.hold {
+            Some(hold) if lease.is_over() => {
+                if !lease.is_new {
+                    // The holder does not release the lock here. The keep-alive must report that it was lost.
+                    hold.pass_to(Phase::Lost);
+                } else if let Some(keeper) = &lease.keeper {
+                    // The caller was never told that it holds the lock, so it is not told that the lock was lost.
+                    keeper.give_up();
+                }
+                self.continued().forget(hold);
+            }
+            _ => return Ok(()),
+        }
+        self.discard(lease);
+        lease.clear();
+        let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
+        Err(Error::new(status, "the lock had ended before the result of the call was taken"))
     }
 
     fn finish_extension(&self, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub(crate) use crate::acquire_options::AcquireOptions;
 use crate::background::{Background, EventSink};
 use crate::blocking::{Inspection, Permits};
-use crate::call::Call;
+pub use crate::call::Canceller;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::log::{Log, Logger};
@@ -36,16 +36,6 @@ pub struct RedLock {
     pub(crate) servers: ServerList,
     pub(crate) states: ProcessStates,
     background: Arc<Background>,
-}
-
-/// Cancels the call that uses a lease.
-#[derive(Clone, Debug)]
-pub struct Canceller(Arc<Call>);
-
-impl From<&Lease> for Canceller {
-    fn from(lease: &Lease) -> Self {
-        Self(Arc::clone(&lease.call))
-    }
 }
 
 impl RedLock {
@@ -162,7 +152,7 @@ impl RedLock {
 
     /// Takes a lock, with the number of tries from [`Self::set_retry`].
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| own.lock(resource, ttl_ms, lease))
+        self.ask_on(lease, |own, lease| own.lock(resource, ttl_ms, lease))
     }
 
     /// Takes a lock, and tries for a time.
@@ -173,7 +163,7 @@ impl RedLock {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.ask(|own| own.try_lock(resource, ttl_ms, wait_ms, lease))
+        self.ask_on(lease, |own, lease| own.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
     /// Takes a lock, and tries for a time. This call is one slice of that time.
@@ -184,7 +174,9 @@ impl RedLock {
         wait_and_slice_ms: (i64, i64),
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.own()?.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
+        self.ask_on(lease, |own, lease| {
+            own.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
+        })
     }
 
     /// Takes a lock, or renews a lock that this manager continued before.
@@ -194,22 +186,22 @@ impl RedLock {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.ask(|own| own.continue_lock(resource, ttl_ms, lease))
+        self.ask_on(lease, |own, lease| own.continue_lock(resource, ttl_ms, lease))
     }
 
     /// Gives a lock a new TTL.
     pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
-        self.ask(|own| own.extend(lease, ttl_ms))
+        self.ask_on(lease, |own, lease| own.extend(lease, ttl_ms))
     }
 
     /// Releases a lock.
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| own.unlock(lease))
+        self.ask_on(lease, |own, lease| own.unlock(lease))
     }
 
     /// Asks the servers whether a lock is still held for at least this long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        self.ask(|own| own.confirm(lease, least_ms))
+        self.ask_on(lease, |own, lease| own.confirm(lease, least_ms))
     }
 
     /// Gives a lock away. Returns its ticket, which must fit in `room` bytes, including a NUL.
@@ -219,7 +211,7 @@ impl RedLock {
 
     /// Takes over the lock of a ticket.
     pub fn adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| own.adopt(ticket, lease))
+        self.ask_on(lease, |own, lease| own.adopt(ticket, lease))
     }
 
     /// What is known of each server, in the order in which they were added. No server is asked.
@@ -247,7 +239,7 @@ impl RedLock {
 
     /// Takes a lock as the options say, and waits for it.
     pub fn acquire(&self, options: AcquireOptions<'_>, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| {
+        self.ask_on(lease, |own, lease| {
             let (demand, keep) = options.demand(own, Some(this_thread()));
             own.acquire(&demand, keep, lease)
         })
@@ -293,13 +285,11 @@ impl RedLock {
     /// Does the work that is due for submitted calls and kept locks, and waits for an event for at most
     /// `wait_ms`. 0 means not to wait, and a negative value means to wait forever.
     pub fn next_event(&self, wait_ms: i64) -> Result<Option<Event>, Error> {
-        self.ask(|own| {
-            let until = match wait_ms {
-                ..0 => Moment::NEVER,
-                _ => own.now().plus_ms(wait_ms),
-            };
+        let event = self.ask(|own| {
+            let until = if wait_ms < 0 { Moment::NEVER } else { own.now().plus_ms(wait_ms) };
             own.next_event(until)
-        })
+        })?;
+        Ok(event.map(|event| event.in_time(|lease| self.in_time(lease))))
     }
 
     /// Sets whether there is a thread that drives when no other thread does.
@@ -327,9 +317,7 @@ impl RedLock {
     /// Cancels the call on this manager, blocking or submitted, that uses the lease of the canceller. Without
     /// such a call this does nothing.
     pub fn cancel(&self, canceller: &Canceller) {
-        if let Some(own) = self.states.known() {
-            own.cancel(&canceller.0);
-        }
+        self.states.known().into_iter().for_each(|own| own.cancel(canceller.call()));
     }
 
     /// Ends all submitted calls and all waits for events, because nobody will ask for events any more.
@@ -344,9 +332,7 @@ impl RedLock {
 
     /// Releases the lock of a lease that is no longer wanted, without waiting.
     pub(crate) fn discard(&self, lease: &Lease) {
-        if let Some(own) = self.states.known() {
-            own.discard(lease);
-        }
+        self.states.known().into_iter().for_each(|own| own.discard(lease));
     }
 
     /// Closes a forked child's copies of its parent's sockets. Does nothing in the process that made the
@@ -361,12 +347,37 @@ impl RedLock {
         &self,
         call: impl FnOnce(&Runtime) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.ask_and_tell(call).0
+    }
+
+    /// The same. Also returns whether the logger was called, which may have taken some time.
+    fn ask_and_tell<T>(
+        &self,
+        call: impl FnOnce(&Runtime) -> Result<T, Error>,
+    ) -> (Result<T, Error>, bool) {
         let process = this_process();
         let outcome = self.own().and_then(|own| call(own));
-        if !self.is_told_by_caller {
-            self.tell();
+        let was_told = !self.is_told_by_caller && self.tell();
+        let is_same = this_process() == process;
+        (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
+    }
+
+    /// Makes a call on a lease. If it reports a lock as held, the lock must still be held when the logger returns: see
+    /// [`Runtime::in_time`].
+    pub(crate) fn ask_on(
+        &self,
+        lease: &mut Lease,
+        call: impl FnOnce(&Runtime, &mut Lease) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match self.ask_and_tell(|own| call(own, lease)) {
+            (Ok(()), true) => self.in_time(lease),
+            (outcome, _) => outcome,
         }
-        if this_process() == process { outcome } else { Err(Error::forked_within()) }
+    }
+
+    /// Fails if the lock that a call has reported as held has ended since: see [`Runtime::in_time`].
+    pub(crate) fn in_time(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.states.known().map_or(Ok(()), |own| own.in_time(lease))
     }
 
     /// The state of the manager that belongs to this process.

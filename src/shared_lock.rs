@@ -12,7 +12,7 @@ use crate::submitted::Tag;
 impl RedLock {
     /// Turns an exclusive lock into a shared lock.
     pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| own.call(own.begin_downgrade(lease)?, lease))
+        self.ask_on(lease, |own, lease| own.call(own.begin_downgrade(lease)?, lease))
     }
 
     /// Begins to turn an exclusive lock into a shared lock.

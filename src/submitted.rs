@@ -7,15 +7,15 @@ use crate::call::Call;
 use crate::check;
 use crate::engine::Notice;
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, Phase};
+use crate::held_lock::HeldLock;
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, Then, required_hold_of};
 use crate::moment::Moment;
+use crate::operation::Ended;
 use crate::operation::acquire::Keeping;
 use crate::operation::release::Release;
 use crate::operation::renew::Renew;
-use crate::operation::{End, Ended};
 use crate::runtime::Runtime;
 
 /// A value that a caller passes with a call, and gets back with its event.
@@ -118,6 +118,7 @@ impl Runtime {
         self.submit(Box::new(Renew::new(view, kept)), payload, None);
         // This ends an earlier keep-alive, if there was one.
         lease.keeper = Some(keeper);
+        lease.is_new = false;
         Ok(())
     }
 
@@ -174,7 +175,7 @@ impl Runtime {
         match *payload.downcast::<Companion>().ok()? {
             Companion::Call { mut lease, then, tag } => {
                 lease.call.end();
-                let outcome = self.finish_call(then, end, &mut lease);
+                let outcome = self.finish(then, end, &mut lease);
                 Some(Event::Done { lease, tag, outcome })
             }
             Companion::Kept { kept, tag } => {
@@ -191,31 +192,17 @@ impl Runtime {
             Companion::Nobody => None,
         }
     }
+}
 
-    /// If the caller takes the event after the lock has expired, the event reports the failure instead of
-    /// an expired lock.
-    fn finish_call(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
-        let late = match then {
-            Then::Hold => Some(Status::TooSlow),
-            Then::Extend(_) => Some(Status::Lost),
-            Then::Clear(_) | Then::Leave | Then::Note(_) => None,
-        };
-        self.finish(then, end, lease)?;
-        match late {
-            Some(status) if !lease.is_held() => {
-                // The caller was never told that it holds the lock, so it is not told that the lock was lost.
-                if let Some(keeper) = lease.keeper.take_if(|_| status == Status::TooSlow) {
-                    keeper.give_up();
-                }
-                // The holder does not release the lock here. The keep-alive must report that the lock was lost.
-                if let Some(hold) = lease.hold.as_ref().filter(|_| status == Status::Lost) {
-                    hold.pass_to(Phase::Lost);
-                }
-                self.discard(lease);
-                lease.clear();
-                Err(Error::new(status, "the lock had ended before its event was taken"))
+impl Event {
+    /// The event for a caller that gets it now: see [`Runtime::in_time`].
+    pub(crate) fn in_time(self, in_time: impl FnOnce(&mut Lease) -> Result<(), Error>) -> Self {
+        match self {
+            Self::Done { mut lease, tag, outcome } => {
+                let outcome = outcome.and_then(|()| in_time(&mut lease));
+                Self::Done { lease, tag, outcome }
             }
-            _ => Ok(()),
+            lost @ Self::Lost { .. } => lost,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::slot::{Outcome, Slot, Tag};
 use super::ticket::Ticket;
 use super::time::ms;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::lease::Lease as PlainLease;
 use crate::redlock::Canceller;
 
@@ -110,14 +110,8 @@ impl Future for Acquire {
         let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
         let news = Arc::clone(news);
         self.stage = Stage::Over;
-        // If the lock is not held, dropping this lease releases what is left of it.
-        let lease = Lease::of(Arc::clone(&self.shared), plain, news);
-        Poll::Ready(match outcome {
-            Ok(()) if !lease.is_held() => {
-                Err(Error::new(Status::TooSlow, "the lock expired before its future was polled"))
-            }
-            outcome => outcome.map(|()| lease),
-        })
+        // After a failure the lease is empty.
+        Poll::Ready(outcome.map(|()| Lease::of(Arc::clone(&self.shared), plain, news)))
     }
 }
 
@@ -216,7 +210,11 @@ impl Pending {
     fn poll(&mut self, context: &Context<'_>) -> Poll<Outcome> {
         let outcome = self.slot.poll(context);
         self.is_open &= outcome.is_pending();
-        outcome
+        // The task may have been polled long after the call ended.
+        outcome.map(|(mut lease, outcome)| {
+            let outcome = outcome.and_then(|()| self.shared.core.in_time(&mut lease));
+            (lease, outcome)
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::handle::RedLock;
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
 use crate::check::RESOURCES_MAX;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
 use crate::slot_set::SLOTS_MAX;
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn RedLock_Acquire(
     options: *const RedLockAcquireOptions,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, own| {
+    lease_call(rl, lease, |manager, own| {
         let options = read(options)?;
         let keep = |handle| Tag::new(&handle, ptr::null_mut()).boxed();
         let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn RedLock_AcquireSlice(
     slice_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, own| {
+    lease_call(rl, lease, |manager, own| {
         let options = read(options)?;
         if slice_ms < 0 {
             return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));

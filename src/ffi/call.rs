@@ -5,7 +5,7 @@ use super::guard::{catch, guard};
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::lease::Lease;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
@@ -48,15 +48,13 @@ pub(super) fn side_call(
 }
 
 /// A call on a manager with a lease. Its message goes to the lease, or to the manager if there is no lease.
-/// If the lock of a successful call has expired when the logger returns, the call fails with `late`.
 pub(super) fn lease_call(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
-    late: Status,
     call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
     let mut call = Some(call);
-    lease_call_once(rl, lease, late, &mut |manager, lease| {
+    lease_call_once(rl, lease, &mut |manager, lease| {
         call.take().map_or(Ok(()), |call| call(manager, lease))
     })
 }
@@ -65,7 +63,6 @@ pub(super) fn lease_call(
 fn lease_call_once(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
-    late: Status,
     call: &mut dyn FnMut(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
@@ -83,8 +80,8 @@ fn lease_call_once(
         let process = this_process();
         let manager = &handle.manager;
         let (mut outcome, was_told) = told(manager, || lease.call(|lease| call(manager, lease)));
-        if was_told && outcome.is_ok() && lease.has_expired() {
-            outcome = lease.call(|lease| release_late(manager, lease, late));
+        if was_told && outcome.is_ok() && lease.is_over() {
+            outcome = lease.call(|lease| manager.in_time(lease));
         }
         // Releasing the manager may call a function of the program, which may fork.
         drop(handle);
@@ -94,15 +91,6 @@ fn lease_call_once(
             lease.call(|_| Err(Error::forked_within()))
         }
     }))
-}
-
-/// Fails a successful call, because its lock expired while the logger ran. Releases the lock.
-#[cold]
-fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
-    // Releases all levels of the lock.
-    lease.inner_levels = 0;
-    let _ = manager.unlock(lease);
-    Err(Error::new(late, "the lock expired while log lines were told"))
 }
 
 /// Makes a call. When the call holds nothing any more, passes the pending log lines to the logger. Also

@@ -13,7 +13,6 @@ use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
 use crate::background::EventSink;
 use crate::error::{Error, Status};
-use crate::lease::Lease;
 use crate::runtime::Runtime;
 use crate::submitted::{self, Event};
 use crate::system::cancellation::Uncancelled;
@@ -139,7 +138,8 @@ pub unsafe extern "C" fn RedLock_NextEvent(
         let Some(next) = next? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
-        let next = convert(next, |lease| handle.manager.discard(lease))?;
+        let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
+        let next = convert(next, own)?;
         let next = RedLockEvent { size, ..next };
         write_versioned(event, &next, size);
         Ok(RedLockStatus::REDLOCK_OK)
@@ -156,20 +156,14 @@ const NONE: RedLockEvent = RedLockEvent {
 };
 
 /// Converts the event for a C program. The lease then holds the result of the call.
-fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, Error> {
-    match event {
-        Event::Done { lease: mut own, tag, mut outcome } => {
+fn convert(event: Event, runtime: &Runtime) -> Result<RedLockEvent, Error> {
+    match event.in_time(|lease| runtime.in_time(lease)) {
+        Event::Done { lease: own, tag, mut outcome } => {
             let mut tag = tag_of(tag)?;
             if let Some(lease) = tag.lease.take() {
                 if lease.is_freed() && tag.acquires && outcome.is_ok() {
-                    discard(&own);
+                    runtime.discard(&own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
-                } else if tag.acquires && outcome.is_ok() && !own.is_held() {
-                    // As in a blocking call, a lock that has expired is a failure.
-                    discard(&own);
-                    own.clear();
-                    let words = "the lock expired while log lines were told";
-                    outcome = Err(Error::new(Status::TooSlow, words));
                 }
                 lease.end_submitted(Some((own, outcome.as_ref().err())));
             }
@@ -254,7 +248,7 @@ pub unsafe extern "C" fn RedLock_SetEventCallback(
 fn sink(callback: RedLockEventCallback, user_data: UserData) -> Option<EventSink> {
     let function = callback?;
     Some(Arc::new(move |event, runtime: &Runtime| {
-        if let Ok(event) = convert(event, |lease| runtime.discard(lease)) {
+        if let Ok(event) = convert(event, runtime) {
             let event = RedLockEvent { size: size_of::<RedLockEvent>(), ..event };
             // SAFETY: the caller passed `function` as a RedLockEventCallback for this user_data, and the
             // event outlives the call.

@@ -7,7 +7,6 @@ use super::call::lease_call;
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
-use crate::error::Status;
 
 /// Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
 /// another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token
@@ -42,7 +41,7 @@ pub unsafe extern "C" fn RedLock_Detach(
     ticket: *mut c_char,
     size: usize,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, lease| {
+    lease_call(rl, lease, |manager, lease| {
         let mut room = Room::new(ticket, size, "ticket")?;
         let ticket = manager.detach(lease, room.bytes())?;
         room.write(&ticket);
@@ -77,7 +76,5 @@ pub unsafe extern "C" fn RedLock_Adopt(
     ticket: *const c_char,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
-        manager.adopt(text(ticket, "ticket")?, lease)
-    })
+    lease_call(rl, lease, |manager, lease| manager.adopt(text(ticket, "ticket")?, lease))
 }

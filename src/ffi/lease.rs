@@ -205,12 +205,9 @@ impl RedLockLease {
         outcome
     }
 
-    /// Whether the lease has a lock of this process that nobody has ended and that has expired.
-    pub(super) fn has_expired(&self) -> bool {
-        self.state.lock().is_ok_and(|state| {
-            let hold = state.lease.hold.as_ref().filter(|hold| hold.is_ours() && !hold.has_ended());
-            hold.is_some() && !state.lease.is_held()
-        })
+    /// Whether the lock that a call has reported as held is not held any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.state.lock().is_ok_and(|state| state.lease.is_over())
     }
 
     pub(super) fn canceller(&self) -> &Canceller {

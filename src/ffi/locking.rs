@@ -7,7 +7,6 @@ use super::call::{lease_call, manager_call, told};
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
-use crate::error::Status;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///
@@ -37,9 +36,7 @@ pub unsafe extern "C" fn RedLock_Lock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
-        manager.lock(text(resource, "resource")?, ttl_ms, lease)
-    })
+    lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
 }
 
 /// Takes a lock, trying for a time instead of a number of times. Callers wait in a queue as for RedLock_Lock.
@@ -63,7 +60,7 @@ pub unsafe extern "C" fn RedLock_TryLock(
     wait_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+    lease_call(rl, lease, |manager, lease| {
         manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
     })
 }
@@ -96,7 +93,7 @@ pub unsafe extern "C" fn RedLock_TryLockSlice(
     slice_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+    lease_call(rl, lease, |manager, lease| {
         let resource = text(resource, "resource")?;
         manager.try_lock_slice(resource, ttl_ms, (wait_ms, slice_ms), lease)
     })
@@ -124,7 +121,7 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+    lease_call(rl, lease, |manager, lease| {
         manager.continue_lock(text(resource, "resource")?, ttl_ms, lease)
     })
 }
@@ -145,7 +142,7 @@ pub unsafe extern "C" fn RedLock_Extend(
     lease: *mut RedLockLease,
     ttl_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, lease| manager.extend(lease, ttl_ms))
+    lease_call(rl, lease, |manager, lease| manager.extend(lease, ttl_ms))
 }
 
 /// Releases a lock: deletes it on the servers where it still belongs to this lease. A lock of another holder
@@ -167,7 +164,7 @@ pub unsafe extern "C" fn RedLock_Unlock(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, lease| manager.unlock(lease))
+    lease_call(rl, lease, |manager, lease| manager.unlock(lease))
 }
 
 /// Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
@@ -186,7 +183,7 @@ pub unsafe extern "C" fn RedLock_Confirm(
     lease: *mut RedLockLease,
     least_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, lease| manager.confirm(lease, least_ms))
+    lease_call(rl, lease, |manager, lease| manager.confirm(lease, least_ms))
 }
 
 /// Asks the servers whether any client holds a resource on a quorum. The answer may be out of date when it

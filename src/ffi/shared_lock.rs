@@ -8,7 +8,6 @@ use super::handle::RedLock;
 use super::lease::{RedLockLease, read};
 use super::status::RedLockStatus;
 use super::submit::submit;
-use crate::error::Status;
 
 /// Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
 /// writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
@@ -30,7 +29,7 @@ pub unsafe extern "C" fn RedLock_Downgrade(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, lease| manager.downgrade(lease))
+    lease_call(rl, lease, |manager, lease| manager.downgrade(lease))
 }
 
 /// Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.

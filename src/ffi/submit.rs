@@ -11,7 +11,7 @@ use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::lease::Lease;
 use crate::redlock::AcquireOptions;
 use crate::submitted;
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn RedLock_KeepAlive(
     lease: *mut RedLockLease,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    lease_call(rl, lease, Status::Lost, |manager, own| {
+    lease_call(rl, lease, |manager, own| {
         let tag = held_lease(lease).map(|lease| Tag::new(&lease, user_data).boxed());
         manager.keep_alive(own, tag.ok_or_else(|| Error::invalid("lease is NULL"))?)
     })

@@ -5,7 +5,7 @@ use std::thread;
 
 use redlock::ffi::lease::RedLockLease_ResourceSize;
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT,
+    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT,
     REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
@@ -15,7 +15,7 @@ use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
 /// The event of a call on this lease.
-fn done(status: redlock::ffi::status::RedLockStatus, lease: &Lease, user_data: usize) -> Event {
+fn done(status: RedLockStatus, lease: &Lease, user_data: usize) -> Event {
     let lease = lease.raw().addr();
     Event { is_lost: false, status, lease, user_data, remaining_ms: 0 }
 }
@@ -187,9 +187,23 @@ fn who_takes_his_event_too_late_has_no_lock() {
     let own = manager.take("s", TTL);
     cluster.wait_until_gone("r");
     assert_eq!(manager.event(), done(REDLOCK_TOO_SLOW, &lease, 1));
-    assert!(lease.message().contains("before its event was taken"), "{}", lease.message());
+    assert!(lease.message().contains("before the result of the call"), "{}", lease.message());
     assert!(!lease.is_held() && lease.token().is_empty());
     drop(own);
+    let changes: [&dyn Fn() -> RedLockStatus; 3] = [
+        &|| manager.submit_extend(&lease, 3_000, 1),
+        &|| manager.submit_confirm(&lease, 0, 1),
+        &|| manager.submit_downgrade(&lease, 1),
+    ];
+    for change in changes {
+        assert_eq!(manager.lock("r", 3_000, &lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(change(), REDLOCK_OK);
+        // A blocking call also drives the other call.
+        assert!(manager.is_locked("s").is_ok());
+        cluster.wait_until_gone("r");
+        assert_eq!(manager.event(), done(REDLOCK_LOST, &lease, 1));
+        assert!(!lease.is_held());
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock::{Lease, Manager, Status, Ticket};
+use redlock::{Change, Lease, Manager, Options, Status, Ticket};
 
 use crate::executor::{block_on, drive_on, poll_once};
 use crate::support::{Cluster, finishes, wait_until};
@@ -43,6 +43,40 @@ fn a_loop_drives_by_the_descriptor() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     finishes("futures by hand", move || drive_on(&manager, life(&manager)));
+}
+
+/// The call ended in time. When the future is polled, the lock has ended.
+#[test]
+fn a_lock_that_ends_before_its_future_is_polled_is_not_held() {
+    const BRIEF: Duration = Duration::from_secs(2);
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    manager.connect(Duration::ZERO).expect("they are up");
+    let _ = manager.descriptor().expect("a descriptor");
+    let end_call = || {
+        manager.drive_for(TTL).expect("it drives");
+        cluster.wait_until_gone("r");
+    };
+    let options = Options::new("r", BRIEF);
+    let mut acquire = manager.acquire_async(&options);
+    assert!(poll_once(&mut acquire).is_pending());
+    end_call();
+    let late = block_on(acquire).expect_err("it has ended");
+    assert_eq!(late.status(), Status::TooSlow, "{late}");
+    let changes: [fn(&mut Lease) -> Change<'_>; 3] = [
+        |lease| lease.extend_async(BRIEF),
+        |lease| lease.confirm_async(Duration::ZERO),
+        Lease::downgrade_async,
+    ];
+    for change in changes {
+        let mut lease = manager.acquire(&options).expect("it is free");
+        let mut future = change(&mut lease);
+        assert!(poll_once(&mut future).is_pending());
+        end_call();
+        let late = block_on(future).expect_err("it has ended");
+        assert_eq!(late.status(), Status::Lost, "{late}");
+        assert!(!lease.is_held());
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Calls that block.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redlock::{Guard, Level, Manager, Status, Ticket};
+use redlock::{Error, Guard, Lease, Level, Manager, Options, Status, Ticket};
 
 use crate::support::{Cluster, wait_until};
 use crate::{TTL, builder, manager, options};
@@ -91,7 +93,7 @@ fn permits_and_several_resources_are_kinds_of_lock() {
     let permit = || manager.acquire(&options("r").permit_of(2));
     let (_first, _second) = (permit().expect("one is free"), permit().expect("one is free"));
     assert_eq!(permit().expect_err("none is free").status(), Status::Taken);
-    let both = || manager.acquire(&redlock::Options::several(["a", "b"], TTL));
+    let both = || manager.acquire(&Options::several(["a", "b"], TTL));
     let mut held = both().expect("both are free");
     assert_eq!(manager.acquire(&options("b")).expect_err("it is taken").status(), Status::Taken);
     held.unlock().expect("it is held");
@@ -99,7 +101,7 @@ fn permits_and_several_resources_are_kinds_of_lock() {
     assert_eq!(both().expect_err("one is taken").status(), Status::Taken);
     manager.acquire(&options("a").wait(TTL)).expect("it is free");
     let none: [&str; 0] = [];
-    let error = manager.acquire(&redlock::Options::several(none, TTL)).expect_err("nothing");
+    let error = manager.acquire(&Options::several(none, TTL)).expect_err("nothing");
     assert_eq!(error.status(), Status::InvalidArgument);
 }
 
@@ -119,7 +121,7 @@ fn settings_are_checked_when_the_manager_is_made() {
     assert!(!secret.contains("hunter2"), "{secret}");
     let none = Manager::builder().build().expect("it asks nobody").acquire(&options("r"));
     assert_eq!(none.expect_err("there is none").status(), Status::NoServers);
-    let long = redlock::Options::new("r", Duration::MAX);
+    let long = Options::new("r", Duration::MAX);
     let error = manager(&cluster).acquire(&long).expect_err("nobody needs that");
     assert_eq!(error.status(), Status::InvalidArgument);
 }
@@ -128,8 +130,8 @@ fn settings_are_checked_when_the_manager_is_made() {
 fn settings_reach_the_manager() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| drop(it.must(&["CONFIG", "SET", "requirepass", "hunter2"])));
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let lines = std::sync::Arc::clone(&told);
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let lines = Arc::clone(&told);
     let manager = builder(&cluster)
         .fencing(true)
         .credentials(None, "hunter2")
@@ -147,6 +149,79 @@ fn settings_reach_the_manager() {
         told.lock().unwrap().iter().any(|(level, _)| *level == Level::Warning)
     });
     assert!(!format!("{told:?} {manager:?}").contains("hunter2"));
+}
+
+/// A manager whose logger does not return before all keys of these names have expired, and how often it was called.
+fn with_slow_logger(cluster: &Arc<Cluster>, names: &'static [&str]) -> (Manager, Arc<AtomicUsize>) {
+    let (calls, servers) = (Arc::new(AtomicUsize::new(0)), Arc::clone(cluster));
+    let count = Arc::clone(&calls);
+    let logger = move |_: Level, _: &str| {
+        count.fetch_add(1, Ordering::Relaxed);
+        names.iter().for_each(|name| servers.wait_until_gone(name));
+    };
+    (builder(cluster).logger(logger).build().expect("a manager"), calls)
+}
+
+/// Whether a call failed because its lock had ended before the call returned.
+fn was_late(outcome: &Result<(), Error>, status: Status) -> bool {
+    let is_it = |error: &Error| {
+        error.status() == status && error.to_string().contains("before the result of the call")
+    };
+    outcome.as_ref().is_err_and(is_it)
+}
+
+const BRIEF: Duration = Duration::from_millis(300);
+
+/// The logger is called when everything else is done. A success would no longer be true when the call returns.
+#[test]
+fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
+    let cluster = Arc::new(Cluster::start(3));
+    let (manager, calls) = with_slow_logger(&cluster, &["r", "s", "r#1"]);
+    let kinds = [
+        Options::new("r", BRIEF),
+        Options::new("r", BRIEF).shared(),
+        Options::new("r", BRIEF).permit_of(2),
+        Options::several(["r", "s"], BRIEF),
+    ];
+    for options in kinds {
+        wait_until("the logger is called in a call that would have succeeded", || {
+            cluster[0].hang_up();
+            let before = calls.load(Ordering::Relaxed);
+            let taken = manager.acquire(&options);
+            let is_told = calls.load(Ordering::Relaxed) > before;
+            assert!(!is_told || taken.as_ref().is_ok_and(Lease::is_held) || taken.is_err());
+            is_told && was_late(&taken.map(drop), Status::TooSlow)
+        });
+    }
+    wait_until("the logger is called when the lock was adopted", || {
+        let Ok(mut given) = manager.acquire(&Options::new("r", BRIEF)) else { return false };
+        let Ok(ticket) = given.detach() else { return false };
+        cluster[0].hang_up();
+        let taken = manager.adopt(&ticket);
+        assert!(taken.as_ref().is_ok_and(Lease::is_held) || taken.is_err());
+        was_late(&taken.map(drop), Status::TooSlow)
+    });
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_lock_that_ends_while_the_logger_runs_is_lost() {
+    let cluster = Arc::new(Cluster::start(3));
+    let (manager, calls) = with_slow_logger(&cluster, &["r"]);
+    type Change = fn(&mut Lease) -> Result<(), Error>;
+    let changes: [Change; 3] =
+        [|lease| lease.extend(BRIEF), |lease| lease.confirm(Duration::ZERO), Lease::downgrade];
+    for change in changes {
+        wait_until("the logger is called in a call that would have succeeded", || {
+            let Ok(mut lease) = manager.acquire(&Options::new("r", BRIEF)) else { return false };
+            cluster[0].hang_up();
+            let before = calls.load(Ordering::Relaxed);
+            let outcome = change(&mut lease);
+            let is_told = calls.load(Ordering::Relaxed) > before;
+            assert!(!is_told || outcome.is_err() || lease.is_held());
+            is_told && was_late(&outcome, Status::Lost) && !lease.is_held()
+        });
+    }
 }
 
 #[test]
@@ -175,6 +250,6 @@ fn readers_share_a_lock_and_a_writer_may_become_one() {
     drop(other.acquire(&options("r").shared()).expect("there are readers only"));
     lease.unlock().expect("it is held");
     assert_eq!(lease.downgrade().expect_err("it was released").status(), Status::Lost);
-    let mut both = one.acquire(&redlock::Options::several(["a", "b"], TTL)).expect("they are free");
+    let mut both = one.acquire(&Options::several(["a", "b"], TTL)).expect("they are free");
     assert_eq!(both.downgrade().expect_err("there are two").status(), Status::InvalidArgument);
 }

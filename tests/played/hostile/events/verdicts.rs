@@ -57,7 +57,7 @@ impl Run<'_> {
         } else {
             assert_ne!(words, IN_USE, "there is no such call");
         }
-        if words.contains("while log lines were told") {
+        if words.contains("had ended before the result of the call") {
             let token = look(lease).token;
             self.note_end(|it| it.token == token);
         }
