@@ -76,6 +76,11 @@ impl Failure {
             || *self == Self::Refused(FORBIDDEN_IN_SCRIPT)
     }
 
+    /// Whether the key has a value of another type. So it does not have a lock.
+    pub(crate) fn is_of_another_type(&self) -> bool {
+        *self == Self::Refused(WRONG_TYPE)
+    }
+
     /// Whether the server was sent the hash of a script that it does not know.
     pub(crate) fn is_of_no_script(&self) -> bool {
         *self == Self::Refused(NO_SCRIPT)
@@ -154,7 +159,7 @@ const CODES: [(&str, &str); 18] = [
         "CROSSSLOT",
         "CROSSSLOT: a cluster node, where the keys are in several slots: use one {tag} in all names",
     ),
-    ("WRONGTYPE", "WRONGTYPE: holds something else than a lock under this name"),
+    ("WRONGTYPE", WRONG_TYPE),
     ("OOM", "OOM: out of memory"),
     ("MISCONF", "MISCONF: cannot save its data, so takes no writes"),
     ("NOREPLICAS", "NOREPLICAS: has too few replicas, so takes no writes"),
@@ -166,7 +171,7 @@ const CODES: [(&str, &str); 18] = [
 ];
 
 /// Errors without a code of their own, identified by a part of their text.
-const TEXTS: [(&str, &str); 8] = [
+const TEXTS: [(&str, &str); 9] = [
     ("max number of clients", "ERR: has its greatest number of clients"),
     ("unknown command", UNKNOWN_COMMAND),
     ("invalid expire", "ERR: does not accept the TTL"),
@@ -174,9 +179,12 @@ const TEXTS: [(&str, &str); 8] = [
     ("can't run this command", FORBIDDEN_COMMAND),
     ("ACL failure in script", FORBIDDEN_IN_SCRIPT),
     ("invalid password", "ERR: does not accept the password"),
+    // The reply of `DELEX`.
+    ("should be of string type", WRONG_TYPE),
     ("without any password configured", "ERR: has no password, but was given one"),
 ];
 
+const WRONG_TYPE: &str = "WRONGTYPE: holds something else than a lock under this name";
 const FORBIDDEN_COMMAND: &str = "ERR: does not permit this user the command";
 const NO_SCRIPT: &str = "NOSCRIPT: does not know the script";
 const FORBIDDEN_IN_SCRIPT: &str = "ERR: does not permit this user the command or the key";
@@ -207,6 +215,10 @@ mod tests {
         assert!(meaning("OOM", "command not allowed").starts_with("OOM"));
         let wrapped = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation";
         assert!(meaning("ERR", wrapped).starts_with("WRONGTYPE"));
+        assert!(Failure::of_error("ERR", wrapped).is_of_another_type());
+        let native = "Key should be of string type if conditions are specified";
+        assert!(Failure::of_error("ERR", native).is_of_another_type());
+        assert!(!Failure::of_error("OOM", "no").is_of_another_type());
         let wrapped = "Error running script (call to f_1): @user_script: 1: -READONLY You can't";
         assert!(meaning("ERR", wrapped).starts_with("READONLY"));
         let denied = "ACL failure in script: User u has no permissions to run the 'get' command";

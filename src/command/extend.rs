@@ -27,6 +27,10 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {
+        // Something of another type is not ours, and the script has not asked for its remaining time.
+        Err(Answer::Failed(failure)) if failure.is_of_another_type() => {
+            Some(Answer::Foreign { left_ms: None })
+        }
         Err(refused) => Some(refused),
         Ok([0, _]) => Some(Answer::Absent),
         Ok([1, left_ms]) => Some(Answer::Extended { left_ms }),
@@ -62,6 +66,9 @@ mod tests {
         assert_eq!(answer(pair(1, 7)), Some(Answer::Extended { left_ms: 7 }));
         assert_eq!(answer(pair(2, 7)), Some(Answer::Foreign { left_ms: Some(7) }));
         assert_eq!(answer(pair(0, -2)), Some(Answer::Absent));
+        let error = |reply: &[u8]| answer(redis::parse_redis_value(reply).expect("a reply"));
+        assert_eq!(error(b"-WRONGTYPE no\r\n"), Some(Answer::Foreign { left_ms: None }));
+        assert!(matches!(error(b"-READONLY no\r\n"), Some(Answer::Failed(_))));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::answer::{Answer, VALUE_MAX};
+use super::answer::{Answer, VALUE_MAX, failure_of};
 use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
@@ -26,20 +26,25 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let value = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::BulkString(value) => value,
+        // A value of another type is in the way of a lock, and is nobody's token.
+        Value::ServerError(error) => match failure_of(&error) {
+            failure if failure.is_of_another_type() => None,
+            failure => return Some(Answer::Failed(failure)),
+        },
+        Value::BulkString(value) => Some(value),
         _ => return None,
     };
     let left = replies.next()?;
     let left_ms = pttl::decode(&left)?;
-    match left {
+    match (value, left) {
         // The key has expired in between.
-        Value::Int(pttl::NO_KEY) => Some(Answer::Absent),
+        (_, Value::Int(pttl::NO_KEY)) => Some(Answer::Absent),
         // The key is ours, but the server does not tell its remaining time.
-        Value::ServerError(error) if value == subject.token.as_bytes() => {
+        (Some(value), Value::ServerError(error)) if value == subject.token.as_bytes() => {
             Some(Answer::refused(&error))
         }
-        _ => Some(found(value, left_ms)),
+        (Some(value), _) => Some(found(value, left_ms)),
+        (None, _) => Some(Answer::Found { value: Vec::new(), left_ms: left_ms.unwrap_or(0) }),
     }
 }
 
@@ -86,6 +91,21 @@ mod tests {
         // Other clients only need to know that the key exists.
         assert!(matches!(asked(b"theirs"), Some(Answer::Found { .. })));
         assert_eq!(asked(b""), Some(Answer::Absent));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_in_the_way_and_nobodys_token() {
+        let asked = |left: Value| {
+            let wrong = redis::parse_redis_value(b"-WRONGTYPE no\r\n").expect("a reply");
+            answer(wrong, left)
+        };
+        let found = |left_ms| Some(Answer::Found { value: Vec::new(), left_ms });
+        assert_eq!(
+            (asked(Int(-1)), asked(Int(7)), asked(Int(-2))),
+            (found(-1), found(7), Some(Answer::Absent))
+        );
+        let refused = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
+        assert_eq!(asked(refused), found(0));
     }
 
     #[test]

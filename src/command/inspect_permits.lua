@@ -1,9 +1,8 @@
--- Shows who holds the slots of a semaphore. Returns for each taken slot its number, from 1, the beginning of its
--- value, and its PTTL. Changes nothing.
+-- Follows slots.lua. Shows who holds the slots of a semaphore. Returns for each taken slot its number, from 1, the
+-- beginning of its value, and its PTTL. Changes nothing.
 --
 -- KEYS: the slots. ARGV[1]: how many bytes of a value are returned at most.
 
-local v=redis.call('MGET',unpack(KEYS))
 local told={}
 for i=1,#KEYS do
     if v[i] then

@@ -19,7 +19,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-pub(crate) static SCRIPT: &str = script!("inspect_permits.lua");
+pub(crate) static SCRIPT: &str = script!("slots.lua", "inspect_permits.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     encoder.put_script(&SCRIPT, |command| begin(subject, command).arg(VALUE_MAX));

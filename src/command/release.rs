@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use super::answer::Answer;
+use super::answer::{Answer, failure_of};
 use super::capabilities::{Capabilities, Delete};
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
 use super::encoder::Encoder;
@@ -36,9 +36,10 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.next()? {
         Value::Int(1) => Some(Answer::Done),
         Value::Int(0) => Some(Answer::Absent),
-        // The name has a value of another type, so it has none of ours.
-        Value::ServerError(error) if error.code() == "WRONGTYPE" => Some(Answer::Absent),
-        Value::ServerError(error) => Some(Answer::refused(&error)),
+        Value::ServerError(error) => Some(match failure_of(&error) {
+            failure if failure.is_of_another_type() => Answer::Absent,
+            failure => Answer::Failed(failure),
+        }),
         _ => None,
     }
 }
@@ -66,6 +67,10 @@ mod tests {
         assert_eq!(answer(Int(0)), Some(Answer::Absent));
         let error = |reply: &[u8]| answer(redis::parse_redis_value(reply).expect("a reply"));
         assert_eq!(error(b"-WRONGTYPE no\r\n"), Some(Answer::Absent));
+        let native = b"-ERR Key should be of string type if conditions are specified\r\n";
+        assert_eq!(error(native), Some(Answer::Absent));
+        let wrapped = b"-ERR Error running script (call to f_1): @user_script:1: WRONGTYPE no\r\n";
+        assert_eq!(error(wrapped), Some(Answer::Absent));
         assert!(matches!(error(b"-READONLY no\r\n"), Some(Answer::Failed(_))));
     }
 

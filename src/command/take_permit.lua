@@ -1,6 +1,6 @@
--- Takes one free slot of a semaphore for our token, or moves the token to another slot. Gives up the slot that the
--- token had before only if it got another one. So the token has at most one slot, and never fewer than before.
--- Returns {slot, map, ms}:
+-- Follows slots.lua. Takes one free slot of a semaphore for our token, or moves the token to another slot. Gives up
+-- the slot that the token had before only if it got another one. So the token has at most one slot, and never fewer
+-- than before. Returns {slot, map, ms}:
 --   slot  the number of the slot that has our token, from 1; 0: none
 --   map   for each slot 1 if it is taken, by any client, else 0
 --   ms    if no slot has our token: the shortest remaining time of a slot, as its PTTL; -1: no slot expires
@@ -8,7 +8,6 @@
 -- KEYS: the slots. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds. ARGV[3]: the slot to begin with. ARGV[4]:
 -- how many slots to try from there on, in a circle.
 
-local v=redis.call('MGET',unpack(KEYS))
 local map,got,own={},0,0
 for i=1,#KEYS do
     map[i]=v[i] and '1' or '0'

@@ -34,7 +34,7 @@ pub(super) static ONE: Definition = Definition {
     decode,
 };
 
-pub(crate) static SCRIPT: &str = script!("take_permit.lua");
+pub(crate) static SCRIPT: &str = script!("slots.lua", "take_permit.lua");
 
 fn encode_any(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let of = slots(subject);

@@ -263,7 +263,7 @@ fn one_line(text: &str) -> String {
 
 /// Strings that the library looks for in messages of servers, of the system, and of its own. Also strings for
 /// programmers.
-const IS_READ: [&str; 15] = [
+const IS_READ: [&str; 16] = [
     "max number of clients",
     "unknown command",
     "wrong number of arguments",
@@ -273,6 +273,7 @@ const IS_READ: [&str; 15] = [
     "ACL failure in script",
     "invalid password",
     "without any password configured",
+    "should be of string type",
     "BEGIN ENCRYPTED PRIVATE KEY",
     "Proc-Type: 4,ENCRYPTED",
     " (os error",

@@ -5,7 +5,8 @@ use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
 };
 
-use crate::support::{Cluster, Lease, Manager, wait_until};
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 use crate::{TTL, is_empty, patient};
 
 /// Sets a reply timeout so short that servers that hang cost no time.
@@ -120,6 +121,132 @@ fn a_release_through_another_manager_goes_to_the_servers_that_have_the_lock() {
     wait_until("it is released", || second.unlock(&lease) != REDLOCK_UNREACHABLE);
     wait_until("it is gone there", || !cluster[1].exists("r") && !cluster[2].exists("r"));
     cluster[0].resume();
+}
+
+/// Puts a value of another type in the place of a key.
+fn replace(server: &Server, key: &str, command: &[&str]) {
+    server.must(&["DEL", key]);
+    server.must(&[&command[..1], &[key], &command[1..]].concat());
+}
+
+const LIST: &[&str] = &["RPUSH", "not", "a", "lock"];
+const HASH: &[&str] = &["HSET", "not", "a lock"];
+const STRING: &[&str] = &["SET", "no readers"];
+
+/// A lock of each kind, and the key that makes it a lock on a server.
+fn of_each_kind() -> [(Wanted, &'static str, &'static [&'static str]); 6] {
+    [
+        (Wanted::new("r", TTL), "r", LIST),
+        (Wanted::new("r", TTL), "r", HASH),
+        (Wanted::shared("r", TTL), "r", LIST),
+        (Wanted::shared("r", TTL), "r:r", STRING),
+        (Wanted::several(&["r", "s"], TTL), "s", HASH),
+        (Wanted { permits: 2, ..Wanted::new("r", TTL) }, "", LIST),
+    ]
+}
+
+/// Takes the lock on all servers, and replaces its key on some of them. Returns the key.
+fn replaced(
+    cluster: &Cluster,
+    manager: &Manager,
+    (wanted, key, command): &(Wanted, &'static str, &[&str]),
+    servers: usize,
+) -> (Lease, &'static str) {
+    let lease = Lease::new();
+    assert_eq!(manager.acquire(wanted, &lease), REDLOCK_OK, "{}", lease.message());
+    let slot = if cluster.having("r") >= 2 { "r" } else { "r#1" };
+    let key = if key.is_empty() { slot } else { key };
+    cluster.wait_until_everywhere(key);
+    cluster[..servers].iter().for_each(|server| replace(server, key, command));
+    (lease, key)
+}
+
+/// Nobody has touched what is in the place of the key. Empties the servers.
+fn is_left_alone(cluster: &Cluster, key: &str, servers: usize) {
+    for server in &cluster[..servers] {
+        let kind = server.command(&["TYPE", key]).text().unwrap_or_default();
+        assert!(["list", "hash", "string"].contains(&&*kind), "{kind}");
+        assert!(kind != "string" || server.get(key).as_deref() == Some("no readers"));
+    }
+    for server in cluster.iter() {
+        server.must(&["DEL", "r", "r:r", "s", "r#1"]);
+    }
+}
+
+type Call<'a> = &'a dyn Fn(&Manager, &Lease) -> RedLockStatus;
+
+/// Such a server certainly does not have the lock.
+#[test]
+fn a_lock_with_something_of_another_type_in_its_place_is_lost() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let calls: [Call<'_>; 4] = [
+        &|manager, lease| manager.confirm(lease, 0),
+        &|manager, lease| manager.extend(lease, TTL),
+        &|manager, lease| manager.unlock(lease),
+        &|manager, lease| match manager.detach(lease) {
+            Ok(ticket) => manager.adopt(&ticket, lease),
+            Err(status) => status,
+        },
+    ];
+    for kind in of_each_kind() {
+        for call in calls {
+            let (lease, key) = replaced(&cluster, &manager, &kind, 2);
+            assert_eq!(call(&manager, &lease), REDLOCK_LOST, "{kind:?}: {}", lease.message());
+            assert!(!lease.is_held());
+            is_left_alone(&cluster, key, 2);
+        }
+    }
+    let (lease, key) = replaced(&cluster, &manager, &(Wanted::new("r", TTL), "r", LIST), 2);
+    assert_eq!(manager.downgrade(&lease), REDLOCK_LOST, "{}", lease.message());
+    is_left_alone(&cluster, key, 2);
+}
+
+#[test]
+fn something_of_another_type_on_a_minority_has_no_effect() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let calls: [Call<'_>; 3] = [
+        &|manager, lease| manager.confirm(lease, TTL / 2),
+        &|manager, lease| manager.extend(lease, 2 * TTL),
+        &|manager, lease| manager.unlock(lease),
+    ];
+    for kind in of_each_kind() {
+        let (lease, key) = replaced(&cluster, &manager, &kind, 1);
+        for call in calls {
+            assert_eq!(call(&manager, &lease), REDLOCK_OK, "{kind:?}: {}", lease.message());
+        }
+        is_left_alone(&cluster, key, 1);
+    }
+    // The keys for those that wait say nothing about who holds a lock.
+    for server in cluster.iter() {
+        replace(server, "r:w", HASH);
+        replace(server, "r:i", LIST);
+    }
+    for wanted in [Wanted::new("r", TTL), Wanted::shared("r", TTL)] {
+        let lease = Lease::new();
+        assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_OK, "{}", lease.message());
+        for call in calls {
+            assert_eq!(call(&manager, &lease), REDLOCK_OK, "{}", lease.message());
+        }
+        cluster.wait_until_gone("r");
+    }
+}
+
+/// The kept lock is reported as lost at the next renewal. It is not said that the servers do not answer.
+#[test]
+fn a_kept_lock_with_something_of_another_type_in_its_place_is_reported_as_lost() {
+    const BRIEF: i64 = 6_000;
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    for (wanted, key, command) in of_each_kind() {
+        let kind = (Wanted { ttl_ms: BRIEF, keep_alive: true, ..wanted }, key, command);
+        let (lease, key) = replaced(&cluster, &manager, &kind, 2);
+        let event = manager.event();
+        assert_eq!((event.is_lost, event.status), (true, REDLOCK_LOST), "{kind:?}");
+        drop(lease);
+        is_left_alone(&cluster, key, 2);
+    }
 }
 
 #[test]

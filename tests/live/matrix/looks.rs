@@ -1,15 +1,16 @@
 //! What RedLock_Inspect reports about a resource: the state on a quorum of the servers, whichever client set
 //! it.
 
-use redlock::ffi::acquire::REDLOCK_EXCLUSIVE;
+use redlock::ffi::acquire::{REDLOCK_EXCLUSIVE, REDLOCK_SHARED};
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_OK, REDLOCK_UNREACHABLE,
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
 };
 
+use crate::support::events::Wanted;
 use crate::support::usage::{
     DEADLINE, TTL, addresses, blames, connected, in_time, make_brief, names, patient, unguarded,
 };
-use crate::support::{Cluster, Manager, Server, wait_until};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 const RESOURCE: &str = "r";
 
@@ -128,14 +129,61 @@ fn q02_who_may_not_ask_is_told_so() {
         .into_iter()
         .filter(|it| blames(&words, std::slice::from_ref(it), &["NOPERM", "not permit"]).is_ok());
     assert!(blamed.count() >= 2, "{words}");
-    // If the value is not a lock, no server can say who holds it.
-    cluster.iter().for_each(|it| {
-        it.must(&["ACL", "SETUSER", "default", "+@all"]);
-        it.must(&["DEL", RESOURCE]);
-        it.must(&["RPUSH", RESOURCE, "a list"]);
-    });
-    let (status, words) = manager.inspect(RESOURCE).expect_err("it is no string");
-    assert_eq!((status, words.contains("WRONGTYPE")), (REDLOCK_UNREACHABLE, true), "{words}");
+}
+
+/// Whoever wants the lock finds something in its way.
+#[test]
+fn q01_a_value_of_another_type_is_in_the_way_of_a_lock() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    cluster[0].must(&["RPUSH", RESOURCE, "a list"]);
+    assert_eq!((left_ms(&manager), manager.is_locked(RESOURCE)), (None, Ok(false)));
+    cluster[1].must(&["HSET", RESOURCE, "a", "hash"]);
+    assert_eq!((left_ms(&manager), manager.is_locked(RESOURCE)), (Some(-1), Ok(true)));
+    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_TAKEN);
+    for server in &cluster[..2] {
+        server.must(&["PEXPIRE", RESOURCE, &TTL.to_string()]);
+    }
+    assert!(left_ms(&manager).is_some_and(|it| (1..=TTL).contains(&it)));
+    // It is in the way of readers, too, and so is something else than readers in the key of the readers.
+    assert_eq!(manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease), REDLOCK_TAKEN);
+    for server in cluster.iter() {
+        server.must(&["SET", RESOURCE, "redlock:shared", "PX", &TTL.to_string()]);
+        server.must(&["SET", "r:r", "no readers"]);
+    }
+    assert_eq!(manager.is_locked(RESOURCE), Ok(true));
+    let sight = manager.inspect(RESOURCE).expect("an answer");
+    assert_eq!((sight.locked, sight.mode), (true, REDLOCK_SHARED), "{sight:?}");
+    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_TAKEN);
+}
+
+/// The same slots are taken for whoever looks and for whoever wants one.
+#[test]
+fn q01_a_value_of_another_type_is_in_the_way_of_a_permit() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    let taken = || {
+        let sight = manager.inspect_permits(RESOURCE, 3).expect("an answer");
+        (sight.permits_taken, sight.locked)
+    };
+    for (number, slot) in ["r", "r#1", "r#2"].iter().enumerate() {
+        assert_eq!(taken(), (i32::try_from(number).expect("small"), false));
+        cluster[1].must(&["RPUSH", slot, "a list"]);
+        assert_eq!(taken(), (i32::try_from(number).expect("small"), false), "on a minority");
+        cluster[0].must(&["RPUSH", slot, "a list"]);
+        cluster[2].must(&["RPUSH", slot, "a list"]);
+    }
+    assert_eq!(taken(), (3, true));
+    let wanted = Wanted { permits: 3, ..Wanted::new(RESOURCE, TTL) };
+    assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_TAKEN, "{}", lease.message());
+    // The only free slot is the one that is got, whichever slot the search begins with.
+    cluster.iter().for_each(|it| _ = it.must(&["DEL", "r#1"]));
+    for _ in 0..8 {
+        assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!((taken(), cluster.having("r#1") >= 2), ((3, true), true));
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r#1");
+    }
 }
 
 #[test]

@@ -40,9 +40,11 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         });
     }
     match (verb, &replies[0]) {
-        (Verb::Release, Reply::Error(code, _)) if code == "WRONGTYPE" => {
-            return Some(Answer::Absent);
+        (Verb::Release, reply) if is_of_another_type(reply) => return Some(Answer::Absent),
+        (Verb::Extend, reply) if is_of_another_type(reply) => {
+            return Some(Answer::Foreign { left_ms: None });
         }
+        (Verb::Inspect, reply) if is_of_another_type(reply) => {}
         (_, Reply::Error(..)) => return refused,
         (Verb::Release, Reply::Int(1)) => return Some(Answer::Done),
         (Verb::Release, Reply::Int(0)) => return Some(Answer::Absent),
@@ -87,8 +89,13 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         (Verb::Acquire, reply) if is_ok(reply) => Some(Answer::Done),
         (Verb::Acquire, Reply::Nil) => Some(Answer::Foreign { left_ms }),
         // The key has ended in between.
-        (Verb::Inspect, Reply::Bulk(_)) if matches!(replies[1], Reply::Int(-2)) => {
+        (Verb::Inspect, Reply::Bulk(_) | Reply::Error(..))
+            if matches!(replies[1], Reply::Int(-2)) =>
+        {
             Some(Answer::Absent)
+        }
+        (Verb::Inspect, Reply::Error(..)) => {
+            Some(Answer::Found { value: Vec::new(), left_ms: left_ms.unwrap_or(0) })
         }
         (Verb::Inspect, Reply::Bulk(value)) => Some(match left_ms {
             None | Some(0..) if value.is_empty() => Answer::Absent,
@@ -178,6 +185,9 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
 /// The answer to a reader's request; `None` if this is no reply to it.
 fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let said = match reply {
+        reply if asked.verb == Verb::Extend && is_of_another_type(reply) => {
+            return Some(Answer::Foreign { left_ms: None });
+        }
         Reply::Error(..) => return Some(Answer::Failed(Failure::ProtocolError)),
         Reply::Int(1) if asked.verb == Verb::Acquire => return Some(Answer::Done),
         Reply::Array(said) => &said[..],
@@ -240,6 +250,14 @@ pub(super) fn replies_of(asked: &Asked) -> usize {
     };
     let more = more + usize::from(asked.asks_end);
     1 + more + usize::from(asked.subscribes) + usize::from(asked.looks)
+}
+
+/// Whether the reply says that the key has a value of another type.
+fn is_of_another_type(reply: &Reply) -> bool {
+    match reply {
+        Reply::Error(code, text) => Failure::of_error(code, text).is_of_another_type(),
+        _ => false,
+    }
 }
 
 pub(super) fn is_ok(reply: &Reply) -> bool {
