@@ -21,7 +21,7 @@ use crate::stats::{Account, Kind};
 pub(crate) struct Confirm {
     view: View,
     least_ms: i64,
-    /// Until when the lock was valid when this began.
+    /// Until when the lock was valid when the servers were asked.
     valid_until: Moment,
     asked_at: Moment,
     /// Whether this has asked before.
@@ -51,11 +51,10 @@ impl Confirm {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
-        self.valid_until = hold.valid_until();
         if let Err(error) = check_valid(hold, actions.now()) {
             return actions.end(Err(error.into()));
         }
-        match ConnectQuorum::if_needed(self.valid_until, hold.longest_ttl_ms(), actions) {
+        match ConnectQuorum::if_needed(hold.valid_until(), hold.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
         }
@@ -65,7 +64,7 @@ impl Confirm {
         let (view, hold) = (&self.view, self.view.hold());
         let (drift, since) = (actions.settings().drift(), actions.now());
         let confirmation = Confirmation::new(*hold.token(), drift, since, self.least_ms);
-        self.asked_at = since;
+        (self.asked_at, self.valid_until) = (since, hold.valid_until());
         let number = view.begin_round();
         let question = Question::confirm(confirmation, view.clone(), actions.roster().len());
         self.stage =

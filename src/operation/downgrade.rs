@@ -63,7 +63,7 @@ impl Downgrade {
         let (view, hold, asked_at) = (&self.view, self.view.hold(), actions.now());
         let (valid_until, ttl_ms) = (hold.valid_until(), hold.ttl_ms());
         let number = view.begin_downgrade();
-        let question = Question::extend(valid_until, view.clone(), actions.roster().len());
+        let question = Question::extend(valid_until, 0, view.clone(), actions.roster().len());
         self.stage = Stage::Asking(Box::new(Asking { question, number, asked_at, valid_until }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since: asked_at, until: valid_until, reply_ms };

@@ -116,7 +116,7 @@ impl Extension {
         hold.note_ttl(ttl_ms);
         let number = view.begin_round();
         self.stage = Stage::Asking(Box::new(Asking {
-            question: Question::extend(valid_until, view.clone(), actions.roster().len()),
+            question: Question::extend(valid_until, ttl_ms, view.clone(), actions.roster().len()),
             number,
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
             asked_at: since,

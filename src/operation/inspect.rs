@@ -48,7 +48,7 @@ impl Inspect {
         Self { resource: Arc::from(resource), counts: false, stage: Stage::Submitted }
     }
 
-    /// The same inspection, which also asks how many readers hold the lock.
+    /// The same inspection, which also asks when the lock ends, and how many readers hold it.
     pub(crate) fn with_count(self) -> Self {
         Self { counts: true, ..self }
     }
@@ -61,8 +61,14 @@ impl Inspect {
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        self.stage = Stage::Asking(Box::new(Question::holders(actions.roster().len())));
+        self.stage = Stage::Asking(Box::new(self.holders(actions)));
         self.put((LockKind::Exclusive, Token::NOBODYS), Moment::NEVER, actions);
+    }
+
+    /// The question who holds the resource. Whoever is told more than that is also told for how long.
+    fn holders(&self, actions: &dyn Actions) -> Question {
+        let question = Question::holders(actions.roster().len());
+        if self.counts { question.with_end() } else { question }
     }
 
     /// Asks as the holder of an exclusive lock, which every server can answer, or as a reader.
@@ -80,7 +86,7 @@ impl Inspect {
         let tokens = holders.holders_in_change();
         if !tokens.is_empty() {
             let until = actions.now().plus_ms(reply_ms(actions, QUESTION_TTL_MS));
-            let question = Question::holders(actions.roster().len());
+            let question = self.holders(actions);
             let change = InChange { tokens, question, first: holders, until };
             return self.ask_for(Box::new(change), actions);
         }
@@ -103,7 +109,7 @@ impl Inspect {
         }
         change.tokens.pop();
         if !change.tokens.is_empty() {
-            change.question = Question::holders(actions.roster().len());
+            change.question = self.holders(actions);
             return self.ask_for(change, actions);
         }
         // The holder is none of these. But a silent server may have what other servers have, such as the mark

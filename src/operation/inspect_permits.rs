@@ -39,7 +39,8 @@ impl InspectPermits {
 
     fn ask(&mut self, actions: &mut dyn Actions) {
         let target = self.target.clone();
-        let question = Question::taken(target.kind.permits().unwrap_or(1), actions.roster().len());
+        let of = target.kind.permits().unwrap_or(1);
+        let question = Question::taken(of, actions.roster().len()).with_end();
         let request = Request::new(Verb::Inspect, target, Token::NOBODYS, QUESTION_TTL_MS);
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));

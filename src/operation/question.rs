@@ -2,6 +2,7 @@
 //! did not vote yes are kept for the error text.
 
 mod confirmation;
+mod ending;
 mod hearing;
 mod in_the_way;
 mod permits;
@@ -25,7 +26,6 @@ use crate::quorum::permits::Permits;
 use crate::quorum::readers::Readers;
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::taken::Taken;
-use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::condition::Condition;
@@ -43,6 +43,10 @@ pub(crate) struct Question {
     /// For how many milliseconds the servers have that lock, by their answers, and when each answer was heard.
     /// The time is 0 for a server that does not have the lock.
     lefts: Vec<(i64, Moment)>,
+    /// What must be known beside the outcome.
+    wanted: Wanted,
+    /// How many servers were heard while something was still to be found out.
+    heard: u32,
     /// The answers of servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
     /// The condition of servers that were not heard before the question failed, or whose condition may have
@@ -71,6 +75,17 @@ enum Count {
     AllServers(Ballot),
     /// To stand in line for a resource.
     Line(Places),
+}
+
+/// What a question must find out beside its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Nothing,
+    /// When the lock that was found ends.
+    End,
+    /// Whether a quorum has the lock until this moment, which was its end when the servers were asked. In any case a
+    /// server has it for this many milliseconds after its answer.
+    Until(Moment, i64),
 }
 
 /// What it means if a server has nothing to delete.
@@ -107,9 +122,11 @@ impl Question {
         Self { attempt: Some(hold), ..Self::round(Goal::Raise { valid_until }, servers) }
     }
 
-    /// An extension of a lock that is valid until `valid_until`.
-    pub(crate) fn extend(valid_until: Moment, view: View, servers: usize) -> Self {
-        Self { view: Some(view), ..Self::round(Goal::Extend { valid_until }, servers) }
+    /// An extension by `ttl_ms` of a lock that is valid until `valid_until`.
+    pub(crate) fn extend(valid_until: Moment, ttl_ms: i64, view: View, servers: usize) -> Self {
+        let wanted = Wanted::Until(valid_until, ttl_ms);
+        let round = Self::round(Goal::Extend { valid_until }, servers);
+        Self { view: Some(view), wanted, ..round }
     }
 
     pub(crate) fn release(absence: Absence, servers: usize) -> Self {
@@ -120,7 +137,8 @@ impl Question {
     /// deadline of its own.
     pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
         let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
-        Self { view: Some(view), ..Self::new(Count::Confirm(round, confirmation)) }
+        let wanted = Wanted::Until(view.hold().valid_until(), 0);
+        Self { view: Some(view), wanted, ..Self::new(Count::Confirm(round, confirmation)) }
     }
 
     /// A question whether a lock is there that this manager wants to adopt. The word of every server counts.
@@ -147,12 +165,23 @@ impl Question {
         Self::new(Count::Line(Places::new(asked_at, servers)))
     }
 
-    fn new(count: Count) -> Self {
-        let (draw, lefts, reasons, unheard) = Default::default();
-        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard, has_woken: false }
+    /// The same question, which also finds out when the lock ends that is held.
+    pub(crate) fn with_end(self) -> Self {
+        Self { wanted: Wanted::End, ..self }
     }
 
+    fn new(count: Count) -> Self {
+        let (draw, lefts, heard, reasons, unheard) = Default::default();
+        let (attempt, view, wanted, has_woken) = (None, None, Wanted::Nothing, false);
+        Self { count, attempt, draw, view, lefts, wanted, heard, reasons, unheard, has_woken }
+    }
+
+    /// Whether nothing more needs to be heard.
     fn is_decided(&self) -> bool {
+        self.has_outcome() && self.is_end_known()
+    }
+
+    fn has_outcome(&self) -> bool {
         match &self.count {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
@@ -228,43 +257,6 @@ impl Question {
         left_ms.sort_unstable_by(|a, b| b.cmp(a));
         let least = left_ms.get(round.ballot().quorum() as usize - 1).copied().unwrap_or(0);
         least.saturating_sub(confirm.elapsed_ms(now)).max(0)
-    }
-
-    /// When a quorum no longer has the lock, by the answers that were heard. If the servers were asked to
-    /// extend the lock, `ttl_ms` is its new TTL. Returns two moments: the latest possible one if the clocks are
-    /// right, and the one until which a quorum certainly has the lock. The second counts from `asked_at`.
-    pub(crate) fn end(&self, drift: Drift, ttl_ms: i64, asked_at: Moment) -> (Moment, Moment) {
-        let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
-        let unheard = servers.saturating_sub(self.lefts.len());
-        let Some(place) = (quorum - 1).checked_sub(unheard).filter(|it| *it < self.lefts.len())
-        else {
-            return (Moment::NEVER, Moment::NEVER);
-        };
-        // Answers come at different times. Therefore the longest remaining time and the latest end may belong
-        // to different servers.
-        let lefts = self.lefts.iter().map(|&(ms, heard_at)| (ms.max(ttl_ms), heard_at));
-        let mut ends: Vec<Moment> =
-            lefts.clone().map(|(ms, heard_at)| heard_at.plus_ms(ms)).collect();
-        let mut times: Vec<i64> = lefts.map(|(ms, _)| ms).collect();
-        ends.sort_unstable_by(|one, other| other.cmp(one));
-        times.sort_unstable_by(|one, other| other.cmp(one));
-        (ends[place], asked_at.plus_ms(drift.validity_ms(times[place])))
-    }
-
-    /// Notes for how long a server has the lock.
-    fn note_left(&mut self, answer: &Answer, now: Moment) {
-        if self.view.is_none() {
-            return;
-        }
-        let left_ms = match *answer {
-            Answer::Extended { left_ms } => Some(left_ms),
-            Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
-            ref other => other.is_foreign().then_some(0),
-        };
-        // A negative time means that the key has no end.
-        let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });
-        self.lefts.extend(left_ms.map(|ms| (ms, now)));
     }
 
     /// The servers that voted yes.

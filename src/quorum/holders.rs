@@ -7,6 +7,10 @@
 use super::ballot::{Ballot, Vote};
 use crate::moment::Moment;
 
+/// Keys of one lock that end within this time are as good as equal. Servers get a request one after the other, and their
+/// answers take their time.
+const SPREAD_MS: i64 = 50;
+
 /// What was found out about the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
@@ -68,11 +72,25 @@ impl Holders {
 
     /// Until when a quorum has the same value, if the lock is neither extended nor released.
     pub fn locked_until(&self) -> Option<Moment> {
+        self.ends()?.get(self.ballot.quorum() as usize - 1).copied()
+    }
+
+    /// When the value that a quorum has ends on each server, the latest end first.
+    fn ends(&self) -> Option<Vec<Moment>> {
         let quorum = self.ballot.quorum() as usize;
         let (_, ends) = self.values.iter().find(|(_, ends)| ends.len() >= quorum)?;
         let mut ends = ends.clone();
         ends.sort_unstable_by(|one, other| other.cmp(one));
-        ends.get(quorum - 1).copied()
+        Some(ends)
+    }
+
+    /// Whether the servers that have not answered cannot change [`Self::locked_until`] by more than a moment.
+    pub fn is_end_sure(&self) -> bool {
+        let Some(ends) = self.ends() else { return true };
+        let (last, pending) = (self.ballot.quorum() as usize - 1, self.ballot.pending() as usize);
+        // Each of these servers may have the value for longer than the servers that were heard.
+        let is_close = |first: usize| ends[first] <= ends[last].plus_ms(SPREAD_MS);
+        pending == 0 || last.checked_sub(pending).is_some_and(is_close)
     }
 
     /// Whether a quorum has this value.
@@ -233,6 +251,38 @@ mod tests {
         assert!(holders.handle_silence(1));
         assert_eq!(holders.finding(), Some(Finding::Unreachable));
         assert!(!holders.may_be_locked(), "nobody has said that it is");
+    }
+
+    /// The end is the same, whichever servers answer first.
+    #[test]
+    fn the_end_is_sure_when_the_others_cannot_change_it() {
+        let sure = |servers, ends: &[i64]| {
+            let mut holders = count(servers);
+            for (server, &ms) in ends.iter().enumerate() {
+                let end = Moment::from_nanos(0).plus_ms(ms * 100);
+                match ms {
+                    0 => holders.handle_value(server, None),
+                    1 => holders.handle_silence(server),
+                    _ => holders.handle_value(server, Some((b"a".to_vec(), end))),
+                };
+            }
+            holders.is_end_sure()
+        };
+        assert!(!sure(3, &[9, 5]) && !sure(3, &[5, 9]));
+        assert!(sure(3, &[9, 9]) && sure(3, &[9, 5, 7]));
+        // The last server does not have it, or cannot say.
+        assert!(sure(3, &[9, 5, 0]) && sure(3, &[9, 5, 1]));
+        assert!(!sure(5, &[9, 7, 7]) && !sure(5, &[9, 9, 7]) && sure(5, &[7, 7, 7]));
+        assert!(sure(5, &[9, 7, 7, 7]) && !sure(5, &[9, 8, 7, 5]));
+        assert!(sure(1, &[5]) && sure(3, &[0, 0]), "nothing is held");
+        for (spread_ms, is_sure) in [(SPREAD_MS, true), (SPREAD_MS + 1, false)] {
+            let mut holders = count(3);
+            for (server, ms) in [(0, 1_000), (1, 1_000 + spread_ms)] {
+                let end = Moment::from_nanos(0).plus_ms(ms);
+                holders.handle_value(server, Some((b"a".to_vec(), end)));
+            }
+            assert_eq!(holders.is_end_sure(), is_sure);
+        }
     }
 
     #[test]

@@ -48,14 +48,14 @@ impl Round {
         Self { goal, ballot: Ballot::new(servers), outcome: None }
     }
 
-    /// Counts a vote that was heard at `now`. Returns whether the round is decided. Once it is decided, votes
-    /// change nothing more.
+    /// Counts a vote that was heard at `now`. Returns whether the round is decided. Once it is decided, votes do not
+    /// change the outcome.
     ///
     /// Every server must be heard of in the end. A server that stays silent votes [`Vote::Unusable`]. Then the
     /// round is always decided.
     pub fn handle_vote(&mut self, server: usize, vote: Vote, now: Moment) -> bool {
+        self.ballot.cast(server, vote);
         if self.outcome.is_none() {
-            self.ballot.cast(server, vote);
             self.outcome = self.decide(now);
         }
         self.outcome.is_some()

@@ -69,6 +69,11 @@ impl Taken {
         self.slots.iter().filter_map(Holders::locked_until).min()
     }
 
+    /// Whether the servers that have not answered cannot change [`Self::first_end`] by more than a moment.
+    pub fn is_end_sure(&self) -> bool {
+        self.slots.iter().all(Holders::is_end_sure)
+    }
+
     /// Which servers have answered.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
@@ -97,6 +102,10 @@ mod tests {
         assert_eq!(taken.count(), None);
         assert!(say(&mut taken, 2, &[(1, "c", 5), (2, "d", 1)]));
         assert_eq!((taken.count(), taken.first_end()), (Some(2), Some(at_ms(5))));
+        assert!(taken.is_end_sure());
+        let mut taken = Taken::new(1, 3);
+        say(&mut taken, 0, &[(0, "a", 900)]);
+        assert!(say(&mut taken, 1, &[(0, "a", 700)]) && !taken.is_end_sure());
     }
 
     #[test]

@@ -4,6 +4,8 @@ use super::{Count, Question, permits};
 use crate::command::{Answer, Slots};
 use crate::moment::Moment;
 use crate::quorum::ballot::Vote;
+use crate::quorum::holders::Holders;
+use crate::quorum::readers::Readers;
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -24,6 +26,7 @@ impl Question {
             self.note_late(server, &answer);
             return true;
         }
+        self.heard += 1;
         self.note_left(&answer, now);
         let is_vote = self.is_vote(server);
         let plain = match &answer {
@@ -36,44 +39,35 @@ impl Question {
             Answer::Failed(_) => Vote::Unusable,
             _ => Vote::No,
         };
-        let (vote, is_decided) = match &mut self.count {
-            Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
-            Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
-            Count::Taken(taken) => permits::hear_of_taken(taken, server, &answer, now),
-            Count::Release(round, absence) => {
-                let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Confirm(round, confirm) => {
-                let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Holders(holders) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
-                Answer::Found { value, left_ms } => {
-                    // A negative time means that the key has no end.
-                    let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
-                    (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
-                }
-                _ => (Vote::Yes, holders.handle_value(server, None)),
-            },
-            Count::Readers(readers) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, readers.handle_silence(server)),
-                Answer::Shared { readers: count, .. } => {
-                    (Vote::Yes, readers.handle_count(server, *count))
-                }
-                _ => (Vote::Yes, readers.handle_count(server, 0)),
-            },
-            Count::AllServers(ballot) => {
-                ballot.cast(server, plain);
-                (plain, ballot.pending() == 0)
-            }
-            Count::Line(_) => return true,
-        };
+        let vote = self.count(server, &answer, plain, now);
         if vote != Vote::Yes {
             self.reasons.push((server, answer));
         }
-        is_decided
+        self.is_decided()
+    }
+
+    /// Counts an answer, which is this vote where a vote needs nothing else. Returns the vote.
+    fn count(&mut self, server: usize, answer: &Answer, plain: Vote, now: Moment) -> Vote {
+        let is_vote = self.is_vote(server);
+        let mut vote = plain;
+        match &mut self.count {
+            Count::Round(round) => _ = round.handle_vote(server, vote, now),
+            Count::Permits(permits) => _ = permits::hear(permits, server, answer, now),
+            Count::Taken(taken) => vote = permits::hear_of_taken(taken, server, answer, now),
+            Count::Release(round, absence) => {
+                vote = if absence.is_release(answer) { Vote::Yes } else { plain };
+                round.handle_vote(server, vote, now);
+            }
+            Count::Confirm(round, confirm) => {
+                vote = if is_vote { confirm.vote(answer, plain, now) } else { plain };
+                round.handle_vote(server, vote, now);
+            }
+            Count::Holders(holders) => vote = hear_of_holder(holders, server, answer, now),
+            Count::Readers(readers) => vote = hear_of_readers(readers, server, answer),
+            Count::AllServers(ballot) => ballot.cast(server, plain),
+            Count::Line(_) => {}
+        }
+        vote
     }
 
     /// The servers whose condition the question must be told, now that it is closed. None unless the question
@@ -96,4 +90,36 @@ impl Question {
     pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
     }
+}
+
+/// Counts who has a resource on a server. Returns the vote.
+fn hear_of_holder(holders: &mut Holders, server: usize, answer: &Answer, now: Moment) -> Vote {
+    let value = match answer {
+        Answer::Failed(_) => {
+            holders.handle_silence(server);
+            return Vote::Unusable;
+        }
+        Answer::Found { value, left_ms } => {
+            // A negative time means that the key has no end.
+            let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
+            Some((value.clone(), until))
+        }
+        _ => None,
+    };
+    holders.handle_value(server, value);
+    Vote::Yes
+}
+
+/// Counts how many readers have a resource on a server. Returns the vote.
+fn hear_of_readers(readers: &mut Readers, server: usize, answer: &Answer) -> Vote {
+    let count = match answer {
+        Answer::Failed(_) => {
+            readers.handle_silence(server);
+            return Vote::Unusable;
+        }
+        Answer::Shared { readers, .. } => *readers,
+        _ => 0,
+    };
+    readers.handle_count(server, count);
+    Vote::Yes
 }

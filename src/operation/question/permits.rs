@@ -26,22 +26,24 @@ pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: M
     }
 }
 
-/// Counts which slots a server has given to which holders. Returns the vote, and whether the count is decided.
+/// Counts which slots a server has given to which holders. Returns the vote.
 pub(super) fn hear_of_taken(
     taken: &mut Taken,
     server: usize,
     answer: &Answer,
     now: Moment,
-) -> (Vote, bool) {
+) -> Vote {
     let Answer::Permits(found) = answer else {
-        return (Vote::Unusable, taken.handle_silence(server));
+        taken.handle_silence(server);
+        return Vote::Unusable;
     };
     let value = |it: &SlotValue| {
         // A negative time means that the key has no end.
         let until = if it.left_ms < 0 { Moment::NEVER } else { now.plus_ms(it.left_ms) };
         (it.slot, it.value.clone(), until)
     };
-    (Vote::Yes, taken.handle_values(server, found.iter().map(value)))
+    taken.handle_values(server, found.iter().map(value));
+    Vote::Yes
 }
 
 /// How many servers have given us the slot that most servers have given us.

@@ -24,6 +24,28 @@ fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
     assert_eq!(play.hear(2, &[value(0, "x"), value(1, "y"), value(2, "z")]), [ended("free")]);
 }
 
+/// Whoever is told when a lock ends hears every server that can change that.
+#[test]
+fn when_a_lock_ends_does_not_depend_on_who_answers_first() {
+    let value = |server, left_ms| (server, Answer::Found { value: b"x".to_vec(), left_ms });
+    let inspect = |play: &mut Play| {
+        assert_eq!(play.submit(Inspect::new(b"r").with_count()), [Ask(Verb::Inspect, 500)]);
+    };
+    let mut play = Play::of(3);
+    inspect(&mut play);
+    assert_eq!(play.hear(0, &[value(0, 9_000), value(1, 5_000)]), []);
+    assert_eq!(play.hear(0, &[value(2, 9_000)]), [ended("locked")]);
+    inspect(&mut play);
+    assert_eq!(play.hear(1, &[value(0, 9_000)]), []);
+    assert_eq!(play.hear(1, &[value(2, 9_000)]), [ended("locked")]);
+    inspect(&mut play);
+    play.hear(2, &[value(0, 9_000), value(1, 5_000)]);
+    assert_eq!(play.at(500).time_is_up(2), [ended("locked")]);
+    // Whoever is only told that it is locked waits for nobody.
+    assert_eq!(play.at(0).submit(Inspect::new(b"r")), [Ask(Verb::Inspect, 500)]);
+    assert_eq!(play.hear(3, &[value(0, 9_000), value(1, 5_000)]), [ended("locked")]);
+}
+
 /// A holder whose lock is being made a shared one. Some servers have its token, and others the mark of readers.
 #[test]
 fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {

@@ -24,6 +24,15 @@ fn permits_are_counted_that_a_quorum_has() {
 }
 
 #[test]
+fn when_a_permit_is_free_does_not_depend_on_who_answers_first() {
+    let mut play = Play::of(3);
+    play.submit(count());
+    let longer = SlotValue { slot: 0, value: vec![b'x', 0], left_ms: 9_000 };
+    assert_eq!(play.hear(0, &[has(0, &[0]), (1, Answer::Permits(vec![longer.clone()]))]), []);
+    assert_eq!(play.hear(0, &[(2, Answer::Permits(vec![longer]))]), [ended("counted: 1")]);
+}
+
+#[test]
 fn who_could_not_say_is_named() {
     let mut play = Play::of(3);
     play.submit(count());
