@@ -4,12 +4,15 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, IntoConnectionInfo};
 use url::{ParseError, Url};
 
 use super::place::{Place, has_zone};
 use super::sentinels::Sentinels;
 use super::tls;
+use super::url_parts::{
+    check_database, check_escapes, check_extras, without_zone, wrong_part, wrong_value,
+};
 
 /// A server as the user named it.
 #[derive(Clone)]
@@ -91,16 +94,18 @@ impl Endpoint {
         if url.chars().any(char::is_control) {
             return Err(fault("it holds a line end or another control character"));
         }
+        check_escapes(url).map_err(|what| fault(&what))?;
         if kind == Kind::Master {
             return Self::parse_watched(&url[scheme.len() + 3..], has_tls).map_err(|it| fault(&it));
         }
+        let (plain, zoned) = without_zone(url);
+        let url = &*plain;
         let mut parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
-        check_extras(&parsed, kind == Kind::Path).map_err(fault)?;
+        check_extras(&parsed, kind == Kind::Path).map_err(|what| fault(&what))?;
         if has_tls && parsed.set_scheme("redis").is_err() {
             return Err(fault(wrong_part(ParseError::InvalidDomainCharacter)));
         }
-        let info = parsed.into_connection_info().map_err(|error| fault(wrong_value(&error)))?;
-        let endpoint = Self::from_info(&info).map_err(|what| fault(&what))?;
+        let endpoint = Self::from_url(parsed, zoned.as_deref()).map_err(|what| fault(&what))?;
         if let (true, Site::At(place)) = (has_tls, &endpoint.site) {
             tls::check_name(place).map_err(|what| fault(&what))?;
         }
@@ -113,16 +118,20 @@ impl Endpoint {
         if has_tls {
             sentinels.places().iter().try_for_each(tls::check_name)?;
         }
-        let info = Url::parse(&plain).map_err(|_| "its user or password cannot be made out")?;
-        let info = info.into_connection_info().map_err(|error| wrong_value(&error))?;
+        let url = Url::parse(&plain).map_err(|_| "its user or password cannot be made out")?;
         let site = Site::Watched(Arc::new(sentinels));
-        Ok(Self { site, has_tls, ..Self::from_info(&info)? })
+        Ok(Self { site, has_tls, ..Self::from_url(url, None)? })
     }
 
-    fn from_info(info: &ConnectionInfo) -> Result<Self, String> {
+    /// Reads the URL of a server. `zoned` is the address in it with its zone, if it has one.
+    fn from_url(url: Url, zoned: Option<&str>) -> Result<Self, String> {
+        if url.scheme() == "redis" || url.scheme() == "valkey" {
+            check_database(url.path().trim_matches('/'))?;
+        }
+        let info = url.into_connection_info().map_err(|error| wrong_value(&error))?;
         let place = match info.addr() {
             ConnectionAddr::Tcp(_, 0) => return Err("its port is 0".to_owned()),
-            ConnectionAddr::Tcp(host, port) => Place::of(host, *port)?,
+            ConnectionAddr::Tcp(host, port) => Place::of(zoned.unwrap_or(host), *port)?,
             ConnectionAddr::Unix(path) => Place::of_path(path)?,
             _ => return Err("it names a kind of connection that this build has not".to_owned()),
         };
@@ -237,49 +246,6 @@ fn port_of(text: &str) -> Option<u16> {
     text.parse().ok().filter(|&port| is_number && port > 0)
 }
 
-/// What follows the place in a URL must have a meaning.
-fn check_extras(url: &Url, is_path: bool) -> Result<(), &'static str> {
-    if !is_path && url.host().is_none() {
-        return Err("it names no host");
-    }
-    if url.fragment().is_some() {
-        return Err("it has a fragment (#), which means nothing");
-    }
-    let known: &[&str] = if is_path { &["db", "user", "pass"] } else { &[] };
-    match url.query_pairs().all(|(name, _)| known.contains(&&*name)) {
-        true => Ok(()),
-        false if is_path => Err("of a query (?), db, user and pass alone are known"),
-        false => Err("it has a query (?), but its host, user and database stand before"),
-    }
-}
-
-/// Which part of a URL could not be parsed.
-fn wrong_part(error: ParseError) -> &'static str {
-    match error {
-        ParseError::InvalidPort => "its port is not 1 to 65535",
-        ParseError::EmptyHost => "it names no host",
-        ParseError::IdnaError
-        | ParseError::InvalidIpv4Address
-        | ParseError::InvalidIpv6Address
-        | ParseError::InvalidDomainCharacter => "its host is neither a name nor an address",
-        _ => "its host or port cannot be made out",
-    }
-}
-
-/// Which part of a URL the redis crate rejects. The crate's words never quote the URL.
-fn wrong_value(error: &redis::RedisError) -> &'static str {
-    const PARTS: [(&str, &str); 6] = [
-        ("hostname", "it names no host"),
-        ("wildcard", "its host is the address of any server, not of one"),
-        ("database", "its database is not a number"),
-        ("path", "its path is not that of a socket: unix:///path"),
-        ("sername", "its user is not UTF-8"),
-        ("assword", "its password is not UTF-8"),
-    ];
-    let words = error.to_string();
-    PARTS.iter().find(|part| words.contains(part.0)).map_or("part names no server", |part| part.1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,6 +300,41 @@ mod tests {
         assert!(name("redis://h/x", 0).contains("database is not a number"));
         assert!(name("redis://h/-1", 0).contains("less than 0"));
         assert!(name("redis://h:0", 0).contains("0"));
+        for url in [
+            "redis://h/+1",
+            "rediss://h/+1",
+            "valkey://h/+1",
+            "redis-sentinel://h/m/+1",
+            "unix:///s?db=%2B1",
+        ] {
+            assert!(name(url, 0).contains("its database has a sign"), "{}", name(url, 0));
+        }
+        // A path may begin with that sign.
+        assert_eq!(name("unix:///+1", 0), "/+1");
+        assert!(name("unix:///s?db=1&db=1", 0).contains("says db twice"));
+        for scheme in ["redis", "rediss", "redis-sentinel"] {
+            let words = name(&format!("{scheme}://u:p%ZZ@h/m"), 0);
+            assert!(words.contains("a % in its password is not followed"), "{words}");
+        }
+    }
+
+    #[test]
+    fn an_address_may_have_a_zone() {
+        assert_eq!(name("redis://u:p@[FE80:0::1%25Eth0]:7/3", 0), "fe80::1%Eth0:7");
+        assert_eq!(name("redis://[fe80::1%252]", 0), "fe80::1%2:6379");
+        assert_eq!(name("redis-sentinel://[fe80::1%25eth0]:7/m", 0), "m (Sentinel fe80::1%eth0:7)");
+        let it = |text, port| Endpoint::parse(text, port).expect("an address");
+        let first = it("FE80::1%Eth0", 7);
+        assert!(first.is_same_server(&it("redis://[fe80:0::1%25Eth0]:7", 0)));
+        assert!(!first.is_same_server(&it("fe80::1%eth0", 7)), "another interface");
+        let endpoint = it("redis://u:p@[fe80::1%25eth0]/3", 0);
+        let login = (endpoint.user(), endpoint.password(), endpoint.database());
+        assert_eq!(login, (Some("u"), Some("p"), 3));
+        for host in ["[fe80::1%25]", "[fe80::1%25a%20b]", "[fe80::1%25a%25b]"] {
+            assert!(name(&format!("redis://{host}"), 0).contains("zone"), "{host}");
+        }
+        assert!(name("redis://[fe80::1%eth0]", 0).contains("a % in its host"));
+        assert!(name("redis://[::g%25eth0]", 0).contains("neither a name nor an address"));
     }
 
     #[test]

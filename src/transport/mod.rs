@@ -39,4 +39,5 @@ pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
 mod tls_mismatch;
+mod url_parts;
 mod wire;

@@ -29,8 +29,17 @@ impl Place {
         if let Ok(ip) = bare.parse::<IpAddr>() {
             return Ok(Self::Address(SocketAddr::new(ip.to_canonical(), port)));
         }
-        if is_name(bare) || has_zone(bare) {
+        if let Some((address, zone)) = zoned(bare) {
+            return Ok(Self::Name(format!("{address}%{zone}"), port));
+        }
+        if is_name(bare) {
             return Ok(Self::Name(bare.to_ascii_lowercase(), port));
+        }
+        if bare.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok()) {
+            return Err(
+                "the zone of its address is neither the name nor the number of a network interface"
+                    .to_owned(),
+            );
         }
         let is_address = |letter: char| letter.is_ascii_alphanumeric() || ".:-".contains(letter);
         if bare.contains(':') && bare.chars().all(is_address) {
@@ -71,18 +80,28 @@ fn is_name(host: &str) -> bool {
     host.len() <= 253 && absolute.split('.').all(is_label)
 }
 
-/// An IPv6 address with a zone, such as fe80::1%eth0. Only the resolver understands it.
-pub(super) fn has_zone(host: &str) -> bool {
+/// An IPv6 address and its zone, which is the name or the number of a network interface, as in fe80::1%eth0. The
+/// resolver finds the interface.
+fn zoned(host: &str) -> Option<(Ipv6Addr, &str)> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    host.split_once('%').is_some_and(|(address, zone)| {
-        address.parse::<Ipv6Addr>().is_ok() && !zone.is_empty() && zone.bytes().all(is_plain)
-    })
+    let (address, zone) = host.split_once('%')?;
+    let is_zone = !zone.is_empty() && zone.bytes().all(is_plain);
+    Some((address.parse().ok().filter(|_| is_zone)?, zone))
+}
+
+/// Whether it is an IPv6 address with a zone.
+pub(super) fn has_zone(host: &str) -> bool {
+    zoned(host).is_some()
 }
 
 /// Asks the system's resolver. This may take long.
 pub(crate) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
-    match (name, port).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.collect()),
-        Err(error) => Err(error.to_string()),
+    match ((name, port).to_socket_addrs(), zoned(name)) {
+        (Ok(addresses), _) => Ok(addresses.collect()),
+        // The resolver's words are about names.
+        (Err(_), Some((address, zone))) => {
+            Err(format!("{address} has the zone {zone}, which is no network interface for it here"))
+        }
+        (Err(error), None) => Err(error.to_string()),
     }
 }

@@ -140,7 +140,9 @@ fn place(text: &str) -> Result<Place, String> {
         return Err(wrong_port());
     }
     let wrong_host = |_| "the host of a Sentinel is neither a name nor an address".to_owned();
-    Place::of(host, port).map_err(wrong_host)
+    // In a URL, the percent sign before the zone of an address is escaped.
+    let zoned = host.replacen("%25", "%", 1);
+    Place::of(if host.starts_with('[') { &zoned } else { host }, port).map_err(wrong_host)
 }
 
 /// The login on the Sentinels, from the query.
@@ -159,7 +161,7 @@ fn credentials(query: &str) -> Result<Option<Credentials>, String> {
             }
         };
         if slot.replace(value.into_owned().into_bytes()).is_some() {
-            return Err("its query (?) says something twice".to_owned());
+            return Err(format!("its query (?) says {name} twice"));
         }
     }
     match (user, password) {

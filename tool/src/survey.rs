@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use redis::{
-    Client, Connection, ConnectionInfo, IntoConnectionInfo, RedisError, RedisResult, cmd, pipe,
+    Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError,
+    RedisResult, cmd, pipe,
 };
 
 use crate::cli::Common;
@@ -146,7 +147,7 @@ fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, 
     let infos = manager.servers();
     let target = |(url, info): (String, redlock::ServerInfo)| {
         let url = match url.split_once("://") {
-            None => format!("redis://{url}"),
+            None => format!("redis://{}", url.replace('%', "%25")),
             Some((scheme, rest)) if is_watched(&url) => url_of_master(scheme, rest, &info.name),
             Some((scheme, rest)) => format!("{}://{rest}", plain_scheme(scheme)),
         };
@@ -176,7 +177,7 @@ fn url_of_master(scheme: &str, rest: &str, name: &str) -> String {
 }
 
 fn client(config: &Config, url: &str) -> RedisResult<Client> {
-    let mut info: ConnectionInfo = url.into_connection_info()?;
+    let mut info = connection_info(url)?;
     let settings = info.redis_settings();
     if let Some(password) = config.password.as_ref().filter(|_| settings.password().is_none()) {
         let mut settings = settings.clone().set_password(password);
@@ -189,6 +190,22 @@ fn client(config: &Config, url: &str) -> RedisResult<Client> {
         return Client::open(info);
     }
     with_tls(config, info)
+}
+
+/// Reads a URL. The redis crate does not know that an IPv6 address may have a zone: `redis://[fe80::1%25eth0]`.
+fn connection_info(url: &str) -> RedisResult<ConnectionInfo> {
+    let start = url.rfind("@[").or_else(|| url.find("//[").map(|at| at + 1)).map(|at| at + 2);
+    let host = start.and_then(|at| Some((at, url[at..].split_once(']')?.0)));
+    let zoned = host.and_then(|(at, host)| Some((at, host, host.split_once("%25")?)));
+    let Some((start, host, (address, zone))) = zoned else { return url.into_connection_info() };
+    let plain = format!("{}{address}{}", &url[..start], &url[start + host.len()..]);
+    let info = plain.into_connection_info()?;
+    Ok(match *info.addr() {
+        ConnectionAddr::Tcp(_, port) => {
+            info.set_addr(ConnectionAddr::Tcp(format!("{address}%{zone}"), port))
+        }
+        _ => info,
+    })
 }
 
 fn open(client: &Client) -> RedisResult<Connection> {
@@ -327,6 +344,15 @@ mod tests {
     #[test]
     fn a_prefix_matches_itself_alone() {
         assert_eq!(escape("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
+    }
+
+    #[test]
+    fn an_address_may_have_a_zone() {
+        let address = |url: &str| connection_info(url).expect("a URL").addr().to_string();
+        assert_eq!(address("redis://u:p%25@[fe80::1%25eth0]:7/3"), "fe80::1%eth0:7");
+        assert_eq!(address("redis://[fe80::1%25eth0]"), "fe80::1%eth0:6379");
+        assert_eq!(address("redis://[::1]:7"), "::1:7");
+        assert_eq!(address("redis://u:p%25@h:7"), "h:7");
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn a_url_may_ask_for_tls() {
 }
 
 /// One part of a URL that is wrong, and how it may look.
-const MALFORMED: [(&[&str], &[&str]); 6] = [
+const MALFORMED: [(&[&str], &[&str]); 9] = [
     (
         &["port"],
         &[
@@ -226,6 +226,30 @@ const MALFORMED: [(&[&str], &[&str]); 6] = [
         &["unix://", "unix://run/r", "unix://h/run/r", "redis+unix://", "redis+unix://run/r"],
     ),
     (&["user", "password"], &["redis://%ff:p@h", "redis://u:%ff@h", "redis://:%c3@h"]),
+    (&["database has a sign"], &["redis://h/+1", "rediss://h/+0", "redis-sentinel://h/m/+1"]),
+    (
+        &["is not followed by two hexadecimal digits"],
+        &[
+            "redis://u:p%ZZ@h",
+            "redis://u%:p@h",
+            "rediss://:p%4@h",
+            "redis://h/%x1",
+            "redis://[fe80::1%eth0]",
+            "redis-sentinel://u:p%ZZ@h/m",
+            "redis-sentinel://h/m?sentinel_password=%ZZ",
+            "unix:///run/%r",
+            "unix:///run/r?pass=%ZZ",
+        ],
+    ),
+    (
+        &["twice"],
+        &[
+            "unix:///run/r?db=1&db=2",
+            "unix:///run/r?user=u&user=u",
+            "unix:///run/r?pass=p&pass=q",
+            "redis-sentinel://h/m?sentinel_password=p&sentinel_password=p",
+        ],
+    ),
 ];
 
 #[test]
@@ -305,7 +329,7 @@ fn no_secret_of_a_url_is_told() {
 
 #[test]
 fn the_same_server_is_refused_in_any_spelling() {
-    const SAME: [&[(&str, i32)]; 5] = [
+    const SAME: [&[(&str, i32)]; 6] = [
         &[
             ("127.0.0.1", 6379),
             ("redis://127.0.0.1:6379", 0),
@@ -332,6 +356,7 @@ fn the_same_server_is_refused_in_any_spelling() {
             ("redis://[::1]", 0),
             ("redis://[0:0::1]:6379/1", 0),
         ],
+        &[("FE80::1%Eth0", 1), ("[fe80:0::1%Eth0]:1", 0), ("redis://[fe80::1%25Eth0]:1/2", 0)],
         &[("2001:DB8::A", 1), ("2001:db8::a", 1), ("redis://[2001:db8:0:0:0:0:0:a]:1", 0)],
         &[
             ("unix:///run/redis.sock", 0),
@@ -372,6 +397,8 @@ fn another_server_is_accepted_however_much_alike() {
         ("unix:///run/redis/redis", 0),
         ("fe80::1%eth0", 6379),
         ("fe80::1%eth1", 6379),
+        ("fe80::1%Eth1", 6379),
+        ("redis://[fe80::1%251]", 0),
     ] {
         accepted(&manager, manager.add(host_or_url, port));
     }

@@ -26,6 +26,45 @@ fn an_ipv6_address_serves_in_each_spelling() {
     serves(&server, &format!("redis://[::1]:{}", server.port()), 0, 0);
 }
 
+/// The address of a network interface on its link, and the name and number of the interface, if there is one.
+fn link_local() -> Option<(String, String, u32)> {
+    let known = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    let line = known.lines().find(|line| line.starts_with("fe80"))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [address, number, .., name] = words[..] else { return None };
+    let number = u32::from_str_radix(number, 16).ok()?;
+    let address = u128::from_str_radix(address, 16).ok()?;
+    Some((std::net::Ipv6Addr::from(address).to_string(), name.to_owned(), number))
+}
+
+/// The address is good on one link only, and the zone says on which.
+#[test]
+fn an_address_with_a_zone_serves_in_each_spelling() {
+    let Some((address, name, number)) = link_local() else {
+        println!("this machine has no link-local address");
+        return;
+    };
+    let bound = format!("{address}%{name}");
+    let server = Server::start_with(&["--protected-mode", "no", "--bind", "127.0.0.1", &bound]);
+    let port = server.port();
+    for zone in [name, number.to_string()] {
+        serves(&server, &format!("{address}%{zone}"), port, 0);
+        serves(&server, &format!("[{address}%{zone}]:{port}"), 0, 0);
+        serves(&server, &format!("redis://[{address}%25{zone}]:{port}/2"), 0, 2);
+    }
+}
+
+#[test]
+fn a_zone_that_is_no_network_interface_is_named() {
+    for (host, port) in [("fe80::1%nosuch0", 6379), ("redis://[fe80::1%25nosuch0]", 0)] {
+        let (manager, lease) = (Manager::new(), Lease::new());
+        assert_eq!(manager.add(host, port), REDLOCK_OK, "{host}: {}", manager.message());
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
+        let message = lease.message();
+        assert!(message.contains("the zone nosuch0, which is no network interface"), "{message}");
+    }
+}
+
 #[test]
 fn a_host_name_serves_in_each_spelling() {
     let server = Server::start();

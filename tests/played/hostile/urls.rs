@@ -73,7 +73,8 @@ fn watched(name: &str) -> String {
     let (master, sentinel) = parts.expect("a master and its Sentinel");
     let (host, port) = sentinel.rsplit_once(':').expect("a port");
     // The address has a zone.
-    let host = if host.contains('%') { format!("[{host}]") } else { host.to_owned() };
+    let zoned = host.replace('%', "%25");
+    let host = if host.contains('%') { format!("[{zoned}]") } else { host.to_owned() };
     format!("redis-sentinel://{host}:{port}/{master}")
 }
 

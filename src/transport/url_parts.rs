@@ -1,0 +1,195 @@
+//! The parts of a URL: which of them is wrong, and what the parsers take in silence or do not know.
+
+use std::borrow::Cow;
+
+use url::{ParseError, Url};
+
+/// The parts of a URL behind its scheme.
+struct Parts<'a> {
+    user: &'a str,
+    password: &'a str,
+    host: &'a str,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Self {
+        let rest = url.split_once("://").map_or(url, |it| it.1);
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        Self { user, password, host, path, query }
+    }
+}
+
+/// Checks that each % begins an escaped byte. The parsers would take another one as it stands, and a password with a
+/// typing error would be sent to the server.
+pub(super) fn check_escapes(url: &str) -> Result<(), String> {
+    let Parts { user, password, host, path, query } = Parts::of(url);
+    let named = [
+        ("user", user),
+        ("password", password),
+        ("host", host),
+        ("path", path),
+        ("query (?)", query),
+    ];
+    match named.iter().find(|(_, text)| !is_escaped(text)) {
+        None => Ok(()),
+        Some((name, _)) => Err(format!(
+            "a % in its {name} is not followed by two hexadecimal digits; a percent sign itself is written %25"
+        )),
+    }
+}
+
+fn is_escaped(text: &str) -> bool {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let bytes = text.as_bytes();
+    let percent_signs = (0..bytes.len()).filter(|&at| bytes[at] == b'%');
+    percent_signs.into_iter().all(|at| is_digit(bytes.get(at + 1)) && is_digit(bytes.get(at + 2)))
+}
+
+/// Checks a database number. The parser of numbers accepts a plus sign.
+pub(super) fn check_database(text: &str) -> Result<(), &'static str> {
+    match text.starts_with('+') {
+        true => Err("its database has a sign: it is a number from 0"),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the query names nothing unknown, and nothing twice.
+fn check_query(url: &Url, known: &[&'static str]) -> Result<(), String> {
+    let mut seen: Vec<&str> = Vec::new();
+    for (name, value) in url.query_pairs() {
+        let Some(name) = known.iter().find(|it| **it == name) else {
+            return Err(if known.is_empty() {
+                "it has a query (?), but its host, user and database stand before".to_owned()
+            } else {
+                format!("of a query (?), {} alone are known", list(known))
+            });
+        };
+        if seen.contains(name) {
+            return Err(format!("its query (?) says {name} twice"));
+        }
+        if *name == "db" {
+            check_database(&value)?;
+        }
+        seen.push(name);
+    }
+    Ok(())
+}
+
+/// `a, b and c`
+fn list(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+/// The URL without the zone of its address, and the address with the zone, if it has one: as in
+/// `redis://[fe80::1%25eth0]`. The parsers know no zones.
+pub(super) fn without_zone(url: &str) -> (Cow<'_, str>, Option<String>) {
+    let host = Parts::of(url).host;
+    let address = host.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|it| it.0);
+    let Some((address, zone)) = address.and_then(|address| address.split_once("%25")) else {
+        return (Cow::Borrowed(url), None);
+    };
+    let plain = host.replacen(&format!("%25{zone}"), "", 1);
+    let plain = url.replacen(host, &plain, 1);
+    (Cow::Owned(plain), Some(format!("{address}%{zone}")))
+}
+
+/// What follows the place in a URL must have a meaning.
+pub(super) fn check_extras(url: &Url, is_path: bool) -> Result<(), String> {
+    if !is_path && url.host().is_none() {
+        return Err("it names no host".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("it has a fragment (#), which means nothing".to_owned());
+    }
+    check_query(url, if is_path { &["db", "user", "pass"] } else { &[] })
+}
+
+/// Which part of a URL could not be parsed.
+pub(super) fn wrong_part(error: ParseError) -> &'static str {
+    match error {
+        ParseError::InvalidPort => "its port is not 1 to 65535",
+        ParseError::EmptyHost => "it names no host",
+        ParseError::IdnaError
+        | ParseError::InvalidIpv4Address
+        | ParseError::InvalidIpv6Address
+        | ParseError::InvalidDomainCharacter => "its host is neither a name nor an address",
+        _ => "its host or port cannot be made out",
+    }
+}
+
+/// Which part of a URL the redis crate rejects. The crate's words never quote the URL.
+pub(super) fn wrong_value(error: &redis::RedisError) -> &'static str {
+    const PARTS: [(&str, &str); 6] = [
+        ("hostname", "it names no host"),
+        ("wildcard", "its host is the address of any server, not of one"),
+        ("database", "its database is not a number"),
+        ("path", "its path is not that of a socket: unix:///path"),
+        ("sername", "its user is not UTF-8"),
+        ("assword", "its password is not UTF-8"),
+    ];
+    let words = error.to_string();
+    PARTS.iter().find(|part| words.contains(part.0)).map_or("part names no server", |part| part.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percent_sign_begins_an_escaped_byte() {
+        assert_eq!(check_escapes("redis://u%41:p%25@h%2e/1?a=%20"), Ok(()));
+        for (url, part) in [
+            ("redis://u%:s3cret@h", "user"),
+            ("redis://u:s3cret%ZZ@h", "password"),
+            ("redis://:s3cret%4@h", "password"),
+            ("redis://u:p@h%", "host"),
+            ("redis://[fe80::1%eth0]:1", "host"),
+            ("unix:///a%2", "path"),
+            ("unix:///a?pass=s3cret%x1", "query (?)"),
+            ("redis-sentinel://u:s3cret%+1@a,b/m", "password"),
+            ("redis-sentinel://a/m?sentinel_password=s3cret%", "query (?)"),
+        ] {
+            let words = check_escapes(url).expect_err("it is wrong");
+            assert!(words.contains(&format!("in its {part} is not")), "{url}: {words}");
+            assert!(!words.contains("s3cret"));
+        }
+    }
+
+    #[test]
+    fn a_zone_is_taken_out() {
+        let it = |url| {
+            let (plain, zone) = without_zone(url);
+            (plain.into_owned(), zone)
+        };
+        let zone = Some("fe80::1%eth0".to_owned());
+        let plain = "redis://u:p%25@[fe80::1]:7/1".to_owned();
+        assert_eq!(it("redis://u:p%25@[fe80::1%25eth0]:7/1"), (plain, zone));
+        for url in ["redis://[::1]:7", "redis://u%25:p@h/%25", "unix:///[a%25b]", "redis://h%25]"] {
+            assert_eq!(it(url), (url.to_owned(), None));
+        }
+    }
+
+    #[test]
+    fn a_query_says_known_things_once() {
+        let check = |query: &str, known: &[&'static str]| {
+            let url = Url::parse(&format!("unix:///s?{query}")).expect("a URL");
+            check_query(&url, known).map_or_else(|words| words, |()| String::new())
+        };
+        let known: &[&str] = &["db", "user", "pass"];
+        assert_eq!(check("db=1&user=u&pass=p", known), "");
+        assert_eq!(check("db=1&db=1", known), "its query (?) says db twice");
+        assert_eq!(check("pass=p&pass=q", known), "its query (?) says pass twice");
+        assert_eq!(check("db=%2B1", known), "its database has a sign: it is a number from 0");
+        assert_eq!(check("s3cret=1", known), "of a query (?), db, user and pass alone are known");
+        assert!(check("db=1", &[]).starts_with("it has a query (?), but"));
+    }
+}
