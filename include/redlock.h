@@ -284,7 +284,9 @@ typedef struct {
    */
   int32_t mode;
   /**
-   * How long the resource is still held, in milliseconds, if the lock is neither extended nor released.
+   * How long the resource is still held, in milliseconds, if the lock is neither extended nor released: until
+   * fewer than a quorum of the servers have it. If the first servers that answer have it for different times,
+   * the others are waited for, for as long as a server may take to answer.
    * -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
    * (PTTL), or nobody holds the resource.
    */
@@ -719,6 +721,7 @@ void RedLock_Free(RedLock *rl);
  *                    of the Sentinels are ?sentinel_username= and &sentinel_password=. After a failover, the
  *                    new master has no vote until every lock that may be unknown to it has ended. In a URL,
  *                    IPv6 addresses must be in brackets, and users and passwords must be percent-encoded.
+ *                    An address on one link has a zone: fe80::1%eth0, or in a URL [fe80::1%25eth0].
  *                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which
  *                    may block. An address never blocks.
  * @param port        1 to 65535. 0 if host_or_url names the port, as host:port and URLs do.

@@ -23,7 +23,9 @@ pub struct RedLockInfo {
     /// How the resource is held: REDLOCK_EXCLUSIVE (also if nobody holds it) or REDLOCK_SHARED. Later
     /// versions may add values.
     pub mode: i32,
-    /// How long the resource is still held, in milliseconds, if the lock is neither extended nor released.
+    /// How long the resource is still held, in milliseconds, if the lock is neither extended nor released: until
+    /// fewer than a quorum of the servers have it. If the first servers that answer have it for different times,
+    /// the others are waited for, for as long as a server may take to answer.
     /// -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
     /// (PTTL), or nobody holds the resource.
     pub remaining_ms: i64,

@@ -84,6 +84,7 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    of the Sentinels are ?sentinel_username= and &sentinel_password=. After a failover, the
 ///                    new master has no vote until every lock that may be unknown to it has ended. In a URL,
 ///                    IPv6 addresses must be in brackets, and users and passwords must be percent-encoded.
+///                    An address on one link has a zone: fe80::1%eth0, or in a URL [fe80::1%25eth0].
 ///                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which
 ///                    may block. An address never blocks.
 /// @param port        1 to 65535. 0 if host_or_url names the port, as host:port and URLs do.
