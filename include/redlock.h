@@ -1014,7 +1014,8 @@ RedLockStatus RedLock_Unlock(RedLock *rl,
 
 /**
  * Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
- * before a step that cannot be undone. It changes nothing.
+ * before a step that cannot be undone. It changes nothing on the servers. Afterwards, the lease is valid no
+ * longer than a quorum of the servers that answered has the lock.
  *
  * @param rl       a manager with the servers that the lock was taken on.
  * @param lease    the lock.

@@ -536,7 +536,8 @@ public:
     }
 
     /** Asks the servers whether this lease still holds its lock on a quorum, for at least that long. Use
-     * this right before a step that cannot be undone. It changes nothing.
+     * this right before a step that cannot be undone. It changes nothing on the servers. Afterwards, the
+     * lease is valid no longer than a quorum of the servers that answered has the lock.
      *
      * Returns false if the lock is not held (Status::Lost), is not held for that long
      * (Status::TooShort), or too few servers answered (Status::Unreachable). Throws Error for a fault of

@@ -81,7 +81,8 @@ func (l *Lease) ExtendByContext(ctx context.Context, more time.Duration) error {
 
 // Confirm asks the servers whether this Lease still holds its lock, for at least that long. ErrTooShort: the lock
 // is held, but not for that long. ErrLost: the lock is not held. ErrUnreachable: too few servers answered. It
-// changes nothing.
+// changes nothing on the servers. Afterwards, the Lease is valid no longer than a quorum of the servers that answered
+// has the lock.
 func (l *Lease) Confirm(least time.Duration) error {
 	return l.ConfirmContext(context.Background(), least)
 }

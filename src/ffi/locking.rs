@@ -168,7 +168,8 @@ pub unsafe extern "C" fn RedLock_Unlock(
 }
 
 /// Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
-/// before a step that cannot be undone. It changes nothing.
+/// before a step that cannot be undone. It changes nothing on the servers. Afterwards, the lease is valid no
+/// longer than a quorum of the servers that answered has the lock.
 ///
 /// @param rl       a manager with the servers that the lock was taken on.
 /// @param lease    the lock.

@@ -16,11 +16,12 @@ impl Question {
     /// right, and the one until which a quorum certainly has the lock. The second counts from `asked_at`.
     pub(crate) fn end(&self, drift: Drift, ttl_ms: i64, asked_at: Moment) -> (Moment, Moment) {
         let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
-        // If no quorum was heard, the others may have the lock for as long as they should. Otherwise they count as
-        // servers that do not have it: they were given their time to say so.
-        let unheard = match self.is_held() {
-            true => 0,
-            false => servers.saturating_sub(self.lefts.len()),
+        // An extension takes nothing away: servers that were not heard may have the lock for as long as they should.
+        // Whoever asks whether the lock is there wants to be sure: once a quorum was heard, they count as servers that
+        // do not have it.
+        let unheard = match &self.count {
+            Count::Confirm(..) if self.is_held() => 0,
+            _ => servers.saturating_sub(self.lefts.len()),
         };
         let Some(place) = (quorum - 1).checked_sub(unheard).filter(|it| *it < self.lefts.len())
         else {

@@ -71,6 +71,17 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
     }
 }
 
+/// The last extension did not reach one of the servers that answer. The others may have the lock for as long as before.
+#[test]
+fn an_extension_that_not_all_servers_answer_makes_no_lock_shorter() {
+    let (mut play, view) = Play::holding();
+    play.at(1_000).submit(Extend::new(view.clone(), 1_000));
+    assert_eq!(play.hear(1, &[had(0, 4_000), had(1, 9_000)]), []);
+    let acts = play.at(1_500).time_is_up(1);
+    assert_eq!(acts, [ended("extended without: c:1 no answer in 500 ms")]);
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+}
+
 #[test]
 fn a_lock_that_another_handle_extends_meanwhile_is_not_made_shorter() {
     let (mut play, view) = Play::holding();
