@@ -101,6 +101,11 @@ impl Token {
         self.spans.iter().filter(all_the_time).count() >= quorum
     }
 
+    /// Whether any server had the token at this time.
+    pub(crate) fn was_anywhere(&self, at: i64) -> bool {
+        self.spans.iter().any(|it| it.from < at && at < it.until)
+    }
+
     /// When this server granted the token, if that was not later than `by`.
     pub(crate) fn granted_on(&self, server: usize, by: i64) -> Option<i64> {
         let is_it = |it: &&Span| it.server == server && it.is_grant && it.from <= by;

@@ -301,6 +301,14 @@ impl Records {
             .any(|it| it.client != client && share(it.resource, resource) && it.granted != 0)
     }
 
+    /// Whether a server still had a key of this client and resource at this time. The release may have been on its way
+    /// over another manager's connection. For a semaphore, such a key can be in the way without a refusal.
+    pub(crate) fn lingers(&self, client: usize, resource: usize, at: i64) -> bool {
+        self.tokens
+            .iter()
+            .any(|it| it.client == client && share(it.resource, resource) && it.was_anywhere(at))
+    }
+
     /// Whether a server refused an attempt of this client since then.
     pub(crate) fn was_refused(&self, client: usize, resource: usize, since: i64) -> bool {
         let is_it = |it: &Token| {

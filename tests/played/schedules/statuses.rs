@@ -142,8 +142,10 @@ impl World {
         let is_refused = self.records.was_refused(client, resource, asked.at);
         // If a server's clock was set, nobody knows which of its permits are free.
         let is_unsure = self.schedule.sins.contains(&Sin::LeapingClocks);
-        let has_rival =
-            self.schedule.permits > 0 && (is_unsure || self.records.has_rival(client, resource));
+        let has_rival = self.schedule.permits > 0
+            && (is_unsure
+                || self.records.has_rival(client, resource)
+                || self.records.lingers(client, resource, asked.at));
         if !is_own && !is_refused && !has_rival && self.clients[client].callers == 1 {
             self.records.violate(Promise::TrueTaken, "nobody had what was said to be taken");
         }
