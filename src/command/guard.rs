@@ -145,6 +145,12 @@ impl Note {
         if self.is_of_new() { YOUNG_MS.saturating_sub(age_ms).max(0) } else { 0 }
     }
 
+    /// How long ago the memory began, when the server's clock shows `now_ms`. One less, because both values were cut to
+    /// whole milliseconds.
+    pub(crate) fn age_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(self.since_ms.saturating_abs()).saturating_sub(1).max(0)
+    }
+
     /// What the time must be corrected to, if the note is dated in the future of a clock that shows `now_ms`.
     /// The clock was set back since then. The corrected note of a new server is an old one, because the
     /// deployment is not being started now.
@@ -208,8 +214,8 @@ impl Borne {
         if text.is_empty() {
             return Self::Nothing;
         }
-        let text = str::from_utf8(text).ok().filter(|it| it.len() <= LENGTH_MAX);
-        if let Some(note) = text.and_then(Note::parse) {
+        let text = str::from_utf8(text).ok();
+        if let Some(note) = text.filter(|it| it.len() <= LENGTH_MAX).and_then(Note::parse) {
             return Self::Note(note);
         }
         let version = text.and_then(|it| it.split(' ').next()?.parse::<u32>().ok());
@@ -371,9 +377,11 @@ mod tests {
     #[test]
     fn what_this_library_must_not_overwrite_is_named() {
         let wrong_type = redis::parse_redis_value(b"-WRONGTYPE no\r\n").unwrap();
-        for (borne, words) in
-            [(Borne::of(&wrong_type), "another type"), (borne("2 anything"), "a later version")]
-        {
+        for (borne, words) in [
+            (Borne::of(&wrong_type), "another type"),
+            (borne("2 anything"), "a later version"),
+            (borne(&format!("2 {}", "y".repeat(LENGTH_MAX))), "a later version"),
+        ] {
             let is_it = matches!(borne, Some(Borne::Unusable(told)) if told.contains(words));
             assert!(is_it, "{borne:?}");
         }

@@ -79,11 +79,25 @@ pub(crate) fn ask_promotion() -> Vec<u8> {
 
 pub(crate) static PROMOTION: &str = script!("promotion.lua");
 
-/// The last promotion of a server, according to its reply to [`ask_promotion`]. None if it says nothing about
-/// it.
-pub(crate) fn promotion_of(reply: &Value) -> Option<RunId> {
-    // All zeros if it never was a replica, or some time after its promotion.
-    text(reply).ok()?.and_then(RunId::parse)
+/// What a server says of its role, according to its reply to [`ask_promotion`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoleTold {
+    /// This user may not ask.
+    Nothing,
+    /// A replica, even if it takes writes.
+    Replica,
+    /// A primary, and its last promotion. None if it never was a replica, or some time after its promotion.
+    Primary { promotion: Option<RunId> },
+}
+
+impl RoleTold {
+    pub(crate) fn of(reply: &Value) -> Self {
+        match text(reply) {
+            Ok(Some("replica")) => Self::Replica,
+            Ok(Some(id)) => Self::Primary { promotion: RunId::parse(id) },
+            _ => Self::Nothing,
+        }
+    }
 }
 
 impl RunId {
@@ -356,9 +370,12 @@ mod tests {
         {
             assert_eq!(it.learn_role(&primary(&replid2)), Ok(()));
             assert_eq!(it.promotion(), promotion);
-            assert_eq!(promotion_of(&bulk(&replid2)), promotion);
+            assert_eq!(RoleTold::of(&bulk(&replid2)), RoleTold::Primary { promotion });
         }
-        assert_eq!([error(), Value::Nil, Value::Okay].map(|it| promotion_of(&it)), [None; 3]);
+        assert_eq!(RoleTold::of(&bulk("replica")), RoleTold::Replica);
+        for silent in [error(), Value::Nil, Value::Okay] {
+            assert_eq!(RoleTold::of(&silent), RoleTold::Nothing);
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
--- Returns the previous replication id of the server, which shows whether it was promoted. Nothing if this user may not
--- ask.
+-- Returns the previous replication id of the server, which shows whether it was promoted; or `replica`. Nothing if this
+-- user may not ask.
 
 local told=redis.pcall('INFO','replication')
-return type(told)=='string' and string.match(told,'master_replid2:(%x+)')
+if type(told)~='string' then
+    return false
+end
+return string.find(told,'role:slave') and 'replica' or string.match(told,'master_replid2:(%x+)')

@@ -116,6 +116,19 @@ impl Offset {
         (slowest, fastest)
     }
 
+    /// By how much a clock that shows this may be ahead of where this one would be by now, in milliseconds.
+    pub fn ahead_ms(&self, showing: &Showing, drift: Drift) -> i64 {
+        let new = Self::of(showing);
+        let passed = (new.at - self.at).max(0);
+        let least = self.least.saturating_add(share(passed, self.speeds(drift).0));
+        new.most.saturating_sub(least).max(0) / 1_000_000 + 1
+    }
+
+    /// When the clock was last heard.
+    pub fn heard_at(&self) -> Moment {
+        self.at
+    }
+
     /// A drift, in millionths.
     fn bound(drift: Drift) -> i64 {
         drift.share_ms(1_000_000)

@@ -37,6 +37,24 @@ pub(super) struct Step {
     pub(super) ms: i64,
 }
 
+/// Another server, or another process that has lost the memory of the one before it, has taken its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Succession {
+    /// When the server before it was last heard.
+    heard_at: Moment,
+    /// By how much its clock may be ahead of where the clock before it would be.
+    ahead_ms: i64,
+}
+
+impl Succession {
+    /// When, at the latest, the memory was lost that has ended this long ago by the clock of the new server. Its clock may
+    /// have been set since, or be wrong, and it has lost nothing before the other one was last heard.
+    pub(super) fn lost_at(&self, ago_ms: i64, now: Moment) -> Moment {
+        let lost_at = now.plus_ms(self.ahead_ms.saturating_sub(ago_ms).min(0));
+        if lost_at < self.heard_at { now } else { lost_at }
+    }
+}
+
 impl Default for Clock {
     fn default() -> Self {
         Self { state: Mutex::new(State::default()), has_news: AtomicBool::new(false) }
@@ -44,30 +62,41 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Notes what the clock of the server with this process and memory has shown.
-    pub(super) fn note(&self, (id, memory): (RunId, MemoryId), showing: &Showing, drift: Drift) {
+    /// Notes what the clock of the server with this process and memory has shown. Returns whether it has taken the place
+    /// of another one.
+    pub(super) fn note(
+        &self,
+        (id, memory): (RunId, MemoryId),
+        showing: &Showing,
+        drift: Drift,
+    ) -> Option<Succession> {
         self.with(|state| {
             let course = match &mut state.known {
                 Some((process, life, offset)) if *process == id || *life == memory => {
                     (*process, *life) = (id, memory);
                     offset.note(showing, drift)
                 }
-                _ => {
-                    // The server's note guards against a restart.
+                known => {
+                    // The server's note guards against a restart. But its time is that of this clock.
+                    let before = known.as_ref().map(|(.., offset)| Succession {
+                        heard_at: offset.heard_at(),
+                        ahead_ms: offset.ahead_ms(showing, drift),
+                    });
                     let known = Some((id, memory, Offset::of(showing)));
                     *state = State { known, ..State::default() };
-                    Course::Even
+                    return before;
                 }
             };
             if course == Course::Even {
-                return;
+                return None;
             }
             if let Course::Forward { ms } = course {
                 state.step = Some(Step { at: showing.heard, ms });
             }
             state.news = Some(course);
             self.has_news.store(true, Ordering::Relaxed);
-        });
+            None
+        })
     }
 
     /// When the clock was last set forward.
@@ -143,6 +172,33 @@ mod tests {
         assert_eq!(clock.step(), step);
         clock.note(id('b', 2), &showing(30, 1_500), Drift::DEFAULT);
         assert!(clock.step() > step);
+    }
+
+    /// The time of its note is that of its own clock.
+    #[test]
+    fn whoever_takes_the_place_of_another_has_lost_its_memory_since_that_was_heard() {
+        let now = Moment::from_nanos(0).plus_ms(20_000);
+        for (ahead_ms, ago_ms, lost_ms) in [
+            (0, 5_000, 15_000),
+            (0, 9_000, 11_000),
+            // The other one was heard after that.
+            (0, 15_000, 20_000),
+            // The clock was set forward since, or back before.
+            (4_000, 5_000, 19_000),
+            (4_000, 3_000, 20_000),
+            (-4_000, 5_000, 15_000),
+        ] {
+            let clock = Clock::default();
+            for at_ms in [0, 10_000] {
+                assert_eq!(clock.note(id('a', 1), &showing(at_ms, 0), Drift::DEFAULT), None);
+            }
+            let showing = showing(20_000, ahead_ms);
+            let succession = clock.note(id('b', 2), &showing, Drift::DEFAULT).expect("another");
+            let late_ms = succession.lost_at(ago_ms, now).ms_since(Moment::from_nanos(0)) - lost_ms;
+            // Clocks may run faster or slower.
+            assert!((0..=30).contains(&late_ms), "{ahead_ms} {ago_ms} {late_ms}");
+            assert_eq!(clock.note(id('b', 2), &showing, Drift::DEFAULT), None);
+        }
     }
 
     #[test]

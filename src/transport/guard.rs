@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use super::clocks::Step;
 use super::memories::{Memories, Verdict};
 use crate::command::guard::{Borne, MemoryId, Note};
-use crate::command::identity::RunId;
+use crate::command::identity::{RoleTold, RunId};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::quorum::validity::Drift;
@@ -191,13 +191,11 @@ impl Guard {
         rules: &Rules,
     ) -> Self {
         rules.learn(note);
-        let &Note { id: process, generation, since_ms, longest_ms, life: id, .. } = note;
+        let &Note { id: process, generation, longest_ms, life: id, .. } = note;
         let (promotion, primary_at) = (note.promotion, Some(now));
         let life =
             Life { process, id, generation, promotion, primary_at, longest_ms, may_note: true };
-        // One less, because both values were cut to whole milliseconds.
-        let ago_ms = clock_ms.saturating_sub(since_ms).saturating_sub(1).max(0);
-        let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
+        let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-note.age_ms(clock_ms)));
         Self { life: Some(life), lost_at: noted_at.max(found_at), ..Self::default() }
     }
 
@@ -218,11 +216,17 @@ impl Guard {
         self.life.as_ref().is_some_and(|life| !life.primary_at.is_some_and(is_known))
     }
 
-    /// Notes what the server has said of its role. Fails if it was promoted since its note was made.
-    pub(super) fn note_role(&mut self, promotion: Option<RunId>) -> Result<(), Forgotten> {
+    /// Notes what the server has said of its role. Fails if it is a replica, or was promoted since its note was made.
+    pub(super) fn note_role(&mut self, told: RoleTold) -> Result<(), Forgotten> {
         let Some(life) = &self.life else { return Ok(()) };
-        let is_new = promotion.is_some() && promotion != life.promotion;
-        if is_new { Err(Forgotten) } else { Ok(()) }
+        match told {
+            RoleTold::Nothing => self.is_blind = true,
+            RoleTold::Replica => return Err(Forgotten),
+            RoleTold::Primary { promotion }
+                if promotion.is_none() || promotion == life.promotion => {}
+            RoleTold::Primary { .. } => return Err(Forgotten),
+        }
+        Ok(())
     }
 
     /// The server has said in its handshake, after this time, that it is a primary.
@@ -248,10 +252,11 @@ impl Guard {
         }
     }
 
-    /// The TTL that must be noted for a memory before a request that leaves a key for `ttl_ms`, if any.
+    /// The TTL that must be noted for a memory before a request that leaves a key for `ttl_ms`, if any. A longer one that
+    /// other servers have noted is passed on, because this server may know of locks that it has forgotten.
     pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<(MemoryId, i64)> {
         let life = self.life.as_mut()?;
-        let ttl_ms = ttl_ms.min(rules.cap_ms());
+        let ttl_ms = ttl_ms.min(rules.cap_ms()).max(rules.longest_ms());
         (life.may_note && ttl_ms > life.longest_ms).then(|| {
             life.longest_ms = ttl_ms;
             (life.id, ttl_ms)
@@ -298,14 +303,17 @@ impl Guard {
     /// Learns from what was read behind an acquire that was not granted. The server may lose this note before
     /// it grants anything.
     pub(super) fn learn(
-        &self,
+        &mut self,
         borne: Option<&Borne>,
         memories: &Memories,
         now: Moment,
         rules: &Rules,
     ) {
-        let (Some(life), Some(Borne::Note(note))) = (&self.life, borne) else { return };
+        let (Some(life), Some(Borne::Note(note))) = (&mut self.life, borne) else { return };
         rules.learn(note);
+        if note.life == life.id {
+            life.longest_ms = note.longest_ms;
+        }
         let is_known = (note.life, note.generation) == (life.id, life.generation);
         if note.id == life.process && !is_known {
             memories.judge(note, now);
@@ -352,6 +360,11 @@ impl Guard {
             }
             false => self.caveat,
         }
+    }
+
+    /// The server does not let this user ask for its role, so a promotion is not seen.
+    pub(super) fn without_role(self) -> Self {
+        Self { is_blind: true, ..self }
     }
 
     pub(super) fn with_caveat(self, caveat: &'static str) -> Self {

@@ -79,6 +79,15 @@ impl Memories {
         })
     }
 
+    /// The memory of this note was lost at this time at the latest, whatever the note says.
+    pub(super) fn note_loss(&self, note: &Note, at: Moment) {
+        self.with(|all| {
+            if let Some(seen) = all.iter_mut().find(|it| it.process == note.id) {
+                seen.found_at = seen.found_at.max(Some(at));
+            }
+        });
+    }
+
     /// Remembers a note that this manager has written for a memory that begins now.
     pub(super) fn adopt(&self, note: &Note) {
         self.with(|all| {
@@ -145,6 +154,17 @@ mod tests {
         let found = Verdict::Sound { found_at: Some(NOW) };
         assert_eq!(memories.judge(&note(1, 2, 4), NOW), found);
         assert_eq!(memories.judge(&note(1, 2, 5), NOW.plus_ms(9)), found);
+    }
+
+    #[test]
+    fn a_loss_that_the_note_does_not_show_is_remembered() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 3), NOW);
+        for (ms, found_ms) in [(5, 5), (3, 5), (9, 9)] {
+            memories.note_loss(&note(1, 1, 3), NOW.plus_ms(ms));
+            let found = Verdict::Sound { found_at: Some(NOW.plus_ms(found_ms)) };
+            assert_eq!(memories.judge(&note(1, 1, 3), NOW), found);
+        }
     }
 
     #[test]

@@ -58,6 +58,10 @@ impl Link {
             }
             Memory::Read(process, reading) => (process, reading),
         };
+        if reading.now_us <= 0 {
+            let why = "its clock shows a time before 1970: set its clock";
+            return self.connect_failed(why.to_owned(), now);
+        }
         match &reading.borne {
             Borne::Unusable(why) => self.connect_failed((*why).to_owned(), now),
             Borne::Nothing => {
@@ -67,8 +71,8 @@ impl Link {
             Borne::Damaged => self.begin_memory(process, None, Since::Now, now),
             Borne::Note(note) => match self.judge(note, process, reading.now_ms(), now) {
                 Step::Accept { found_at } => {
-                    self.note_clock(note, &reading);
-                    let guard = self.remember(note, reading.now_ms(), found_at, now);
+                    let lost_at = self.note_clock(note, &reading, now);
+                    let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }
                 Step::Lose => self.begin_memory(process, Some(note), Since::Now, now),
@@ -116,14 +120,18 @@ impl Link {
         Step::Accept { found_at }
     }
 
-    /// Notes the clock that the server has shown together with this note.
-    fn note_clock(&self, note: &Note, reading: &Reading) {
-        let State::Handshake { asked_at, .. } = self.state else { return };
+    /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
+    /// one, returns when its memory was lost, as far as that other one shows it.
+    fn note_clock(&self, note: &Note, reading: &Reading, now: Moment) -> Option<Moment> {
+        let State::Handshake { asked_at, .. } = self.state else { return None };
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
         let showing = Showing { shown, grain, sent: asked_at, heard: clock::now() };
         let drift = self.server_registry.rules().drift();
-        self.lasting.clock.note((note.id, note.life), &showing, drift);
+        let succession = self.lasting.clock.note((note.id, note.life), &showing, drift)?;
+        let lost_at = succession.lost_at(note.age_ms(reading.now_ms()), now);
+        self.lasting.memories.note_loss(note, lost_at);
+        Some(lost_at)
     }
 
     /// Handles a server that has a note of its own process.
@@ -146,9 +154,10 @@ impl Link {
             State::Handshake { since, .. } => since,
             _ => now,
         };
-        Guard::of(note, clock_ms, found_at, now, rules)
+        let guard = Guard::of(note, clock_ms, found_at, now, rules)
             .primary_since(asked_at)
-            .with_caveat(self.remark.or(in_part).unwrap_or_default())
+            .with_caveat(self.remark.or(in_part).unwrap_or_default());
+        if self.identity.role().is_empty() { guard.without_role() } else { guard }
     }
 
     /// When [`Self::handle_due`] must be called for a handshake that began at `since`.

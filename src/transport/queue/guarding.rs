@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::Queue;
 use crate::command::guard::{is_forbidden, raise};
-use crate::command::identity::{ask_promotion, promotion_of};
+use crate::command::identity::{RoleTold, ask_promotion};
 use crate::command::{Answer, Capabilities};
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -95,7 +95,7 @@ impl Queue {
         now: Moment,
     ) -> Result<Answer, CloseReason> {
         if entry.asks_role {
-            self.guard.note_role(promotion_of(&replies.remove(0)))?;
+            self.guard.note_role(RoleTold::of(&replies.remove(0)))?;
         }
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
@@ -342,8 +342,11 @@ mod tests {
             let refused = [readonly, Value::Int(-2), note(-1, 10_000), time()];
             assert!(matches!(ask(199, &refused), (false, Ok(Answer::Failed(_)))));
         }
-        let forgotten = Err(CloseReason::Forgotten(Forgotten));
-        assert_eq!(ask(200, &said(promoted())), (true, forgotten));
+        let forgotten = || Err(CloseReason::Forgotten(Forgotten));
+        assert_eq!(ask(200, &said(promoted())), (true, forgotten()));
+        // It takes writes although it is a replica.
+        let replica = Value::BulkString(b"replica".to_vec());
+        assert_eq!(ask(300, &said(replica)), (true, forgotten()));
     }
 
     /// The server may have been a replica since it has answered, and the answer may have been on its way for long.
@@ -474,6 +477,18 @@ mod tests {
         let extended = [Value::Int(0), Value::Array(vec![Value::Int(1), Value::Int(7)])];
         let told = settle(&mut queue, &extended).unwrap();
         assert_eq!(told.answer, Answer::Extended { left_ms: 7 });
+    }
+
+    #[test]
+    fn the_longest_ttl_that_another_server_has_noted_is_passed_on() {
+        let mut queue = guarded(-1, 10_000);
+        let Some(Borne::Note(other)) = Borne::of(&note(-1, 30_000)) else { panic!() };
+        let _ = Guard::of(&other, 60_000, None, NOW, &queue.rules);
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, Capabilities::default(), NOW);
+        let text = String::from_utf8(outbox).unwrap();
+        assert!(text.contains("$5\r\n30000\r\n$16\r\n0000000000000007"), "{text}");
     }
 
     #[test]

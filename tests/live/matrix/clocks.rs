@@ -28,10 +28,16 @@ impl Timed {
         let clocks: Vec<_> = (0..servers).map(|_| Clocks::new()).collect();
         let start = |it: &Clocks| Server::start_in(&it.environment(), &[]);
         let cluster: Cluster = clocks.iter().map(start).collect();
-        for server in cluster.iter() {
+        let timed = Self { cluster, clocks };
+        timed.show();
+        timed
+    }
+
+    /// Has the servers show their time. Those that have lost their data must be told again.
+    pub(crate) fn show(&self) {
+        for server in self.cluster.iter() {
             server.must(&["SET", SHOWN, "", "PX", &LONG.to_string()]);
         }
-        Self { cluster, clocks }
     }
 
     /// Steps these clocks at once. A server may read its wall clock only once in a millisecond, and another

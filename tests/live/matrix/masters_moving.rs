@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
 use crate::support::usage::{everything_works, make_brief};
@@ -223,4 +223,29 @@ fn was_a_replica_meanwhile(is_connected: bool) {
     });
     assert_eq!(held.remaining_ms(), 0, "two hold it");
     assert!(has_said);
+}
+
+/// It takes writes although it is a replica, so no write is refused.
+#[test]
+fn m07_a_primary_that_became_a_replica_that_takes_writes_has_no_vote() {
+    let group = Group::start("g", 2, 1_000);
+    let [first, second] = &group.servers[..] else { unreachable!("two") };
+    let (holder, rival) = (Manager::of_urls(&[first.url()]), Manager::of_urls(&[first.url()]));
+    rival.connect_to_all();
+    let idle_since = Instant::now();
+    let held = holder.take(RESOURCE, TTL);
+    second.must(&["REPLICAOF", "NO", "ONE"]);
+    second.must(&["DEL", RESOURCE]);
+    first.must(&["CONFIG", "SET", "replica-read-only", "no"]);
+    group.have_follow(first, second.port());
+    assert!(!first.exists(RESOURCE));
+    wait_until("it was idle", || idle_since.elapsed() > Duration::from_millis(100));
+    let taken = Lease::new();
+    wait_until_ok("the rival is told", || {
+        let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", taken.message());
+        let message = taken.message();
+        if message.contains("it is a replica") { Ok(()) } else { Err(message) }
+    });
+    assert!(held.is_held());
 }

@@ -287,7 +287,8 @@ fn s30_a_log_that_is_turned_on_later_is_not_complete() {
     assert!(
         manager.servers()[0].words.contains("but was not when its note redlock:guard was made")
     );
-    for is_lost in [true, false] {
+    // A manager that has seen the loss remembers it. So the second time is another manager's.
+    for (manager, is_lost) in [(manager, true), (patient(&cluster), false)] {
         server.restart();
         wait_until("it is connected", || {
             manager.connect(0) == REDLOCK_OK && manager.servers()[0].connected
@@ -354,4 +355,71 @@ fn s31_a_note_with_an_impossible_number_is_replaced() {
             REDLOCK_TAKEN
         );
     }
+}
+
+/// A majority is restarted without its data, and another client gives it notes. Its clocks are then set, or were wrong
+/// when it started. So the notes look old.
+fn a_wrong_clock_makes_a_loss_look_old(before_ms: i64, after_ms: i64) {
+    let timed = Timed::start(3);
+    let cluster = &timed.cluster;
+    cluster.iter().for_each(|it| it.be_in_use(1));
+    let rivals = Rivals::among(connected(cluster), connected(cluster));
+    cluster.wait_until_everywhere(RESOURCE);
+    if before_ms != 0 {
+        timed.step_some(0..2, before_ms);
+    }
+    cluster[..2].iter().for_each(Server::restart);
+    timed.show();
+    let another = brief_guard(cluster);
+    assert!(another.servers()[..2].iter().all(|it| it.words.contains(LOST)));
+    timed.step_some(0..2, after_ms);
+    make_brief(&rivals.rival);
+    is_kept_out(&rivals.rival, &cluster[..2]);
+    assert_eq!(rivals.holders(), 1);
+}
+
+#[test]
+fn s32_a_clock_that_is_set_forward_after_a_loss_does_not_make_it_look_old() {
+    a_wrong_clock_makes_a_loss_look_old(0, HOUR_MS);
+}
+
+#[test]
+fn s32_a_clock_that_was_behind_at_a_loss_does_not_make_it_look_old() {
+    a_wrong_clock_makes_a_loss_look_old(-HOUR_MS, HOUR_MS);
+}
+
+/// All times of notes are times since 1970.
+#[test]
+fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() {
+    const YEARS_MS: i64 = 60 * 366 * 24 * HOUR_MS;
+    let timed = Timed::start(3);
+    let cluster = &timed.cluster;
+    cluster.iter().for_each(|it| it.be_in_use(1));
+    timed.step_some(0..1, -YEARS_MS);
+    let note = cluster[0].get(NOTE);
+    let manager = patient(cluster);
+    wait_until("it is told", || {
+        assert_eq!(manager.connect(0), REDLOCK_OK);
+        let known = &manager.servers()[0];
+        !known.votes && known.words.contains("before 1970: set its clock")
+    });
+    everything_works(&manager, RESOURCE);
+    assert_eq!(cluster[0].get(NOTE), note);
+    timed.step_some(0..1, YEARS_MS);
+    all_vote(&manager);
+}
+
+/// The server has forgotten which TTLs were in use. Another one knows.
+#[test]
+fn s34_a_server_that_lost_its_memory_is_told_the_longest_ttl() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| it.be_in_use(60_000));
+    cluster[0].must(&["SET", NOTE, "damaged"]);
+    let manager = brief_guard(&cluster);
+    assert_eq!(manager.set_restart_guard_for(REDLOCK_GUARD_ON, 0, 0), REDLOCK_OK);
+    wait_until("it is noted", || {
+        assert_eq!(manager.unlock(&manager.take(RESOURCE, LEAST_MS)), REDLOCK_OK);
+        let note = cluster[0].get(NOTE).expect("a note");
+        note.split(' ').nth(4) == Some("60000")
+    });
 }

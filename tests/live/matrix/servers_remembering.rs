@@ -268,6 +268,33 @@ fn s25_whoever_may_not_read_the_note_locks_unguarded_and_is_told() {
     }
 }
 
+/// Then a promotion is not seen.
+#[test]
+fn s25_whoever_may_not_ask_for_the_role_is_told() {
+    for (right, is_told_at_once) in [("-info", true), ("-eval", false)] {
+        let cluster = Cluster::start(3);
+        let manager = connected(&cluster);
+        everything_works(&manager, RESOURCE);
+        for server in cluster.iter() {
+            server.must(&["ACL", "SETUSER", "default", right]);
+            server.hang_up();
+        }
+        let manager = connected(&cluster);
+        let is_told =
+            || manager.servers().iter().all(|it| it.votes && it.words.contains("not guarded"));
+        assert!(is_told() || !is_told_at_once, "{right}");
+        // Otherwise it is told when it asks: before a lock after some quiet.
+        let quiet_since = Instant::now();
+        wait_until("it was quiet", || quiet_since.elapsed() > Duration::from_millis(100));
+        let lease = Lease::new();
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
+        wait_until("it is told", || {
+            assert_eq!(manager.connect(0), REDLOCK_OK);
+            is_told()
+        });
+    }
+}
+
 #[test]
 fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
     for damage in [&["SET", NOTE, "x"][..], &["DEL", NOTE]] {
