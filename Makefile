@@ -59,7 +59,7 @@ help:
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
 	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set; FENCED=1: all with fencing tokens'
-	@echo 'make model        go through everything that can happen to a lock that is extended and repaired (10 minutes)'
+	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
