@@ -15,10 +15,10 @@
 //! - If clocks are not set back, the number that a server gets by the clock is not needed: a draw stays within a second
 //!   of the server's clock, and the guard time is longer. So no test can miss it.
 //!
-//! `cargo test --test numbering` visits the nearest states and finds the mistakes that are found soon, in a few seconds.
-//! `make model` explores each start as far as the memory allows, and finds the other mistakes. The first seven starts
-//! were explored completely: 267,516, 434,143, 429,330, 11,359,929, 2,341,749, 2,559,794 and 3,869,968 states. That takes
-//! less than two minutes on one processor. The mistakes take two more.
+//! `cargo test --test numbering` visits the nearest states and finds the mistakes that are found soon, in a few
+//! seconds. `make model` explores each start as far as the memory allows, and finds the other mistakes. The first
+//! seven starts were explored completely: 267,516, 434,143, 429,330, 11,359,929, 2,341,749, 2,559,794 and 3,869,968
+//! states. That takes one processor less than two minutes. The mistakes take two more.
 
 mod acquiring;
 mod losing;
