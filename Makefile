@@ -59,7 +59,7 @@ help:
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
 	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set; FENCED=1: all with fencing tokens'
-	@echo 'make model        go through everything that can happen to a lock that is extended and repaired (10 minutes)'
+	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
@@ -149,7 +149,7 @@ test: test-tools build lint
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
-CHECKED = exports header history hostile model pages played project standing tidy versions
+CHECKED = exports header history hostile model numbering pages played project standing tidy versions
 .PHONY: check
 check: lint
 	$(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
@@ -238,10 +238,12 @@ simulate:
 		$(CARGO) test -q --profile simulation --test played -- \
 		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)
 
-# Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it.
+# Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it, and
+# everything that can happen to the numbers of fencing tokens. One search after the other, because of the memory.
 .PHONY: model
 model:
-	@$(CARGO) test -q --profile simulation --test standing -- --ignored --nocapture
+	@$(CARGO) test -q --profile simulation --test standing --test numbering -- \
+		--ignored --nocapture --test-threads=1
 
 # Not part of the tests, either. They only check that each broken copy can still be made.
 .PHONY: mutants
