@@ -163,6 +163,16 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_has_expired_is_not_continued() {
+        let continued = ContinuedLocks::default();
+        let lock = hold(0, 10_000);
+        continued.remember(&lock, NOW);
+        let end = lock.valid_until();
+        assert!(continued.find(b"0", end.plus_ms(-1)).is_some());
+        assert!(continued.find(b"0", end).is_none());
+    }
+
+    #[test]
     fn a_later_lock_of_the_resource_is_not_forgotten_with_an_earlier_one() {
         let continued = ContinuedLocks::default();
         let (early, late) = (hold(0, 10_000), {

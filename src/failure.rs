@@ -19,6 +19,8 @@ pub enum Failure {
     Full,
     /// The server does not push messages: it has no RESP3, or this user may not use it.
     Mute,
+    /// The server has not answered the attempt to take a permit, so it is not asked to move to another one.
+    NotMoved,
     /// The server answered with an error. The text is the library's own.
     Refused(&'static str),
     /// The server is a cluster node, and another node has the key.
@@ -118,6 +120,9 @@ impl fmt::Display for Failure {
             Self::Behind { ms } => write!(f, "no answer for {ms} ms, so not asked"),
             Self::Full => write!(f, "not asked: too many requests wait for it"),
             Self::Mute => f.write_str("does not wake who waits"),
+            Self::NotMoved => {
+                f.write_str("no answer to the attempt, so not asked for another permit")
+            }
             Self::Refused(meaning) => f.write_str(meaning),
             Self::Moved { to } => {
                 f.write_str("MOVED: a cluster node that does not have the key")?;

@@ -413,6 +413,13 @@ mod tests {
     }
 
     #[test]
+    fn a_generation_grows_and_begins_anew_at_the_greatest() {
+        assert_eq!([1, 7].map(Note::generation_after), [2, 8]);
+        assert_eq!(Note::generation_after(NUMBER_MAX - 1), NUMBER_MAX);
+        assert_eq!(Note::generation_after(NUMBER_MAX), 1);
+    }
+
+    #[test]
     fn a_memory_is_named_by_all_digits_of_its_number() {
         let name = MemoryId::from_random(0x0123_4567_89ab_cdef);
         assert_eq!(name.as_str(), "0123456789abcdef");

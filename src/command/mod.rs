@@ -171,7 +171,7 @@ pub struct Request {
     /// How to do it, and the maximum number of bytes to send.
     definition: &'static Definition,
     size: usize,
-    /// The servers that get it although nobody waits for the answer.
+    /// The servers that get it although nobody waits for the answer. Of a move, those that may get it at all.
     recipients: ServerSet,
     witness: Option<Arc<dyn Witness>>,
     /// Indexed by the form that a server's capabilities require.
@@ -247,6 +247,11 @@ impl Request {
     /// Whether this server must get it although nobody waits for the answer.
     pub fn is_for(&self, server: usize) -> bool {
         self.recipients.contains(server)
+    }
+
+    /// Whether this server must not get it: a move is only for servers that have answered what came before it.
+    pub fn leaves_out(&self, server: usize) -> bool {
+        self.verb == Verb::Move && !self.is_for(server)
     }
 
     /// Whether it must reach this server even when nobody waits for it any more, over another connection if

@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "is no Sentinel");
         assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: needs"));
         assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: does not permit"));
-        let protocol_error: [&[u8]; 5] = [
+        let protocol_error: [&[u8]; 6] = [
+            b"*3\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n",
             b"+OK\r\n",
             b"*1\r\n$1\r\na\r\n",
             b"*2\r\n$1\r\na\r\n$1\r\n0\r\n",

@@ -268,7 +268,7 @@ impl HeldLock {
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
             (_, Answer::Slots(Slots { got, .. })) => {
-                return self.hear_slot(server, verb, *got, now);
+                return self.hear_slot(server, *got, now);
             }
             (verb, answer) if verb.acquires() && answer.is_grant() => {
                 Word::Granted { in_time: now <= self.window_end() }

@@ -2,16 +2,15 @@
 
 use super::HeldLock;
 use super::slot::{Granted, Permit};
-use crate::command::Verb;
 use crate::moment::Moment;
 use crate::quorum::standing::Word;
 
 impl HeldLock {
     /// Takes this slot.
     pub(crate) fn take_slot(&self, slot: u16, granted: &Granted<'_>, now: Moment) {
-        let &Granted { voters, sent, moved, given } = granted;
+        let &Granted { voters, sent, given } = granted;
         let key = self.target.slot(slot);
-        if self.permit.set(Permit { key, slot, moved }).is_err() {
+        if self.permit.set(Permit { key, slot }).is_err() {
             return;
         }
         self.take(voters, sent);
@@ -26,12 +25,10 @@ impl HeldLock {
     }
 
     /// Hears that a server has given the lock this slot, or none. Before the lock has taken a slot, this says
-    /// nothing. In that case [`Self::take_slot`] is told of it.
-    pub(super) fn hear_slot(&self, server: usize, verb: Verb, got: Option<u16>, now: Moment) {
+    /// nothing. In that case [`Self::take_slot`] is told of it. Afterwards it is the answer to the last request
+    /// that the server was sent, because no server is sent a move before it has answered.
+    pub(super) fn hear_slot(&self, server: usize, got: Option<u16>, now: Moment) {
         let Some(permit) = self.permit.get() else { return };
-        if verb == Verb::Acquire && permit.moved.contains(server) {
-            return;
-        }
         self.hear_of_slot(server, got == Some(permit.slot), got.is_some(), now);
     }
 

@@ -8,8 +8,6 @@ use crate::server_set::ServerSet;
 pub(super) struct Permit {
     pub(super) key: Target,
     pub(super) slot: u16,
-    /// The servers that were asked to move there. Anything that they said before that is out of date.
-    pub(super) moved: ServerSet,
 }
 
 /// What is known of the servers when a slot is taken.
@@ -18,8 +16,6 @@ pub(crate) struct Granted<'a> {
     pub(crate) voters: ServerSet,
     /// The servers that were sent any request that may set the slot.
     pub(crate) sent: ServerSet,
-    /// The servers that were asked to move there.
-    pub(crate) moved: ServerSet,
     /// The slots that were given by the servers that were asked last.
     pub(crate) given: &'a [(usize, Option<u16>)],
 }

@@ -91,3 +91,16 @@ impl HeldLock {
         hold
     }
 }
+
+/// The readers that a server had when it answered a later extension are others.
+#[test]
+fn a_lock_is_shared_from_its_first_downgrade_on() {
+    let roster = Roster::new(vec![Endpoint::parse("127.0.0.1", 1).unwrap()]);
+    let view = View::new(&Arc::new(hold()), &roster).expect("the same server");
+    let first = view.begin_downgrade();
+    let between = view.begin_round();
+    let second = view.begin_downgrade();
+    assert!(first < between && between < second);
+    let was_exclusive = [0, first, between].map(|it| view.hold().was_exclusive_in(it));
+    assert_eq!(was_exclusive, [true, false, false]);
+}

@@ -180,7 +180,7 @@ pub(crate) trait Actions {
     /// [`Event::Closed`] comes when the question has heard enough, or when the time is up.
     fn connect(&mut self, limits: Limits);
 
-    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough, or when no server has any time
+    /// Asks all servers, or those that a move is for. [`Event::Closed`] comes when the question has heard enough, or when no server has any time
     /// left to reply. After that, requests that were sent go on, but no caller waits for them. Requests that were not
     /// sent yet are dropped, except those to servers that they must reach ([`Request::must_reach`]).
     fn ask(&mut self, request: Request, limits: Limits);

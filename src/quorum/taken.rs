@@ -109,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_that_each_server_has_given_to_another_client_is_not_taken() {
+        let mut taken = Taken::new(1, 3);
+        for (server, value) in ["a", "b", "c"].into_iter().enumerate() {
+            say(&mut taken, server, &[(0, value, 9)]);
+        }
+        assert_eq!((taken.count(), taken.first_end()), (Some(0), None));
+    }
+
+    #[test]
     fn without_a_quorum_nobody_can_say() {
         let mut taken = Taken::new(2, 3);
         assert!(!taken.handle_silence(0));

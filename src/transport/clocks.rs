@@ -201,6 +201,21 @@ mod tests {
         }
     }
 
+    /// A slow answer may have been given at any time on its way.
+    #[test]
+    fn a_step_counts_from_when_it_was_heard_and_stays_when_the_clock_is_set_back() {
+        let clock = Clock::default();
+        let at = |ms| Moment::from_nanos(0).plus_ms(ms);
+        clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
+        let slow = Showing { sent: at(10), ..showing(40, 500) };
+        clock.note(id('a', 1), &slow, Drift::DEFAULT);
+        assert_eq!(clock.step().map(|it| it.at), Some(at(40)));
+        let step = clock.step();
+        clock.note(id('a', 1), &showing(50, 0), Drift::DEFAULT);
+        assert!(matches!(clock.take_news(), Some(Course::Back { .. })));
+        assert_eq!(clock.step(), step);
+    }
+
     #[test]
     fn that_it_was_set_back_is_told_once() {
         let clock = Clock::default();

@@ -371,3 +371,119 @@ impl Guard {
         Self { caveat, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const CLOCK_MS: i64 = 60_000;
+
+    fn id(letter: char) -> RunId {
+        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
+    }
+
+    fn note(since_ms: i64) -> Note {
+        Note { since_ms, ..Note::sample(id('a'), MemoryId::from_random(7), 1) }
+    }
+
+    /// The guard of a server that has this note.
+    fn guard(since_ms: i64, found_at: Option<Moment>) -> Guard {
+        Guard::of(&note(since_ms), CLOCK_MS, found_at, NOW, &Rules::default())
+    }
+
+    /// How many milliseconds after [`NOW`] a request for a lock of 10 s must be sent to get a vote.
+    fn counts_after(guard: &Guard, step: Option<Step>, rules: &Rules) -> i64 {
+        let counts = |ms: &i64| {
+            let asked_at = NOW.plus_ms(*ms);
+            guard.objection(10_000, step, asked_at, asked_at, rules).is_none()
+        };
+        (0..=60_000).find(counts).expect("it counts at last")
+    }
+
+    /// After 10 s, and 1 % of that for each of the two clocks, which show whole milliseconds.
+    const WAIT_MS: i64 = 10_202;
+
+    #[test]
+    fn of_a_loss_and_a_step_the_later_one_counts() {
+        let rules = Rules::default();
+        // The note is 5 s old.
+        let lost = guard(CLOCK_MS - 5_000 - 1, None);
+        assert_eq!(counts_after(&lost, None, &rules), WAIT_MS - 5_000);
+        for (step_ms, left_ms) in [(-9_000, WAIT_MS - 5_000), (-2_000, WAIT_MS - 2_000)] {
+            let step = Step { at: NOW.plus_ms(step_ms), ms: 70 };
+            assert_eq!(counts_after(&lost, Some(step), &rules), left_ms, "{step_ms}");
+            let why = lost.objection(10_000, Some(step), NOW, NOW, &rules);
+            let is_of_step = matches!(why, Some(Failure::Stepped { by_ms: 70, .. }));
+            assert_eq!(is_of_step, step_ms == -2_000, "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_memory_is_lost_since_its_note_or_since_it_was_found_whichever_is_later() {
+        let rules = Rules::default();
+        for (found_ms, left_ms) in [(-9_000, WAIT_MS - 5_000), (-2_000, WAIT_MS - 2_000)] {
+            let lost = guard(CLOCK_MS - 5_000 - 1, Some(NOW.plus_ms(found_ms)));
+            assert_eq!(counts_after(&lost, None, &rules), left_ms, "{found_ms}");
+        }
+        // A new server has lost nothing, as far as its note says.
+        assert_eq!(counts_after(&guard(-1, None), None, &rules), 0);
+        assert_eq!(counts_after(&guard(-1, Some(NOW)), None, &rules), WAIT_MS);
+    }
+
+    #[test]
+    fn a_longer_drift_lengthens_the_wait_and_a_shorter_one_does_not_shorten_it() {
+        for (factor, left_ms) in [(0.0, WAIT_MS), (0.05, 11_002)] {
+            let rules = Rules::default();
+            rules.set_drift(Drift::new(factor).unwrap());
+            assert_eq!(counts_after(&guard(-1, Some(NOW)), None, &rules), left_ms, "{factor}");
+        }
+    }
+
+    #[test]
+    fn no_bound_of_the_wait_is_shorter_than_the_least_wait() {
+        let rules = Rules::default();
+        for (cap_ms, left_ms) in [(1, 3_062), (5_000, 5_102), (0, WAIT_MS)] {
+            rules.set(Mode::On, 0, cap_ms);
+            assert_eq!(counts_after(&guard(-1, Some(NOW)), None, &rules), left_ms, "{cap_ms}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_above_the_bound_is_noted_up_to_the_bound_and_its_grant_counts() {
+        let (rules, mut guard) = (Rules::default(), guard(-1, None));
+        rules.set(Mode::On, 0, 20_000);
+        let life = MemoryId::from_random(7);
+        assert_eq!(guard.raises(50_000, &rules), Some((life, 20_000)));
+        assert_eq!(guard.raises(50_000, &rules), None);
+        assert_eq!(guard.objection(50_000, None, NOW, NOW, &rules), None);
+    }
+
+    #[test]
+    fn a_promotion_is_new_if_the_note_does_not_know_it() {
+        let promoted = Note { promotion: Some(id('b')), ..note(-1) };
+        let mut guard = Guard::of(&promoted, CLOCK_MS, None, NOW, &Rules::default());
+        assert_eq!(guard.note_role(RoleTold::Primary { promotion: Some(id('b')) }), Ok(()));
+        assert_eq!(guard.note_role(RoleTold::Primary { promotion: None }), Ok(()));
+        assert_eq!(guard.note_role(RoleTold::Primary { promotion: Some(id('c')) }), Err(Forgotten));
+    }
+
+    #[test]
+    fn a_step_says_nothing_of_a_server_that_is_not_guarded() {
+        let step = Some(Step { at: NOW, ms: 70 });
+        for unguarded in [Guard::default(), Guard::blind()] {
+            assert_eq!(unguarded.objection(10_000, step, NOW, NOW, &Rules::default()), None);
+        }
+    }
+
+    #[test]
+    fn an_older_note_is_not_followed_after_a_later_one_was() {
+        let (mut guard, memories, rules) = (guard(-1, None), Memories::default(), Rules::default());
+        memories.judge(&note(-1), NOW);
+        let mut check = |generation| {
+            let borne = Borne::Note(Note { generation, ..note(-1) });
+            guard.check(Some(&borne), &memories, NOW, &rules)
+        };
+        assert_eq!([1, 2, 1].map(&mut check), [Ok(()), Ok(()), Err(Forgotten)]);
+    }
+}

@@ -398,3 +398,6 @@ impl SentinelClient {
 fn place_of((host, port): &MasterLocation) -> Option<Place> {
     Place::of(host, *port).ok()
 }
+
+#[cfg(test)]
+mod tests;

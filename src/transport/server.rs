@@ -131,7 +131,7 @@ impl Server {
         self.follow_master(now, effects);
         let obstacle = self.obstacle(reply_ms, now, effects);
         let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
-        match obstacle.or_else(failing).or_else(|| self.muteness(request)) {
+        match obstacle.or_else(failing).or_else(|| self.left_out(request)) {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), effects);

@@ -222,6 +222,11 @@ mod tests {
         assert_eq!(server_registry.verdict(0, NOW), None);
         server_registry.end_waiting(0);
         assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
+        // It was known to be new before that.
+        let server_registry = of(&[Seen::Missing, Seen::Missing]);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Fresh));
+        server_registry.end_waiting(1);
+        assert_eq!(server_registry.verdict(1, NOW), Some(Verdict::Fresh));
     }
 
     #[test]

@@ -29,21 +29,29 @@ impl Acquire {
                 self.take_slot(hold, slot, voters, &question, actions);
             }
             Found::MayMove(slot) if is_valid && self.moves.count < MOVES_MAX => {
-                self.move_to(hold, slot, actions);
+                self.move_to(hold, slot, &question, actions);
             }
             _ => return Some(question),
         }
         None
     }
 
-    /// Asks all servers for this slot. A server that has given us another slot releases that slot if it can
-    /// give us this one.
-    fn move_to(&mut self, hold: &Arc<HeldLock>, slot: u16, actions: &mut dyn Actions) {
+    /// Asks the servers for this slot that have answered the last request. A server that has given us another
+    /// slot releases that slot if it can give us this one.
+    fn move_to(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        slot: u16,
+        question: &Question,
+        actions: &mut dyn Actions,
+    ) {
         self.moves.count += 1;
+        let servers = self.moves.next(question, actions.roster().len());
         let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
         let of = target.kind.permits().unwrap_or(1);
         let request = Request::new(Verb::Move, target, *hold.token(), ttl_ms)
             .with_slot(slot)
+            .to(servers)
             .before(Arc::clone(hold) as Arc<dyn Witness>);
         let (since, until) = (actions.now(), hold.deadline().min(self.cut));
         let reply_ms = reply_ms(actions, ttl_ms);
@@ -62,10 +70,8 @@ impl Acquire {
         question: &Question,
         actions: &mut dyn Actions,
     ) {
-        let sent = self.moves.sent;
-        let moved = if self.moves.count > 0 { self.moves.moved } else { ServerSet::default() };
-        let given = question.slots_given();
-        hold.take_slot(slot, &Granted { voters, sent, moved, given: &given }, actions.now());
+        let (sent, given) = (self.moves.sent, question.slots_given());
+        hold.take_slot(slot, &Granted { voters, sent, given: &given }, actions.now());
         let has_it = given.iter().filter(|it| it.1 == Some(slot)).map(|it| it.0).collect();
         let rest = sent.minus(has_it).minus(voters);
         if !rest.is_empty() {

@@ -222,3 +222,45 @@ fn readers_are_counted_where_they_have_it() {
     play.submit(Inspect::new(b"r"));
     assert_eq!(play.hear(3, &[found(0), found(1)]), [ended("shared")]);
 }
+
+/// The servers' clocks were set forward, so they have the lock for less time than the holder thinks.
+#[test]
+fn a_downgrade_shortens_a_lock_that_the_servers_have_for_less_time() {
+    let (mut play, view) = Play::holding();
+    play.at(100).submit(Downgrade::new(view.clone()));
+    let left = |server| (server, Answer::Extended { left_ms: 1_000 });
+    assert_eq!(play.at(150).hear(1, &[left(0), left(1), left(2)]), [ended("extended")]);
+    // 1 % of the time, and 2 ms, from when the servers were asked.
+    assert_eq!(view.hold().valid_until(), at(100 + 988));
+    assert_eq!(play.world.woken, [*view.hold().token()]);
+}
+
+#[test]
+fn a_lock_that_is_released_while_it_is_downgraded_is_not_downgraded() {
+    let (mut play, view) = Play::holding();
+    play.submit(Downgrade::new(view.clone()));
+    let left = |server| (server, Answer::Extended { left_ms: TTL });
+    assert!(play.say(1, &[left(0), left(1)]));
+    view.hold().begin_release();
+    let acts = play.close(1);
+    assert!(matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Lost: ")), "{acts:?}");
+}
+
+/// While a round is under way, no server is given the lock again.
+#[test]
+fn a_downgrade_that_is_cancelled_is_no_round_any_more() {
+    let (mut play, view) = Play::holding();
+    play.submit(Downgrade::new(view.clone()));
+    play.happen(1, Event::Cancelled { sent: ServerSet::first(3) });
+    play.at(10).submit(Extend::new(view, TTL));
+    let acts = play.hear(2, &[gone(2), extended(0), extended(1)]);
+    assert_eq!(acts, [Tell(Repair, vec![2]), ended("extended")]);
+}
+
+#[test]
+fn a_downgrade_connects_for_no_longer_than_the_lock_is_valid() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 0;
+    assert_eq!(play.at(VALID_MS - 100).submit(Downgrade::new(view)), [Prepare(2)]);
+    assert_eq!(play.prepared(1), [Connect(VALID_MS)]);
+}

@@ -2,10 +2,10 @@
 
 use super::world::Act::Listen;
 use super::*;
-use crate::command::Slots;
 use crate::command::Verb::{
     Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake, ReleaseRestAndWake,
 };
+use crate::command::{Capabilities, Encoder, Slots};
 
 /// The pause of the first client in line, with the random number that is always drawn: 200 ms and half of a
 /// fourth of it.
@@ -381,4 +381,17 @@ fn who_was_not_alone_when_it_looked_stands_back_later() {
         play.at(550).submit(super::super::release::Release::new(view));
         assert_eq!(play.acquire(for_a_minute()), [again]);
     }
+}
+
+/// Its place in line is the one of a client that has waited since then.
+#[test]
+fn who_stands_in_line_says_since_when_it_waits() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let request = play.calls[0].as_ref().and_then(|it| it.request.as_ref()).expect("a look");
+    let mut bytes = Vec::new();
+    request.encoded(Capabilities::WAKING, &mut Encoder::default()).put(None, &mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains(&format!("\r\n{}\r\n", world::WALL_US)), "{text}");
 }

@@ -384,6 +384,44 @@ mod tests {
         assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 16 }));
     }
 
+    #[test]
+    fn requests_in_one_write_ask_for_the_role_once() {
+        let (mut queue, later) = (guarded(-1, 10_000), NOW.plus_ms(1_000));
+        for _ in 0..3 {
+            queue.push(&request(Verb::Acquire), Some(TICKET), later);
+        }
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, Capabilities::PLAIN, later);
+        assert_eq!(String::from_utf8_lossy(&outbox).matches("master_replid2").count(), 1);
+    }
+
+    /// A slow answer may have been given at any time on its way, also just before it came.
+    #[test]
+    fn a_slow_answer_is_no_step_nor_the_quick_one_behind_it() {
+        let word = |number: i64| Value::BulkString(number.to_string().into_bytes());
+        let time = |ms: i64| Value::Array(vec![word(ms / 1_000), word(ms % 1_000 * 1_000)]);
+        for capabilities in [Capabilities::PLAIN, Capabilities::EXPIRY_TIME] {
+            let mut queue = guarded(-1, 10_000);
+            let mut ask = |sent_ms, heard_ms, shown_ms| {
+                queue.guard.note_primary(NOW.plus_ms(sent_ms));
+                queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(sent_ms));
+                queue.send(&mut Vec::new(), capabilities, NOW.plus_ms(sent_ms));
+                let is_timed = capabilities == Capabilities::EXPIRY_TIME;
+                let left = if is_timed { ends(shown_ms) } else { Value::Int(10_000) };
+                let clock = (!is_timed).then(|| time(shown_ms));
+                let replies = [Value::Okay, left, note(-1, 10_000)].into_iter().chain(clock);
+                let settled = queue.settle(&mut replies.collect(), NOW.plus_ms(heard_ms));
+                settled.expect("it fits").expect("it is not sent once more").answer
+            };
+            // The request took long, and then the reply did.
+            for (sent_ms, heard_ms, shown_ms) in
+                [(0, 100, 60_000), (100, 101, 60_100), (200, 300, 60_300), (300, 301, 60_300)]
+            {
+                assert_eq!(ask(sent_ms, heard_ms, shown_ms), Answer::Done, "{sent_ms}");
+            }
+        }
+    }
+
     /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
     fn ends(shown_ms: i64) -> Value {
         Value::Int(shown_ms + 10_000)

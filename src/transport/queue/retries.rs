@@ -80,6 +80,29 @@ mod tests {
     }
 
     #[test]
+    fn refused_releases_are_probed_now_and_then_and_sent_in_small_groups() {
+        const COUNT: usize = 3 * RESENT_MAX;
+        let mut queue = fresh();
+        (0..COUNT).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        send(&mut queue, NOW);
+        let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        let refuse = |queue: &mut Queue| drop(settle(queue, std::slice::from_ref(&error)));
+        (0..COUNT).for_each(|_| refuse(&mut queue));
+        for nth in 1..=2 {
+            let at = NOW.plus_ms(nth * PROBE_MS);
+            assert_eq!(queue.probe_at(), at);
+            queue.probe(at);
+            assert_eq!((queue.unsent.len(), queue.probe_at()), (1, at.plus_ms(PROBE_MS)));
+            send(&mut queue, at);
+            if nth == 1 {
+                refuse(&mut queue);
+            }
+        }
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        assert_eq!(queue.unsent.len(), RESENT_MAX);
+    }
+
+    #[test]
     fn releases_that_are_refused_until_the_key_has_expired_are_forgotten() {
         let mut queue = fresh();
         (0..3).for_each(|_| queue.push(&request(Verb::Release), None, NOW));

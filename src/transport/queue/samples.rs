@@ -28,6 +28,11 @@ pub(in crate::transport) fn required_and_not() -> [(Arc<Request>, bool); 2] {
     [(request(Verb::Release), true), (request(Verb::Acquire), false)]
 }
 
+/// A move for this server, and one for others.
+pub(in crate::transport) fn moves() -> [Arc<Request>; 2] {
+    [of_semaphore(Verb::Move), request(Verb::Move)]
+}
+
 /// A request with a name of so many bytes and a token of its own.
 pub(in crate::transport) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
     let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));

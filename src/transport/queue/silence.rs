@@ -75,6 +75,15 @@ mod tests {
     }
 
     #[test]
+    fn a_short_ttl_does_not_shorten_the_wait_for_a_longer_one() {
+        let mut queue = fresh();
+        queue.push(&request(Verb::Acquire), None, NOW);
+        send(&mut queue, NOW);
+        queue.bear_silence(1, NOW.plus_ms(100));
+        assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(10_000)));
+    }
+
+    #[test]
     fn an_answer_is_overdue_after_a_second_or_four_reply_timeouts() {
         let timeouts = Timeouts::default();
         let mut queue = fresh();

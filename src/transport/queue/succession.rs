@@ -127,6 +127,32 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_is_told_whether_its_request_was_sent() {
+        let mut queue = fresh();
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        send(&mut queue, NOW);
+        queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
+        let mut told = Vec::new();
+        queue.fail(|ticket, sent| told.push((ticket, sent)));
+        assert_eq!(told, [(TICKET, true), (OTHER, false)]);
+    }
+
+    #[test]
+    fn requests_go_over_another_connection_in_the_order_in_which_they_came() {
+        let (mut old, mut new) = (fresh(), fresh());
+        for token in 1..=3 {
+            old.push(&long(Verb::Release, 1, token), None, NOW);
+            if token < 3 {
+                send(&mut old, NOW);
+            }
+        }
+        settle(&mut old, &[refused()]).unwrap();
+        new.repeat_required(&mut old);
+        let tokens: Vec<Token> = new.unsent.iter().map(Entry::token).collect();
+        assert_eq!(tokens, [1, 2, 3].map(|it| *long(Verb::Release, 1, it).token()));
+    }
+
+    #[test]
     fn what_may_be_set_is_guarded_for_its_ttl_from_when_it_was_sent() {
         let mut queue = fresh();
         for verb in [Verb::Release, Verb::Inspect] {

@@ -5,9 +5,13 @@ use crate::command::Request;
 use crate::failure::Failure;
 
 impl Server {
-    /// Why this request is of no use, if so. It relies on later push messages, and the server would not send
-    /// them, or it is not known whether it would.
-    pub(super) fn muteness(&self, request: &Request) -> Option<Failure> {
+    /// Why this request is not for the server, if so. It relies on later push messages, and the server would not
+    /// send them, or it is not known whether it would. Or it is a move, and another request that may set a slot
+    /// is under way.
+    pub(super) fn left_out(&self, request: &Request) -> Option<Failure> {
+        if request.leaves_out(self.index) {
+            return Some(Failure::NotMoved);
+        }
         if !request.needs_pushes() {
             return None;
         }

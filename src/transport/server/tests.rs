@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::queue::samples::{SERVER, TICKET, required_and_not};
+use crate::transport::queue::samples::{SERVER, TICKET, moves, required_and_not};
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
@@ -33,4 +33,13 @@ fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
         server.handle_change(Some(change), &mut effects);
         assert!(!effects.health.is_good(3, NOW));
     }
+}
+
+#[test]
+fn a_server_that_is_left_out_of_a_move_is_not_asked() {
+    let server = server();
+    let [ours, others] = moves();
+    assert_eq!(server.left_out(&ours), None);
+    assert_eq!(server.left_out(&others), Some(Failure::NotMoved));
+    required_and_not().iter().for_each(|(it, _)| assert_eq!(server.left_out(it), None));
 }

@@ -386,3 +386,57 @@ fn a_permit_of_this_manager_that_has_ended_may_be_asked_for_in_a_pause() {
     assert_eq!(queue.wait(2, ticket(2), wait, end.plus_ms(-1)), end.plus_ms(500));
     assert_eq!(queue.wait(2, ticket(2), wait, end), end);
 }
+
+#[test]
+fn what_keeps_a_waiter_out_ends_with_the_first_permit() {
+    let mut queue = queue(1..=3);
+    let short = Token::from_random([2; 20]);
+    let short = Arc::new(HeldLock::of_one_server(b"r", short, (at_ms(0), 500)));
+    for (number, hold) in [(1, &permit(1)), (2, &short)] {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+        queue.acquired(number, hold);
+    }
+    let held = Permission::Held { left_ms: short.remaining_ms(at_ms(0)), readers: 0 };
+    assert_eq!(queue.begin(3, PATIENT, at_ms(0)), held);
+}
+
+#[test]
+fn one_that_gives_up_while_it_asks_makes_room_and_one_that_stands_behind_does_not() {
+    let mut queue = queue(1..=4);
+    for number in 1..=2 {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+    }
+    for number in 3..=4 {
+        waits(&mut queue, number, NEVER, 0);
+    }
+    assert_eq!(queue.leave(4, at_ms(1)), None);
+    // The second asks, and so does the first, which comes before it.
+    queue.refused(1, false, at_ms(1));
+    assert_eq!(waits(&mut queue, 1, at_ms(50), 1), at_ms(50));
+    assert_eq!(queue.leave(2, at_ms(2)), Some(ticket(1)));
+}
+
+#[test]
+fn a_refusal_for_another_reason_does_not_say_that_all_permits_are_taken() {
+    let mut queue = queue(1..=3);
+    for number in 1..=2 {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+    }
+    queue.refused(2, false, at_ms(1));
+    queue.leave(2, at_ms(1));
+    // The first asks still, and there may be another permit.
+    assert_eq!(queue.begin(3, PATIENT, at_ms(1)), Permission::MayAsk);
+}
+
+#[test]
+fn who_is_told_that_there_is_room_asks_without_a_pause() {
+    let mut queue = PermitQueue::new(3, at_ms(0));
+    (1..=3).for_each(|number| queue.join(number, None));
+    assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
+    assert_eq!(queue.begin(2, PATIENT, at_ms(0)), Permission::MayAsk);
+    queue.refused(2, false, at_ms(0));
+    assert_eq!(waits(&mut queue, 2, at_ms(500), 0), at_ms(500));
+    assert_eq!(queue.acquired(1, &permit(1)), Some(ticket(2)));
+    let wait = Wait { pause_until: at_ms(500), until: at_ms(60_000) };
+    assert!(queue.end_wait(2, wait, at_ms(1)));
+}

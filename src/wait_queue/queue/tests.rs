@@ -288,3 +288,47 @@ fn the_queue_of_a_lock_is_needed_until_the_lock_ends() {
     queue.leave(2, at_ms(1));
     assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(hold.valid_until()));
 }
+
+/// Hands the lock from one waiter to the next, each of which holds it for 10 ms. Returns how long that goes on.
+fn handed_on_for(has_rivals: bool) -> i64 {
+    let mut queue = queue_of(&(1..=100).collect::<Vec<_>>());
+    let mut hold = hold_of(0, false);
+    assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
+    queue.acquired(1, &hold);
+    for number in 2..=100_u8 {
+        let now = at_ms(10 * i64::from(number - 1));
+        wait(&mut queue, &[number.into()], now);
+        if has_rivals {
+            queue.woke(now, now);
+        }
+        let (next, _) = queue.release(&hold, now);
+        if next != Next::Ask(ticket(number.into())) {
+            assert_eq!(next, Next::Tell(vec![ticket(number.into())]));
+            return now.ms_since(at_ms(0));
+        }
+        hold = hold_of(number, false);
+        queue.acquired(number.into(), &hold);
+    }
+    panic!("it has no end");
+}
+
+#[test]
+fn a_run_of_handovers_ends_sooner_when_another_client_was_woken() {
+    assert_eq!(handed_on_for(false), RUN_MS);
+    assert_eq!(handed_on_for(true), RUN_WITH_RIVALS_MS);
+}
+
+#[test]
+fn after_a_run_another_one_begins() {
+    let mut queue = queue_of(&[1, 2, 3]);
+    let (first, second) = (hold_of(1, false), hold_of(2, false));
+    queue.begin(1, PATIENT, at_ms(0));
+    queue.acquired(1, &first);
+    wait(&mut queue, &[2, 3], at_ms(1));
+    let now = at_ms(RUN_MS);
+    assert_eq!(queue.release(&first, now), (Next::Tell(vec![ticket(2)]), true));
+    // It takes the lock without having asked for its turn.
+    queue.acquired(2, &second);
+    let (next, _) = queue.release(&second, now.plus_ms(1));
+    assert_eq!(next, Next::Ask(ticket(3)));
+}
