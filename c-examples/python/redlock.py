@@ -1716,6 +1716,7 @@ class _Held:
 
     def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
         handle = (self._owner if leaving else None) or self._manager._open_handle()
+        was_held = self.held
         try:
             with self._mutex():
                 status = function(handle, *arguments)
@@ -1724,6 +1725,19 @@ class _Held:
             _check(status, words)
         finally:
             self._manager._tell(handle)
+        if not leaving:
+            self._be_in_time(was_held)
+
+    def _be_in_time(self, was_held: bool) -> None:
+        """A lock counts only if it is held when its caller gets the result. C cannot see how long the logger takes.
+
+        The lease of a lock that another thread has released meanwhile has no token.
+        """
+        with self._mutex():
+            if self.held or not _c.RedLockLease_Token(self._handle):
+                return
+            self._words = "the lock had ended before the result of the call was taken"
+        _check(4 if was_held else 3, self._words)
 
 
 class Lease(_Held):
@@ -2346,6 +2360,7 @@ class AsyncLease(_Held):
         await self._turn()
         events = (self._events if leaving else None) or self._manager._open_events()
         call = self._underway = _Call(self, events, function)
+        was_held = self.held
         try:
             call.submit(self._keep(events) if keeps else events.number(), arguments)
             await asyncio.shield(call.over)
@@ -2357,6 +2372,8 @@ class AsyncLease(_Held):
             raise
         self._words = call.words
         _check(-4 if call.status is None else call.status, call.words)
+        if not leaving:
+            self._be_in_time(was_held)
 
     def _set_lost(self, is_lost: bool) -> bool:
         was_lost = self.lost.is_set()

@@ -1599,6 +1599,7 @@ module Redlock
 
     # Submits a call and waits for its end.
     def call(function, *arguments, leaving: false, patient: false)
+      was_held = held?
       @servers.use(leaving: leaving) do |address|
         @calling.synchronize do
           settle(address)
@@ -1612,6 +1613,19 @@ module Redlock
           end)
         end
       end
+      be_in_time(was_held) unless leaving
+      true
+    end
+
+    # A lock counts only if it is held when its caller gets the result. C cannot see how long the logger takes. The
+    # lease of a lock that another thread has released meanwhile has no token.
+    def be_in_time(was_held)
+      @calling.synchronize do
+        return if held? || C.call("RedLockLease_Token", @handle.to_i).to_s.empty?
+
+        @message = "the lock had ended before the result of the call was taken"
+      end
+      raise was_held ? Lost.new(@message, 4) : TooSlow.new(@message, 3)
     end
 
     def take_status(status)

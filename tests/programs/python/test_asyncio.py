@@ -241,6 +241,14 @@ class Explicit(AsyncTest):
         self.assertEqual(({}, {}), (events._calls, events._loops))
         self.assert_free()
 
+    async def test_a_lock_that_ends_while_the_logger_runs_is_not_had(self) -> None:
+        def tell(level: int, line: str) -> None:
+            if self.name in line:
+                self.eventually("the lock has ended", lambda: keys(self.name) == 0)
+
+        own = manager(logger=tell, trace="resources")
+        await self.assert_refused(redlock.TooSlow, own.alock, self.name, ttl=0.2, wait=0)
+
     async def test_servers_that_are_not_there(self) -> None:
         lines: list[str] = []
         nobody = manager("127.0.0.1:1", logger=lambda _, line: lines.append(line))

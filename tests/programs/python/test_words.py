@@ -8,7 +8,7 @@ import pickle
 import pprint
 import threading
 import traceback
-from typing import Any
+from typing import Any, Callable
 
 from support import SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
 
@@ -156,6 +156,34 @@ class Loggers(RedlockTest):
             pass
         self.assertNotEqual([], self.lines)
         self.assert_free()
+
+    def outlasting(self, name: str) -> Callable[[int, str], None]:
+        """A logger that runs, when it is told of the lock, until that lock has ended."""
+
+        def tell(level: int, line: str) -> None:
+            if name in line:
+                self.eventually("the lock has ended", lambda: keys(name) == 0)
+
+        return tell
+
+    def test_a_lock_that_ends_while_it_runs_is_not_had(self) -> None:
+        def taken(name: str, kind: str) -> Any:
+            locker = manager(logger=self.outlasting(name), trace="resources")
+            if kind == "permit":
+                return locker.semaphore(name, 1, ttl=0.2).acquire(wait=0)
+            if kind == "adopted":
+                return locker.adopt(self.manager.lock(name, ttl=0.2).detach())
+            return locker.lock(name, ttl=0.2, wait=0, shared=kind == "shared")
+
+        for kind in ("lock", "shared", "permit", "adopted"):
+            error = self.assert_fails(redlock.TooSlow, taken, f"{self.name}:{kind}", kind)
+            self.assertIn("before the result of the call was taken", str(error))
+
+    def test_a_lock_that_ends_while_it_runs_is_lost(self) -> None:
+        locker = manager(trace="resources")
+        lease = locker.lock(self.name, ttl=0.5)
+        locker.set_logger(self.outlasting(self.name))
+        self.assert_fails(redlock.Lost, lease.extend)
 
     def test_an_interruption_in_it_is_raised_and_leaves_nothing(self) -> None:
         def interrupt(level: int, line: str) -> None:

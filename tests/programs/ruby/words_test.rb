@@ -137,6 +137,27 @@ class LoggerTest < RedlockTest
     assert_empty @lines
   end
 
+  # It runs, when it is told of the lock, until that lock has ended.
+  def outlasting(name)
+    ->(_, line) { eventually("the lock has ended") { keys(name).zero? } if line.include?(name) }
+  end
+
+  def test_a_lock_that_ends_while_it_runs_is_not_had
+    locker = manager(logger: outlasting(@name), trace: :resources)
+    error = assert_raises(Redlock::TooSlow) { locker.lock(@name, ttl: 0.2, wait: 0) }
+    assert_includes error.message, "before the result of the call was taken"
+    assert_raises(Redlock::TooSlow) { locker.semaphore(@name, permits: 1, ttl: 0.2).acquire(wait: 0) }
+    ticket = @locker.lock(@name, ttl: 0.2).detach
+    assert_raises(Redlock::TooSlow) { locker.adopt(ticket) }
+  end
+
+  def test_a_lock_that_ends_while_it_runs_is_lost
+    locker = manager(trace: :resources)
+    lease = locker.lock(@name, ttl: 0.5)
+    locker.logger = outlasting(@name)
+    assert_raises(Redlock::Lost) { lease.extend }
+  end
+
   def test_what_is_no_logger
     assert_raises(TypeError) { @locker.logger = "a file" }
   end
