@@ -225,10 +225,26 @@ impl Guard {
         if is_new { Err(Forgotten) } else { Ok(()) }
     }
 
-    /// Notes that the server was a primary at this time, or else that it has refused a request as a replica.
-    pub(super) fn note_primary(&mut self, at: Option<Moment>) {
+    /// The server has said in its handshake, after this time, that it is a primary.
+    pub(super) fn primary_since(mut self, at: Moment) -> Self {
         if let Some(life) = &mut self.life {
-            life.primary_at = at;
+            life.primary_at = Some(at);
+        }
+        self
+    }
+
+    /// The server has done something as a primary that it was asked for at this time. The answer may have been on
+    /// its way for long, so the time when it was heard says nothing.
+    pub(super) fn note_primary(&mut self, asked_at: Moment) {
+        if let Some(life) = &mut self.life {
+            life.primary_at = life.primary_at.max(Some(asked_at));
+        }
+    }
+
+    /// The server has refused a request as a replica.
+    pub(super) fn note_replica(&mut self) {
+        if let Some(life) = &mut self.life {
+            life.primary_at = None;
         }
     }
 
@@ -277,6 +293,23 @@ impl Guard {
         rules.learn(note);
         life.longest_ms = note.longest_ms;
         Ok(())
+    }
+
+    /// Learns from what was read behind an acquire that was not granted. The server may lose this note before
+    /// it grants anything.
+    pub(super) fn learn(
+        &self,
+        borne: Option<&Borne>,
+        memories: &Memories,
+        now: Moment,
+        rules: &Rules,
+    ) {
+        let (Some(life), Some(Borne::Note(note))) = (&self.life, borne) else { return };
+        rules.learn(note);
+        let is_known = (note.life, note.generation) == (life.id, life.generation);
+        if note.id == life.process && !is_known {
+            memories.judge(note, now);
+        }
     }
 
     /// Why a grant for this TTL that was asked for at `asked_at` is no vote.

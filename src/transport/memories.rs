@@ -53,13 +53,14 @@ impl Memories {
     /// Judges a note, and remembers it if it is sound.
     pub(super) fn judge(&self, note: &Note, now: Moment) -> Verdict {
         self.with(|all| {
+            // Processes that kept the memory of the process before them have written their own notes.
+            let of_life = all.iter().filter(|it| it.life == note.life);
+            let latest = of_life.max_by_key(|it| it.generation).copied();
+            if latest.is_some_and(|it| note.generation < it.generation) {
+                return Verdict::Older;
+            }
             let Some(seen) = all.iter_mut().find(|it| it.process == note.id) else {
-                // A process that kept the memory of the process before it.
-                let before = all.iter().find(|it| it.life == note.life).copied();
-                if before.is_some_and(|it| note.generation < it.generation) {
-                    return Verdict::Older;
-                }
-                let found_at = before.and_then(|it| it.found_at);
+                let found_at = latest.and_then(|it| it.found_at);
                 remember(all, Seen { found_at, ..Seen::of(note) });
                 return Verdict::Sound { found_at };
             };
@@ -168,6 +169,16 @@ mod tests {
         assert_eq!(memories.judge(&note(2, 2, 4), NOW), Verdict::Older);
         let found = Verdict::Sound { found_at: Some(NOW) };
         assert_eq!(memories.judge(&note(2, 2, 6), NOW.plus_ms(9)), found);
+    }
+
+    /// A durable server restarts, and its next process has written a note. Then a file from before is brought back.
+    #[test]
+    fn a_note_of_an_earlier_process_is_older_than_that_of_a_later_one() {
+        let memories = Memories::default();
+        assert_eq!(memories.judge(&note(1, 1, 3), NOW), SOUND);
+        assert_eq!(memories.judge(&note(2, 1, 4), NOW), SOUND);
+        assert_eq!(memories.judge(&note(1, 1, 3), NOW), Verdict::Older);
+        assert_eq!(memories.judge(&note(1, 1, 4), NOW), SOUND);
     }
 
     #[test]

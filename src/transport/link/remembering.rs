@@ -142,7 +142,12 @@ impl Link {
         let is_logged_in_part = !note.is_logged && self.identity.is_durable() == Some(true);
         let in_part = is_logged_in_part.then_some(LOGGED_IN_PART);
         let rules = self.server_registry.rules();
+        let asked_at = match self.state {
+            State::Handshake { since, .. } => since,
+            _ => now,
+        };
         Guard::of(note, clock_ms, found_at, now, rules)
+            .primary_since(asked_at)
             .with_caveat(self.remark.or(in_part).unwrap_or_default())
     }
 

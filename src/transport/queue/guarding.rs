@@ -63,7 +63,7 @@ impl Queue {
         if entry.asks_role {
             outbox.extend_from_slice(&ask_promotion());
             // Requests behind this one need not ask.
-            self.guard.note_primary(Some(now));
+            self.guard.note_primary(now);
         }
         if entry.request.may_prolong()
             && let Some((life, ttl_ms)) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
@@ -116,16 +116,20 @@ impl Queue {
         }
         match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
             Some(reading) if reading.is_forbidden => self.guard.go_blind(),
-            Some(_) if answer.is_grant() => {
+            Some(_) => {
                 let note = self.last_note.as_ref().and_then(|it| it.1.as_ref());
-                self.guard.check(note, &self.lasting.memories, now, &self.rules)?;
+                let memories = &self.lasting.memories;
+                match answer.is_grant() {
+                    true => self.guard.check(note, memories, now, &self.rules)?,
+                    false => self.guard.learn(note, memories, now, &self.rules),
+                }
             }
-            _ => {}
+            None => {}
         }
         if answer.is_grant() {
-            self.guard.note_primary(Some(now));
+            self.guard.note_primary(entry.written_at);
         } else if matches!(&answer, Answer::Failed(it) if it.is_of_a_replica()) {
-            self.guard.note_primary(None);
+            self.guard.note_replica();
         }
         let ttl_ms = entry.request.ttl_ms();
         match (end_ms, &answer) {
@@ -342,6 +346,41 @@ mod tests {
         assert_eq!(ask(200, &said(promoted())), (true, forgotten));
     }
 
+    /// The server may have been a replica since it has answered, and the answer may have been on its way for long.
+    #[test]
+    fn a_server_was_a_primary_when_it_was_asked_and_not_when_it_was_heard() {
+        let mut queue = guarded(-1, 10_000);
+        let mut ask = |at_ms, heard_ms| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(at_ms));
+            let mut outbox = Vec::new();
+            queue.send(&mut outbox, Capabilities::PLAIN, NOW.plus_ms(at_ms));
+            let is_asked = String::from_utf8_lossy(&outbox).contains("master_replid2");
+            let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+            let mut replies = [vec![Value::Nil; is_asked.into()], granted.to_vec()].concat();
+            queue.settle(&mut replies, NOW.plus_ms(heard_ms)).expect("it fits");
+            queue.lasting = Arc::default();
+            is_asked
+        };
+        assert!(!ask(10, 59));
+        assert!(ask(60, 60));
+    }
+
+    /// The server has said what it knows, and loses that before it grants anything.
+    #[test]
+    fn what_is_read_behind_a_refused_acquire_is_known() {
+        let mut queue = guarded(45_000, 10_000);
+        let mut hear = |said, note| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+            queue.send(&mut Vec::new(), Capabilities::PLAIN, NOW);
+            settle(&mut queue, &[said, Value::Int(10_000), note, time()])
+        };
+        hear(Value::Nil, later_note(3, 45_000, 30_000)).expect("it is refused");
+        let forgotten = Err(CloseReason::Forgotten(Forgotten));
+        assert_eq!(hear(Value::Okay, later_note(2, 45_000, 30_000)), forgotten);
+        let doubt = queue.doubt(NOW);
+        assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 16 }));
+    }
+
     /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
     fn ends(shown_ms: i64) -> Value {
         Value::Int(shown_ms + 10_000)
@@ -350,7 +389,7 @@ mod tests {
     /// Sends an acquire, which is answered at once, `at_ms` milliseconds after [`NOW`].
     fn ask(queue: &mut Queue, capabilities: Capabilities, at_ms: i64, replies: &[Value]) -> Answer {
         let now = NOW.plus_ms(at_ms);
-        queue.guard.note_primary(Some(now));
+        queue.guard.note_primary(now);
         queue.push(&request(Verb::Acquire), Some(TICKET), now);
         queue.send(&mut Vec::new(), capabilities, now);
         let settled = queue.settle(&mut replies.to_vec(), now).expect("it fits");
