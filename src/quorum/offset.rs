@@ -54,6 +54,9 @@ impl Offset {
     /// validity.
     const STEP_LEAST: i64 = 2_000_000;
 
+    /// In such a time, clocks do not drift apart by as much as a step.
+    const ANSWERED_WITHIN: i64 = 1_000_000_000;
+
     /// Speeds are known from two showings that are at least this far apart.
     const SPEED_SINCE: i64 = 1_000_000_000;
 
@@ -61,36 +64,51 @@ impl Offset {
     const ANCHOR_FOR: i64 = 3_600_000_000_000;
 
     pub fn of(showing: &Showing) -> Self {
+        Self::read(showing).when_heard(showing, (-Self::USUAL, Self::USUAL))
+    }
+
+    /// The interval when the clock was read, which is some time between sending and hearing.
+    fn read(showing: &Showing) -> Self {
         let Showing { shown, grain, sent, heard: at } = *showing;
         let least = shown.saturating_sub(at.as_nanos());
         let most = shown.saturating_add(grain).saturating_sub(sent.as_nanos()).max(least);
         Self { least, most, at, anchor: (least, most, at), slowest: None, fastest: None }
     }
 
+    /// The interval at the time of hearing. Both clocks have gone on since the reading, and the answer of a server
+    /// that nobody waited for lies unread until the next call, perhaps for hours.
+    fn when_heard(self, showing: &Showing, (slowest, fastest): (i64, i64)) -> Self {
+        let passed = (showing.heard - showing.sent - Self::ANSWERED_WITHIN).max(0);
+        let least = self.least.saturating_add(share(passed, slowest.min(0)));
+        let most = self.most.saturating_add(share(passed, fastest.max(0)));
+        Self { least, most, anchor: (least, most, self.at), ..self }
+    }
+
     /// Notes what the clock has shown since. It may run faster or slower than ours by this drift.
     pub fn note(&mut self, showing: &Showing, drift: Drift) -> Course {
         const MS: i64 = 1_000_000;
-        let new = Self::of(showing);
+        let new = Self::read(showing);
         let passed = (new.at - self.at).max(0);
         let (slowest, fastest) = self.speeds(drift);
         let least = self.least.saturating_add(share(passed, slowest));
         let most = self.most.saturating_add(share(passed, fastest));
         let (ahead, behind) = (new.least.saturating_sub(most), least.saturating_sub(new.most));
+        let heard = new.when_heard(showing, (slowest, fastest));
         if ahead > Self::STEP_LEAST || behind > Self::STEP_LEAST {
             // This may be no more than a fast clock. As long as that is not known, it is taken for a step,
             // once.
             let least = speed(new.least.saturating_sub(self.most), passed);
             let most = speed(new.most.saturating_sub(self.least), passed) + 1 + Self::SLEW;
             let fastest = (ahead.is_positive() && least <= Self::bound(drift)).then_some(most);
-            *self = Self { fastest, ..new };
+            *self = Self { fastest, ..heard };
             return match ahead.is_positive() {
                 true => Course::Forward { ms: ahead / MS },
                 false => Course::Back { ms: behind / MS },
             };
         }
-        (self.least, self.most, self.at) = (least.max(new.least), most.min(new.most), new.at);
+        (self.least, self.most, self.at) = (least.max(heard.least), most.min(heard.most), heard.at);
         if self.least > self.most {
-            (self.least, self.most) = (new.least, new.most);
+            (self.least, self.most) = (heard.least, heard.most);
         }
         self.learn_speeds();
         Course::Even
@@ -204,6 +222,24 @@ mod tests {
         assert_eq!(courses(&[(0, 0), (50_000, 50), (100_000, 100)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (50_000, -50), (100_000, -100)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (10, 3), (20, 0)]), [Even; 2]);
+    }
+
+    /// The server has answered at once, and nobody has waited for the answer.
+    #[test]
+    fn an_answer_that_lies_unread_does_not_say_how_the_clock_goes_on() {
+        let drift = Drift::DEFAULT;
+        let unread = |sent_ms, heard_ms| {
+            let sent = Moment::from_nanos(sent_ms * MS);
+            let heard = Moment::from_nanos(heard_ms * MS);
+            Showing { shown: sent_ms * MS, grain: MS, sent, heard }
+        };
+        for ahead_ms in [50, -50] {
+            let mut offset = Offset::of(&showing(0, 0));
+            assert_eq!(offset.note(&unread(2, 100_000), drift), Course::Even);
+            assert_eq!(offset.note(&showing(102_000, ahead_ms), drift), Course::Even);
+            let mut offset = Offset::of(&unread(2, 100_000));
+            assert_eq!(offset.note(&showing(102_000, ahead_ms), drift), Course::Even);
+        }
     }
 
     #[test]
@@ -320,7 +356,7 @@ mod tests {
         assert_eq!(offset.note(&showing(1_000, 0), Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_001, 6), Drift::DEFAULT), Course::Forward { ms: 3 });
         // A slow answer does not widen the interval.
-        let slow = Showing { heard: Moment::from_nanos(9_000 * MS), ..showing(1_002, 6) };
+        let slow = Showing { heard: Moment::from_nanos(1_900 * MS), ..showing(1_002, 6) };
         assert_eq!(offset.note(&slow, Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_003, 12), Drift::DEFAULT), Course::Forward { ms: 4 });
         // An answer that was carried out late does not widen it either.

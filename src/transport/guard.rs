@@ -150,7 +150,8 @@ pub(super) struct Guard {
 struct Life {
     process: RunId,
     id: MemoryId,
-    generation: i64,
+    /// Of the note that was last read: its generation and its longest TTL.
+    read: (i64, i64),
     /// The promotion that its note knows of.
     promotion: Option<RunId>,
     /// When the server last showed that it was no replica. Not known after it refused a request as a replica.
@@ -193,8 +194,8 @@ impl Guard {
         rules.learn(note);
         let &Note { id: process, generation, longest_ms, life: id, .. } = note;
         let (promotion, primary_at) = (note.promotion, Some(now));
-        let life =
-            Life { process, id, generation, promotion, primary_at, longest_ms, may_note: true };
+        let (read, may_note) = ((generation, longest_ms), true);
+        let life = Life { process, id, read, promotion, primary_at, longest_ms, may_note };
         let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-note.age_ms(clock_ms)));
         Self { life: Some(life), lost_at: noted_at.max(found_at), ..Self::default() }
     }
@@ -289,11 +290,12 @@ impl Guard {
         if (note.id, note.life) != (life.process, life.id) {
             return Err(Forgotten);
         }
-        if note.generation != life.generation {
+        let read = (note.generation, note.longest_ms);
+        if read != life.read {
             if memories.judge(note, now) == Verdict::Older {
                 return Err(Forgotten);
             }
-            life.generation = note.generation;
+            life.read = read;
         }
         rules.learn(note);
         life.longest_ms = note.longest_ms;
@@ -301,23 +303,28 @@ impl Guard {
     }
 
     /// Learns from what was read behind an acquire that was not granted. The server may lose this note before
-    /// it grants anything.
+    /// it grants anything. Fails if it has lost a later one. A note of another memory is compared with later ones.
     pub(super) fn learn(
         &mut self,
         borne: Option<&Borne>,
         memories: &Memories,
         now: Moment,
         rules: &Rules,
-    ) {
-        let (Some(life), Some(Borne::Note(note))) = (&mut self.life, borne) else { return };
+    ) -> Result<(), Forgotten> {
+        let (Some(life), Some(Borne::Note(note))) = (&mut self.life, borne) else { return Ok(()) };
         rules.learn(note);
-        if note.life == life.id {
+        let (is_same, read) = (note.life == life.id, (note.generation, note.longest_ms));
+        if note.id != life.process || is_same && read == life.read {
+            return Ok(());
+        }
+        if memories.judge(note, now) == Verdict::Older {
+            return Err(Forgotten);
+        }
+        life.read = if is_same { read } else { (0, 0) };
+        if is_same {
             life.longest_ms = note.longest_ms;
         }
-        let is_known = (note.life, note.generation) == (life.id, life.generation);
-        if note.id == life.process && !is_known {
-            memories.judge(note, now);
-        }
+        Ok(())
     }
 
     /// Why a grant for this TTL that was asked for at `asked_at` is no vote.

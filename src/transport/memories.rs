@@ -26,6 +26,8 @@ struct Seen {
     process: RunId,
     life: MemoryId,
     generation: i64,
+    since_ms: i64,
+    longest_ms: i64,
     /// When this memory was found in the place of another one.
     found_at: Option<Moment>,
 }
@@ -64,18 +66,17 @@ impl Memories {
                 remember(all, Seen { found_at, ..Seen::of(note) });
                 return Verdict::Sound { found_at };
             };
-            let is_same = seen.life == note.life;
-            if note.generation < seen.generation || (note.generation == seen.generation && !is_same)
-            {
+            // Each rewrite raises the generation, so a note with the same generation is the same note. An older
+            // one that somebody has rewritten may have come as far.
+            let is_as_late = note.generation == seen.generation;
+            if note.generation < seen.generation || is_as_late && !seen.is(note) {
                 return Verdict::Older;
             }
-            seen.generation = note.generation;
-            if !is_same {
-                // Another client has seen the loss. If it was there first, its note says since when. But
-                // the note of another database may be as late.
-                (seen.life, seen.found_at) = (note.life, Some(now));
-            }
-            Verdict::Sound { found_at: seen.found_at }
+            // Another client has seen the loss. If it was there first, its note says since when. But the note
+            // of another database may be as late.
+            let found_at = if seen.life == note.life { seen.found_at } else { Some(now) };
+            *seen = Seen { found_at, ..Seen::of(note) };
+            Verdict::Sound { found_at }
         })
     }
 
@@ -110,7 +111,13 @@ impl Memories {
 
 impl Seen {
     fn of(note: &Note) -> Self {
-        Self { process: note.id, life: note.life, generation: note.generation, found_at: None }
+        let &Note { id: process, life, generation, since_ms, longest_ms, .. } = note;
+        Self { process, life, generation, since_ms, longest_ms, found_at: None }
+    }
+
+    /// Whether this is the note.
+    fn is(&self, note: &Note) -> bool {
+        (self.life, self.since_ms, self.longest_ms) == (note.life, note.since_ms, note.longest_ms)
     }
 }
 
@@ -145,6 +152,11 @@ mod tests {
         assert_eq!(memories.judge(&note(1, 2, 4), NOW), Verdict::Older);
         assert_eq!(memories.judge(&note(1, 2, 5), NOW), Verdict::Older);
         assert_eq!(memories.generation(note(1, 1, 1).id), 5);
+        // Somebody has rewritten an older one.
+        let rewritten = Note { longest_ms: 77, ..note(1, 1, 5) };
+        assert_eq!(memories.judge(&rewritten, NOW), Verdict::Older);
+        assert_eq!(memories.judge(&Note { since_ms: 77, ..note(1, 1, 5) }, NOW), Verdict::Older);
+        assert_eq!(memories.judge(&Note { generation: 6, ..rewritten }, NOW), SOUND);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Queue {
                 let memories = &self.lasting.memories;
                 match answer.is_grant() {
                     true => self.guard.check(note, memories, now, &self.rules)?,
-                    false => self.guard.learn(note, memories, now, &self.rules),
+                    false => self.guard.learn(note, memories, now, &self.rules)?,
                 }
             }
             None => {}
@@ -198,7 +198,11 @@ mod tests {
 
     /// The note of another memory of the same process.
     fn other_note() -> Value {
-        let Value::BulkString(text) = later_note(2, -1, 10_000) else { panic!() };
+        other_note_of(2)
+    }
+
+    fn other_note_of(generation: i64) -> Value {
+        let Value::BulkString(text) = later_note(generation, -1, 10_000) else { panic!() };
         let text = String::from_utf8(text).unwrap();
         Value::BulkString(text.replace("0000000000000007", "0000000000000008").into_bytes())
     }
@@ -272,10 +276,15 @@ mod tests {
     #[test]
     fn the_longest_ttl_of_others_counts() {
         let mut queue = guarded(45_000, 20_000);
-        for (longest_ms, left_s) in [(20_000, 6), (30_000, 16)] {
+        for (generation, longest_ms, left_s) in [(1, 20_000, 6), (2, 30_000, 16)] {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
-            let replies = [Value::Okay, Value::Int(10_000), note(45_000, longest_ms), time()];
+            let replies = [
+                Value::Okay,
+                Value::Int(10_000),
+                later_note(generation, 45_000, longest_ms),
+                time(),
+            ];
             let told = settle(&mut queue, &replies).unwrap();
             let doubt = Failure::Forgot { ago_s: 14, left_s };
             assert_eq!(told.answer, Answer::Failed(doubt));
@@ -349,41 +358,6 @@ mod tests {
         assert_eq!(ask(300, &said(replica)), (true, forgotten()));
     }
 
-    /// The server may have been a replica since it has answered, and the answer may have been on its way for long.
-    #[test]
-    fn a_server_was_a_primary_when_it_was_asked_and_not_when_it_was_heard() {
-        let mut queue = guarded(-1, 10_000);
-        let mut ask = |at_ms, heard_ms| {
-            queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(at_ms));
-            let mut outbox = Vec::new();
-            queue.send(&mut outbox, Capabilities::PLAIN, NOW.plus_ms(at_ms));
-            let is_asked = String::from_utf8_lossy(&outbox).contains("master_replid2");
-            let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
-            let mut replies = [vec![Value::Nil; is_asked.into()], granted.to_vec()].concat();
-            queue.settle(&mut replies, NOW.plus_ms(heard_ms)).expect("it fits");
-            queue.lasting = Arc::default();
-            is_asked
-        };
-        assert!(!ask(10, 59));
-        assert!(ask(60, 60));
-    }
-
-    /// The server has said what it knows, and loses that before it grants anything.
-    #[test]
-    fn what_is_read_behind_a_refused_acquire_is_known() {
-        let mut queue = guarded(45_000, 10_000);
-        let mut hear = |said, note| {
-            queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
-            queue.send(&mut Vec::new(), Capabilities::PLAIN, NOW);
-            settle(&mut queue, &[said, Value::Int(10_000), note, time()])
-        };
-        hear(Value::Nil, later_note(3, 45_000, 30_000)).expect("it is refused");
-        let forgotten = Err(CloseReason::Forgotten(Forgotten));
-        assert_eq!(hear(Value::Okay, later_note(2, 45_000, 30_000)), forgotten);
-        let doubt = queue.doubt(NOW);
-        assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 16 }));
-    }
-
     #[test]
     fn requests_in_one_write_ask_for_the_role_once() {
         let (mut queue, later) = (guarded(-1, 10_000), NOW.plus_ms(1_000));
@@ -420,6 +394,48 @@ mod tests {
                 assert_eq!(ask(sent_ms, heard_ms, shown_ms), Answer::Done, "{sent_ms}");
             }
         }
+    }
+
+    /// The server may have been a replica since it has answered, and the answer may have been on its way for long.
+    #[test]
+    fn a_server_was_a_primary_when_it_was_asked_and_not_when_it_was_heard() {
+        let mut queue = guarded(-1, 10_000);
+        let mut ask = |at_ms, heard_ms| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(at_ms));
+            let mut outbox = Vec::new();
+            queue.send(&mut outbox, Capabilities::PLAIN, NOW.plus_ms(at_ms));
+            let is_asked = String::from_utf8_lossy(&outbox).contains("master_replid2");
+            let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+            let mut replies = [vec![Value::Nil; is_asked.into()], granted.to_vec()].concat();
+            queue.settle(&mut replies, NOW.plus_ms(heard_ms)).expect("it fits");
+            queue.lasting = Arc::default();
+            is_asked
+        };
+        assert!(!ask(10, 59));
+        assert!(ask(60, 60));
+    }
+
+    /// The server has said what it knows, and loses that before it grants anything.
+    #[test]
+    fn what_is_read_behind_a_refused_acquire_is_known() {
+        let mut queue = guarded(45_000, 10_000);
+        let mut hear = |said, note| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+            queue.send(&mut Vec::new(), Capabilities::PLAIN, NOW);
+            settle(&mut queue, &[said, Value::Int(10_000), note, time()])
+        };
+        hear(Value::Nil, later_note(3, 45_000, 30_000)).expect("it is refused");
+        let forgotten = Err(CloseReason::Forgotten(Forgotten));
+        for said in [Value::Okay, Value::Nil] {
+            assert_eq!(hear(said.clone(), later_note(2, 45_000, 30_000)), forgotten);
+            // Somebody has rewritten it.
+            assert_eq!(hear(said, later_note(3, 45_000, 40_000)), forgotten);
+        }
+        // The note of another memory has been there in between.
+        hear(Value::Nil, other_note_of(4)).expect("it is refused");
+        assert_eq!(hear(Value::Okay, later_note(3, 45_000, 30_000)), forgotten);
+        let doubt = queue.doubt(NOW);
+        assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 26 }));
     }
 
     /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
@@ -504,11 +520,11 @@ mod tests {
         let places = ["10000", "NX", "GETRANGE", "TIME"].map(|word| first.find(word).unwrap());
         assert!(places.is_sorted() && first.starts_with("*6\r\n$4\r\nEVAL"), "{first}");
         assert!(sent(&mut queue, Verb::Acquire).starts_with("*6\r\n$3\r\nSET"));
-        let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+        let granted = [Value::Okay, Value::Int(10_000), later_note(2, -1, 10_000), time()];
         let told = settle(&mut queue, &[&[Value::Int(0)][..], &granted].concat()).unwrap();
         assert_eq!(told.answer, Answer::Done);
         // The TTL was not noted after all, so the next request has it noted again.
-        let forgot = [Value::Okay, Value::Int(10_000), note(-1, 1_000), time()];
+        let forgot = [Value::Okay, Value::Int(10_000), later_note(3, -1, 1_000), time()];
         let told = settle(&mut queue, &forgot).unwrap();
         assert_eq!(told.answer, Answer::Failed(Failure::Unnoted));
         assert!(sent(&mut queue, Verb::Extend).matches("EVAL").count() == 2);
