@@ -310,10 +310,7 @@ fn k05_tokens_grow_while_one_server_after_another_forgets() {
             assert!(token > before, "{token} after {before}");
             before = token;
         }
-        wait_until("it has its vote again", || {
-            token_of_a_lock_for(&manager, SHORT_MS) > 0
-                && manager.servers().iter().all(|it| it.votes)
-        });
+        votes_with_tokens_again(&manager, &cluster[round]);
     }
     assert!(token_of_a_lock_for(&manager, SHORT_MS) > before);
 }
