@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::command::guard;
 use crate::error::Error;
 use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
@@ -18,9 +17,8 @@ const RESOURCE_MAX: usize = 64 * 1024;
 const PERMIT_NAMES_MAX: usize = 256 * 1024;
 
 pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
-    if resource == guard::KEY.as_bytes() {
-        let words = format!("resource is {}, where servers note what they remember", guard::KEY);
-        return Err(Error::invalid(words));
+    if let Some(words) = reserved(resource) {
+        return Err(Error::invalid(format!("resource is {words}")));
     }
     match resource.len() {
         0 => Err(Error::invalid("resource is empty")),
@@ -29,6 +27,15 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
             let words = format!("resource is {length} bytes long, more than {RESOURCE_MAX}");
             Err(Error::invalid(words))
         }
+    }
+}
+
+/// What a key is for that no lock may have.
+fn reserved(name: &[u8]) -> Option<&'static str> {
+    match name {
+        b"redlock:guard" => Some("redlock:guard, where servers note what they remember"),
+        b"redlock:fence" => Some("redlock:fence, where servers count fencing tokens"),
+        _ => None,
     }
 }
 
@@ -55,10 +62,8 @@ fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
         if name.is_empty() {
             return Err(Error::invalid(format!("resource {nth} of {of} is empty")));
         }
-        if **name == *guard::KEY.as_bytes() {
-            let words = "where servers note what they remember";
-            let words = format!("resource {nth} of {of} is {}, {words}", guard::KEY);
-            return Err(Error::invalid(words));
+        if let Some(words) = reserved(name) {
+            return Err(Error::invalid(format!("resource {nth} of {of} is {words}")));
         }
     }
     let bytes: usize = names.iter().map(|name| name.len()).sum();
@@ -66,7 +71,7 @@ fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
         let words = format!("the resources have {bytes} bytes together, more than {RESOURCE_MAX}");
         return Err(Error::invalid(words));
     }
-    match first_pair(names, |name| name.to_vec()) {
+    match first_pair(names) {
         Some((one, other)) => {
             let words = format!("resource {other} of {of} is the same as resource {one}");
             Err(Error::invalid(words))
@@ -75,28 +80,10 @@ fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
     }
 }
 
-/// With fencing tokens, each resource has a second key. Checks that it is not another resource of the same lock.
-pub(crate) fn counters(kind: &LockKind) -> Result<(), Error> {
-    let LockKind::Several(names) = kind else { return Ok(()) };
-    match first_pair(names, |name| [name, &b":f"[..]].concat()) {
-        Some((one, other)) => Err(Error::invalid(format!(
-            "resource {other} of {} is where the fencing tokens of resource {one} are counted",
-            names.len()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// The first pair of names, counted from 1, where `make` turns the first name into the second one.
-fn first_pair(names: &[Arc<[u8]>], make: impl Fn(&[u8]) -> Vec<u8>) -> Option<(usize, usize)> {
-    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
-    for (nth, name) in (1..).zip(names) {
-        places.entry(name).or_default().push(nth);
-    }
-    (1..).zip(names).find_map(|(one, name)| {
-        let found = places.get(&*make(name))?;
-        found.iter().find(|&&other| other != one).map(|&other| (one, other))
-    })
+/// The first name that came before, and where it came first, counted from 1.
+fn first_pair(names: &[Arc<[u8]>]) -> Option<(usize, usize)> {
+    let mut places: HashMap<&[u8], usize> = HashMap::new();
+    (1..).zip(names).find_map(|(nth, name)| Some((places.insert(name, nth)?, nth)))
 }
 
 /// Each permit is a key of its own, named after the resource, and a request names all of them.
@@ -145,7 +132,7 @@ mod tests {
     fn refusal(names: &[&[u8]]) -> String {
         let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
         let kind = LockKind::Several(Arc::from(names));
-        let checked = super::kind(&kind, b"r", false).and_then(|()| counters(&kind));
+        let checked = super::kind(&kind, b"r", false);
         checked.err().map_or_else(String::new, |error| error.to_string())
     }
 
@@ -164,8 +151,7 @@ mod tests {
         assert_eq!(same, "resource 4 of 4 is the same as resource 2");
         assert!(refusal(&[b"a", b"redlock:guard"]).starts_with("resource 2 of 2 is redlock:guard"));
         assert!(refusal(&[&long, &long[1..], b"ab"]).starts_with("the resources have 65537 bytes"));
-        let counted = refusal(&[b"a", b"secret:f", b"secret"]);
-        assert!(counted.starts_with("resource 2 of 3 is where"), "{counted}");
-        assert!(counted.contains("of resource 3 are counted"), "{counted}");
+        assert!(refusal(&[b"redlock:fence", b"a"]).starts_with("resource 1 of 2 is redlock:fence"));
+        assert!(resource(b"redlock:fence").is_err() && resource(b"redlock:guard").is_err());
     }
 }

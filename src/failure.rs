@@ -32,8 +32,13 @@ pub enum Failure {
     /// The server's clock was set forward by `by_ms` milliseconds, seen `ago_s` seconds ago. Its grants
     /// count again in `left_s` seconds.
     Stepped { by_ms: i64, ago_s: i64, left_s: i64 },
-    /// The key of the counter for fencing tokens contains something else.
-    NoCounter,
+    /// The server has lost the numbers of its fencing tokens. They can be restored in `left_s` seconds at the earliest;
+    /// 0: now.
+    Unfenced { left_s: i64 },
+    /// The hash of the numbers for fencing tokens contains something else.
+    NoFences,
+    /// The server's clock is so far ahead that its numbers would soon be used up.
+    ClockBeyond,
     /// The key of the set of readers contains something else.
     NoReaders,
     /// The server did not note that locks have such a long TTL.
@@ -60,7 +65,10 @@ impl Failure {
 
     /// Whether the server has granted the request but cannot vouch for the grant.
     pub(crate) fn is_of_memory(&self) -> bool {
-        matches!(self, Self::Forgot { .. } | Self::Stepped { .. } | Self::Unnoted)
+        matches!(
+            self,
+            Self::Forgot { .. } | Self::Stepped { .. } | Self::Unnoted | Self::Unfenced { .. }
+        )
     }
 
     /// Whether the command was wrong: this user may not use it, or the server does not know it.
@@ -137,9 +145,19 @@ impl fmt::Display for Failure {
                 f,
                 "its clock was set forward by {by_ms} ms, seen {ago_s} s ago: its vote counts again in {left_s} s"
             ),
-            Self::NoCounter => {
-                write!(f, "has something else than a counter in the resource's key :f")
-            }
+            Self::Unfenced { left_s: 0 } => f.write_str(
+                "lost its fencing tokens: they are being restored from the other servers",
+            ),
+            Self::Unfenced { left_s } => write!(
+                f,
+                "lost its fencing tokens: they can be restored from the other servers in {left_s} s"
+            ),
+            Self::NoFences => f.write_str(
+                "has something else than fencing tokens in its key redlock:fence: delete that key",
+            ),
+            Self::ClockBeyond => f.write_str(
+                "its clock is beyond the year 2112, so it draws no fencing tokens: set its clock",
+            ),
             Self::NoReaders => {
                 write!(f, "has something else than readers in the resource's key :r")
             }

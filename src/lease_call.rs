@@ -74,11 +74,7 @@ impl Runtime {
         if !matches!(demand.kind, LockKind::Several(_)) {
             check::resource(demand.resource)?;
         }
-        let has_fencing = self.settings().has_fencing();
-        check::kind(&demand.kind, demand.resource, has_fencing)?;
-        if has_fencing {
-            check::counters(&demand.kind)?;
-        }
+        check::kind(&demand.kind, demand.resource, self.settings().has_fencing())?;
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 

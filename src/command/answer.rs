@@ -4,6 +4,7 @@ use std::fmt;
 
 use redis::ServerError;
 
+use super::numbers::Fences;
 use crate::failure::Failure;
 use crate::slot_set::SlotSet;
 
@@ -14,6 +15,13 @@ pub enum Answer {
     Done,
     /// The server did what was asked, and drew this number as a fencing token.
     Granted { number: i64 },
+    /// The same, but its numbers were restored by its clock alone.
+    GrantedByClock { number: i64 },
+    /// The server did what was asked, except for the number: it has lost its numbers, which was first seen so long
+    /// ago.
+    Unfenced { ago_ms: i64 },
+    /// What the server knows of fencing tokens.
+    Fences(Fences),
     /// The server extended the key. `left_ms` is the remaining time before.
     Extended { left_ms: i64 },
     /// The server deleted the key, and woke a waiter.
@@ -97,9 +105,23 @@ pub struct SlotValue {
 pub(super) const VALUE_MAX: usize = 128;
 
 impl Answer {
-    /// Whether the server did what was asked.
+    /// Whether the server did what was asked. A server that has set the key and drawn no number has done that, too:
+    /// only as a vote it counts as a failure.
     pub fn is_grant(&self) -> bool {
-        matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
+        matches!(
+            self,
+            Self::Done
+                | Self::Granted { .. }
+                | Self::GrantedByClock { .. }
+                | Self::Unfenced { .. }
+                | Self::Fences(_)
+                | Self::Slots(Slots { got: Some(_), .. })
+        )
+    }
+
+    /// Whether the server's numbers for fencing tokens are to be restored from other servers, now or once more.
+    pub(crate) fn asks_to_restore(&self) -> bool {
+        matches!(self, Self::GrantedByClock { .. } | Self::Failed(Failure::Unfenced { left_s: 0 }))
     }
 
     /// Whether nothing was done because another holder's lock is in the way, for one resource or one of

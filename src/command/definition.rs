@@ -10,6 +10,7 @@ use redis::Value;
 use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::encoder::Encoder;
+use super::numbers::Restored;
 use crate::lock_kind::LockKind;
 use crate::token::Token;
 
@@ -74,6 +75,8 @@ pub(super) struct Subject {
     pub(super) number: i64,
     /// The resources whose wait queues it is about: a bit for each.
     pub(super) lines: u128,
+    /// What is written to a server whose numbers are restored.
+    pub(super) restored: Option<Restored>,
 }
 
 impl Subject {
@@ -101,7 +104,7 @@ impl Subject {
     pub(super) fn sample() -> Self {
         let token = Token::from_random([0xAB; 20]);
         let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
-        Self { resource, kind, token, ttl_ms: 30_000, number: 0, lines: u128::MAX }
+        Self { resource, kind, token, ttl_ms: 30_000, number: 0, lines: u128::MAX, restored: None }
     }
 }
 

@@ -20,6 +20,7 @@ use redis::Value;
 
 use super::answer::failure_of;
 use super::identity::RunId;
+pub use super::memory_id::MemoryId;
 use super::script::script;
 use crate::failure::Failure;
 
@@ -44,30 +45,6 @@ const VERSION: &str = "1";
 /// than a note may have.
 pub(crate) const READ: &[u8] =
     b"*4\r\n$8\r\nGETRANGE\r\n$13\r\nredlock:guard\r\n$1\r\n0\r\n$3\r\n255\r\n";
-
-/// The name of a memory. It is drawn at random when the memory begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryId([u8; 16]);
-
-impl MemoryId {
-    pub(crate) fn from_random(number: u64) -> Self {
-        let mut digits = [0; 16];
-        for (nth, digit) in (0..).zip(&mut digits) {
-            *digit = b"0123456789abcdef"[(number >> (60 - 4 * nth) & 15) as usize];
-        }
-        Self(digits)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let digits: [u8; 16] = text.as_bytes().try_into().ok()?;
-        digits.iter().all(u8::is_ascii_hexdigit).then_some(Self(digits))
-    }
-
-    /// 16 hexadecimal digits.
-    pub fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
 
 /// The note of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -417,14 +394,6 @@ mod tests {
         assert_eq!([1, 7].map(Note::generation_after), [2, 8]);
         assert_eq!(Note::generation_after(NUMBER_MAX - 1), NUMBER_MAX);
         assert_eq!(Note::generation_after(NUMBER_MAX), 1);
-    }
-
-    #[test]
-    fn a_memory_is_named_by_all_digits_of_its_number() {
-        let name = MemoryId::from_random(0x0123_4567_89ab_cdef);
-        assert_eq!(name.as_str(), "0123456789abcdef");
-        assert_eq!(MemoryId::parse(name.as_str()), Some(name));
-        assert_eq!(MemoryId::parse("0123456789abcdeg"), None);
     }
 
     #[test]

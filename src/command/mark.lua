@@ -8,6 +8,10 @@
 --          server's clock, and only if the server shows that it never was a replica. Otherwise the same as `now`
 -- ARGV[4]: the new note behind its time.
 --
+-- The numbers of fencing tokens (redlock:fence) belong to a memory as well. Those of a new server belong to the memory
+-- that begins. Those of another memory are lost, and this is when that was seen. A user who draws no tokens need not
+-- have the right to that key. So it is not named with the request.
+--
 -- A server that never was a replica has no previous replication id. But it also has none some time after its
 -- promotion (`repl-backlog-ttl`). So its replication must not have begun, or have begun with its first byte. And it
 -- must not have received anything from a primary, nor have been told to become a replica or a primary. (6.2 does not
@@ -43,4 +47,10 @@ elseif since=='fresh' then
 end
 v=ARGV[2]..' '..since..' '..ARGV[4]
 call('SET',KEYS[1],v)
+local life=string.match(ARGV[4],'^%d+ (%x+)')
+if string.sub(since,1,1)=='-' and ARGV[3]=='fresh' then
+    redis.pcall('HSET','redlock:fence','life',life)
+elseif since==now then
+    redis.pcall('HSET','redlock:fence','seen',now)
+end
 return {v,tonumber(now)}

@@ -14,19 +14,23 @@ mod encoded;
 mod encoder;
 mod enrol;
 mod extend;
-mod fence;
+pub(crate) mod fence;
 pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
 pub(crate) mod inspect_permits;
 mod leave;
+mod memory_id;
+mod numbers;
 mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
+pub(crate) mod read_fences;
 mod release;
 mod release_and_wake;
 pub(crate) mod release_permits;
+pub(crate) mod restore_fences;
 pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
@@ -47,6 +51,8 @@ use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoded::{Encoded, Hash};
 pub(crate) use self::encoder::Encoder;
+pub(crate) use self::numbers::Restored;
+pub use self::numbers::{Fences, FencesState, NotedMemory};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -63,8 +69,12 @@ pub enum Verb {
     Move,
     /// Acquire, and draw a fencing token.
     AcquireFenced,
-    /// Raise the counter of fencing tokens to the one that another server drew, if the key has the token.
+    /// Raise the number of the resource to the fencing token that another server drew, if the key has the token.
     RaiseFence,
+    /// Ask what a server knows of fencing tokens.
+    ReadFences,
+    /// Restore the numbers of a server that has lost them.
+    RestoreFences,
     /// Give the key at least the TTL, if it has the token. Never sets the key.
     Extend,
     /// Turn an exclusive lock into a shared one, which keeps its end.
@@ -122,6 +132,8 @@ impl Verb {
             Self::Recant => &shared::intend::RECANT,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
+            Self::ReadFences => &read_fences::DEFINITION,
+            Self::RestoreFences => &restore_fences::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release | Self::ReleaseRest => &release::DEFINITION,
             Self::ReleaseAndWake | Self::ReleaseRestAndWake => &release_and_wake::DEFINITION,
@@ -148,6 +160,8 @@ impl Verb {
             }
             Self::Enrol => &wait_for_permits::ENROL,
             Self::Leave => &wait_for_permits::LEAVE,
+            Self::ReadFences => &read_fences::DEFINITION,
+            Self::RestoreFences => &restore_fences::DEFINITION,
         }
     }
 }
@@ -181,14 +195,15 @@ pub struct Request {
 /// The maximum size of the bytes beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
 
-/// The same for a shared lock.
-const BESIDE_KEYS_OF_READERS_MAX: usize = 1536;
+/// The same for a shared lock, and with a fencing token: the scripts are long.
+const BESIDE_KEYS_LONG_MAX: usize = 1536;
 
 impl Request {
     /// A request about a lock. A bare name means an exclusive lock. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
         let Target { resource, kind } = target.into();
-        let subject = Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX };
+        let subject =
+            Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX, restored: None };
         let definition = verb.definition(&subject.kind);
         let size = size(verb, definition, &subject);
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
@@ -205,6 +220,12 @@ impl Request {
     #[must_use]
     pub fn with_fence(self, number: i64) -> Self {
         Self { subject: Subject { number, ..self.subject }, ..self }
+    }
+
+    /// Sets what is written to a server whose numbers are restored.
+    #[must_use]
+    pub(crate) fn with_restored(self, restored: Restored) -> Self {
+        Self { subject: Subject { restored: Some(restored), ..self.subject }, ..self }
     }
 
     /// Sets since when the client waits, in microseconds since 1970.
@@ -260,9 +281,22 @@ impl Request {
         self.undoes() && self.is_for(server)
     }
 
-    /// Whether its grant is a vote for a lock.
+    /// Whether its answer counts only if the server knows everything that it ever said: the grant of a lock, and what
+    /// is read to restore another server.
     pub fn asks_for_vote(&self) -> bool {
-        self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::RaiseFence)
+        self.verb.acquires()
+            || matches!(self.verb, Verb::Move | Verb::RaiseFence | Verb::ReadFences)
+    }
+
+    /// Whether its last argument is the memory of the server that gets it ([`fence::name_memory`]).
+    pub(crate) fn names_memory(&self) -> bool {
+        match self.verb {
+            Verb::ReadFences => true,
+            Verb::AcquireFenced | Verb::RaiseFence => {
+                matches!(self.subject.kind, LockKind::Exclusive | LockKind::Several(_))
+            }
+            _ => false,
+        }
     }
 
     /// Whether it is of use only if the server sends push messages.
@@ -390,8 +424,9 @@ fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
     let names = subject.names();
     let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
     let names = definition.names * (once + count * several::BESIDE_KEY_MAX);
-    let is_shared = subject.kind == LockKind::Shared || verb == Verb::Downgrade;
-    let beside = if is_shared { BESIDE_KEYS_OF_READERS_MAX } else { BESIDE_KEYS_MAX };
+    let is_long = subject.kind == LockKind::Shared
+        || matches!(verb, Verb::Downgrade | Verb::AcquireFenced | Verb::RestoreFences);
+    let beside = if is_long { BESIDE_KEYS_LONG_MAX } else { BESIDE_KEYS_MAX };
     names + permits::size(subject) + beside
 }
 

@@ -1,22 +1,38 @@
--- Raises the counter to at least a fencing token, if the lock is ours, and returns 1. Returns 0 if the lock is not
--- ours, and 2 if the counter is not a number.
+-- Raises the number of each resource to at least a fencing token, if all locks are ours, and returns 1. Returns
+--   0  a lock is not ours
+--   2  the hash of the numbers is damaged
+--   3  this server has lost its numbers
 --
--- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the fencing token. ARGV[3]: the minimum
--- TTL of the counter, in milliseconds. The time until the server's clock reaches the fencing token is added to this
--- TTL.
+-- KEYS: the resources, and the hash of the numbers. ARGV[1]: the token. ARGV[2]: the fencing token. Then for each
+-- resource the name of its field. The last argument: the name of this server's memory, as the client knows it. Hyphens:
+-- the client does not know it.
 
-if redis.call('GET',KEYS[1])~=ARGV[1] then
-    return 0
+local n=#KEYS-1
+for i=1,n do
+    if redis.call('GET',KEYS[i])~=ARGV[1] then
+        return 0
+    end
 end
-local c=redis.call('GET',KEYS[2])
-local last=tonumber(string.match(c or '0','^%d+$'))
-if not last then
-    return 2
+local f=redis.pcall('HMGET',KEYS[n+1],'life',unpack(ARGV,3,n+2))
+if f.err then
+    return f.err:find('WRONGTYPE') and 2 or f
 end
-if last<tonumber(ARGV[2]) then
-    local t=redis.call('TIME')
-    local ahead=ARGV[2]-t[1]*1000000-t[2]
-    local ttl=ARGV[3]+math.max(0,math.ceil(ahead/1000))
-    redis.call('SET',KEYS[2],ARGV[2],'PX',string.format('%.0f',ttl))
+local life=ARGV[n+3]
+if life~='----------------' and f[1]~=life then
+    return 3
+end
+local behind={}
+for i=1,n do
+    local c=tonumber(string.match(f[i+1] or '0','^%d+$'))
+    if not c then
+        return 2
+    end
+    if c<tonumber(ARGV[2]) then
+        behind[#behind+1]=ARGV[i+2]
+        behind[#behind+1]=ARGV[2]
+    end
+end
+if #behind>0 then
+    redis.call('HSET',KEYS[n+1],unpack(behind))
 end
 return 1

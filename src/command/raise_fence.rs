@@ -1,42 +1,40 @@
-//! Raises the counter of a resource to a fencing token that another server drew, as long as the lock is ours.
-//! Otherwise a late request would raise it beyond the token of the next holder.
+//! Raises the numbers of all resources of a lock to a fencing token that another server drew, as long as the lock is
+//! ours. Otherwise a late request would raise them beyond the token of the next holder.
 
 use redis::Value;
 
 use super::answer::Answer;
-use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
-use super::encoder::Encoder;
-use super::fence::{counter, counter_ttl_ms};
+use super::fence::put_fenced;
 use super::script::script;
 use crate::failure::Failure;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 2,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = definition(Kind::Acquiring);
+
+/// The same for a lock of several resources.
+pub(super) static OF_SEVERAL: Definition = definition(Kind::AcquiringSeveral);
 
 pub(crate) static SCRIPT: &str = script!("raise_fence.lua");
 
-fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put_script(&SCRIPT, |command| {
-        command.arg(2).arg(key).arg(counter(key)).arg(token);
-        command.arg(subject.number).arg(counter_ttl_ms(subject.ttl_ms))
-    });
+const fn definition(kind: Kind) -> Definition {
+    Definition {
+        kind,
+        effect: KeyEffect::Passes,
+        replies: 1,
+        names: 1,
+        form: only_form,
+        encode: |subject, _, encoder| put_fenced(subject, &SCRIPT, &[subject.number], encoder),
+        decode,
+    }
 }
 
-pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.next()? {
         Value::ServerError(error) => Some(Answer::refused(&error)),
         Value::Int(0) => Some(Answer::Absent),
         Value::Int(1) => Some(Answer::Done),
-        Value::Int(2) => Some(Answer::Failed(Failure::NoCounter)),
+        Value::Int(2) => Some(Answer::Failed(Failure::NoFences)),
+        Value::Int(3) => Some(Answer::Unfenced { ago_ms: 0 }),
         _ => None,
     }
 }
@@ -55,7 +53,8 @@ mod tests {
     fn replies_become_answers() {
         assert_eq!(answer(Int(1)), Some(Answer::Done));
         assert_eq!(answer(Int(0)), Some(Answer::Absent));
-        assert_eq!(answer(Int(2)), Some(Answer::Failed(Failure::NoCounter)));
+        assert_eq!(answer(Int(2)), Some(Answer::Failed(Failure::NoFences)));
+        assert_eq!(answer(Int(3)), Some(Answer::Unfenced { ago_ms: 0 }));
         let refused = redis::parse_redis_value(b"-OOM no\r\n").expect("a reply");
         assert!(matches!(answer(refused), Some(Answer::Failed(_))));
     }
@@ -63,6 +62,6 @@ mod tests {
     #[test]
     fn what_no_server_owes_is_no_answer() {
         assert_eq!(answer(Nil), None);
-        assert_eq!(answer(Int(3)), None);
+        assert_eq!(answer(Int(4)), None);
     }
 }

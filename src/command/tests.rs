@@ -33,9 +33,12 @@ fn the_wire_form_is_that_of_every_redlock_client() {
     assert_eq!(timed, "SET r T PX 30000 NX PEXPIRETIME r");
     let fenced = commands(Verb::AcquireFenced, PLAIN);
     assert!(fenced.starts_with("EVAL local "), "{fenced}");
-    assert!(fenced.ends_with(" 2 r r:f T 30000 0 1000000 3600000"), "{fenced}");
+    let field_and_memory = "3285 ----------------";
+    let end = format!(" 2 r redlock:fence T 30000 0 1000000 {field_and_memory}");
+    assert!(fenced.ends_with(&end), "{fenced}");
     let raise = commands(Verb::RaiseFence, PLAIN);
-    assert!(raise.ends_with(" 2 r r:f T 0 3600000"), "{raise}");
+    let end = format!(" 2 r redlock:fence T 0 {field_and_memory}");
+    assert!(raise.ends_with(&end), "{raise}");
     assert_eq!(commands(Verb::Inspect, PLAIN), "GETRANGE r 0 127 PTTL r");
     assert_eq!(commands(Verb::Release, Capabilities::DELIFEQ), "DELIFEQ r T");
     assert_eq!(commands(Verb::Release, Capabilities::DELEX), "DELEX r IFEQ T");
@@ -84,7 +87,8 @@ fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_cl
 #[test]
 fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
     let others = [Verb::Extend, Verb::Release, Verb::Inspect];
-    for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others) {
+    let fenced = [Verb::AcquireFenced, Verb::RaiseFence];
+    for verb in [&[Verb::Acquire][..], &fenced, &others].concat() {
         for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
             is_as_long_as_counted(verb, LockKind::Exclusive, capabilities);
         }
@@ -106,7 +110,7 @@ fn is_as_long_as_counted(verb: Verb, kind: LockKind, capabilities: Capabilities)
     let mut encoder = Encoder::default();
     let (length, counted) =
         (request.encoded(capabilities, &mut encoder).whole().len(), request.size());
-    let most = length + BESIDE_KEYS_OF_READERS_MAX;
+    let most = length + BESIDE_KEYS_LONG_MAX;
     assert!((length..most).contains(&counted), "{verb:?} {length} {counted}");
 }
 
@@ -119,6 +123,8 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         (Verb::Intend, KeyEffect::Passes),
         (Verb::AcquireFenced, KeyEffect::Leaves),
         (Verb::RaiseFence, KeyEffect::Passes),
+        (Verb::ReadFences, KeyEffect::Passes),
+        (Verb::RestoreFences, KeyEffect::Passes),
         (Verb::Repair, KeyEffect::Leaves),
         (Verb::Extend, KeyEffect::Passes),
         (Verb::Inspect, KeyEffect::Passes),
@@ -131,8 +137,10 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         assert_eq!(request.must_reach(1), verb == Verb::Release);
         assert!(!request.must_reach(0));
         let asks = [Verb::Acquire, Verb::AcquireAgain, Verb::AcquireFenced];
-        let votes = [&asks[..], &[Verb::RaiseFence]].concat();
+        let votes = [&asks[..], &[Verb::RaiseFence, Verb::ReadFences]].concat();
         assert_eq!(request.asks_for_vote(), votes.contains(&verb));
+        let of_memory = [Verb::AcquireFenced, Verb::RaiseFence, Verb::ReadFences];
+        assert_eq!(request.names_memory(), of_memory.contains(&verb));
         let prolongs = [&asks[..], &[Verb::Extend]].concat();
         assert_eq!(request.may_prolong(), prolongs.contains(&verb));
         assert!(!request.relies_on(PLAIN));
@@ -143,6 +151,30 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         assert!(!request.tells_end(PLAIN));
     }
     assert_eq!(request(Verb::Repair).kind(), request(Verb::Acquire).kind());
+}
+
+/// A permit draws no number, whatever its verb. Another request must not be changed at its end.
+#[test]
+fn what_names_no_memory_is_the_same_for_all_servers() {
+    for kind in [LockKind::Shared, LockKind::Permit { of: 3 }] {
+        assert!(!request_of(Verb::AcquireFenced, kind).names_memory());
+    }
+    let several = LockKind::Several(["r", "s"].map(|it| Arc::from(it.as_bytes())).into());
+    assert!(request_of(Verb::AcquireFenced, several).names_memory());
+}
+
+#[test]
+fn the_numbers_of_a_server_are_restored_for_one_memory_alone() {
+    assert!(commands(Verb::ReadFences, PLAIN).ends_with(" 1 redlock:fence ----------------"));
+    let memory = NotedMemory { life: guard::MemoryId::from_random(0xFF), generation: 3 };
+    for (clock_us, is_by_clock, end) in [(0, false, "0 1000000 0"), (9, true, "9 1000000 1")] {
+        let restored = Restored { memory, base: 7, clock_us, is_by_clock };
+        let request = request(Verb::RestoreFences).with_restored(restored);
+        let end = format!(" 2 redlock:fence redlock:guard 3 00000000000000ff 7 {end}");
+        let sent = commands_of(&request, PLAIN);
+        assert!(sent.starts_with("EVAL ") && sent.ends_with(&end), "{sent}");
+        assert!(sent.len() < request.size());
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod driven;
 mod pushes;
 mod questions;
 mod readiness;
+mod restoring;
 mod state;
 mod step;
 mod timers;
@@ -62,6 +63,8 @@ pub(crate) struct Engine {
     watched_until: Moment,
     /// When the engine was last advanced.
     now: Moment,
+    /// From when on lost numbers may be restored again.
+    restore_from: Moment,
 }
 
 /// Why a waiting thread returns.
@@ -102,6 +105,7 @@ impl Engine {
             watched: Vec::new(),
             watched_until: Moment::from_nanos(0),
             now: Moment::from_nanos(0),
+            restore_from: Moment::from_nanos(0),
         }
     }
 
@@ -306,6 +310,8 @@ impl Engine {
                 self.deliver();
             } else if let Some(ticket) = self.decided.pop() {
                 self.close(ticket, now);
+            } else if self.is_to_restore(now) {
+                self.restore(now);
             } else if !self.state.take_up(now) {
                 return;
             }

@@ -18,6 +18,7 @@ pub(crate) mod leave;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
+pub(crate) mod restore;
 mod words;
 
 use std::any::Any;

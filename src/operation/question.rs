@@ -24,6 +24,7 @@ use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::permits::Permits;
 use crate::quorum::readers::Readers;
+use crate::quorum::restoring::{Base, Restoring};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::taken::Taken;
 use crate::server_set::ServerSet;
@@ -71,6 +72,8 @@ enum Count {
     Holders(Holders),
     /// To find out how many readers there are.
     Readers(Readers),
+    /// To find out from which servers others can be restored.
+    Fences(Restoring),
     /// To hear from every server once.
     AllServers(Ballot),
     /// To stand in line for a resource.
@@ -156,6 +159,11 @@ impl Question {
         Self::new(Count::Readers(Readers::new(servers)))
     }
 
+    /// What every server knows of fencing tokens.
+    pub(crate) fn fences(servers: usize) -> Self {
+        Self::new(Count::Fences(Restoring::new(servers)))
+    }
+
     pub(crate) fn all_servers(servers: usize) -> Self {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
@@ -191,6 +199,7 @@ impl Question {
             Count::Holders(holders) => holders.finding().is_some(),
             Count::Readers(readers) => readers.outcome().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
+            Count::Fences(fences) => fences.ballot().pending() == 0,
             Count::Line(places) => places.is_enough(),
         }
     }
@@ -208,7 +217,7 @@ impl Question {
                 Finding::Unreachable => Outcome::Unreachable,
             }),
             Count::Readers(readers) => readers.outcome(),
-            Count::AllServers(_) | Count::Line(_) => Some(Outcome::Reached),
+            Count::AllServers(_) | Count::Line(_) | Count::Fences(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
     }
@@ -271,6 +280,12 @@ impl Question {
         (self.draw.token(), self.draw.is_to_raise(self.ballot().quorum()))
     }
 
+    /// What is known of this server's numbers from all servers, if they are to be restored.
+    pub(crate) fn restored(&self, server: usize) -> Option<Base> {
+        let Count::Fences(fences) = &self.count else { return None };
+        fences.base_of(server)
+    }
+
     /// Whether the word of this server that it has the lock is a vote.
     fn is_vote(&self, server: usize) -> bool {
         self.view.as_ref().is_none_or(|view| view.is_sound(server))
@@ -326,6 +341,7 @@ impl Question {
             Count::Holders(holders) => holders.ballot(),
             Count::Readers(readers) => readers.ballot(),
             Count::AllServers(ballot) => ballot,
+            Count::Fences(fences) => fences.ballot(),
             Count::Line(places) => places.ballot(),
         }
     }

@@ -8,6 +8,7 @@ pub mod holders;
 pub mod offset;
 pub mod permits;
 pub mod readers;
+pub mod restoring;
 pub mod round;
 pub mod standing;
 pub mod taken;

@@ -19,6 +19,8 @@ pub(crate) struct Effects {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) pushes: Vec<Pushed>,
     pub(crate) lines: Vec<Line>,
+    /// Whether a server was found whose numbers for fencing tokens are to be restored.
+    pub(crate) restores: bool,
 }
 
 /// An answer for the call that holds the ticket.

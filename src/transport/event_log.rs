@@ -22,6 +22,8 @@ pub(super) enum Event {
     Forgot,
     /// What the server grants does not outlive its process any more.
     LogsLess,
+    /// The server has lost the numbers of its fencing tokens, or has them again.
+    Numbers,
     /// The server's clock was set.
     ClockSet,
     /// The server owes an answer for so long that a second connection is opened.

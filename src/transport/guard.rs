@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
 use super::clocks::Step;
 use super::memories::{Memories, Verdict};
+use crate::command::NotedMemory;
 use crate::command::guard::{Borne, MemoryId, Note};
 use crate::command::identity::{RoleTold, RunId};
 use crate::failure::Failure;
@@ -85,7 +86,7 @@ impl Rules {
     }
 
     /// For how long after a loss of memory the server's grants for a lock of this TTL are no votes.
-    fn wait_ms(&self, ttl_ms: i64) -> i64 {
+    pub(super) fn wait_ms(&self, ttl_ms: i64) -> i64 {
         let wait_ms = ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms());
         // The server's clock and ours may each be fast by this much. This also holds for ours if the user
         // takes the servers' clocks for exact. Each clock shows whole milliseconds.
@@ -208,6 +209,11 @@ impl Guard {
     /// The server's process and its memory, if its note is read.
     pub(super) fn source(&self) -> Option<(RunId, MemoryId)> {
         self.life.as_ref().map(|life| (life.process, life.id))
+    }
+
+    /// The server's memory and the generation of the note that names it, if its note is read.
+    pub(super) fn noted(&self) -> Option<NotedMemory> {
+        self.life.as_ref().map(|it| NotedMemory { life: it.id, generation: it.generation })
     }
 
     /// Whether the server must be asked for its role before it is asked for a vote. It may have been a replica

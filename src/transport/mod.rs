@@ -20,6 +20,7 @@ pub(crate) mod interest;
 mod link;
 pub mod login;
 mod memories;
+mod numbers;
 pub(crate) mod place;
 mod predecessor;
 mod queue;

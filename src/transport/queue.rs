@@ -6,6 +6,7 @@
 
 mod bounds;
 mod guarding;
+mod numbers;
 mod readings;
 mod retries;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::memories::Lasting;
+use super::numbers::Numbers;
 use super::reading::Reading;
 use super::reply::ProtocolError;
 use super::scripts::Scripts;
@@ -63,6 +65,9 @@ pub(super) struct Queue {
     subscription: Subscription,
     /// Whether the last release found a waiter.
     expects_waiters: bool,
+    /// The state of the numbers that the server draws, and the one that was logged last.
+    numbers: Numbers,
+    told_numbers: Numbers,
     /// How many attempts to take a lock were granted since the last attempt that was not.
     granted: u32,
     /// How many requests were moved into the outbox since the last write to the socket.
@@ -100,6 +105,8 @@ impl Queue {
             round_trip_us: None,
             subscription: Subscription::None,
             expects_waiters: false,
+            numbers: Numbers::default(),
+            told_numbers: Numbers::default(),
             granted: 0,
             unwritten: 0,
         }

@@ -118,8 +118,8 @@ fn keys(server: &Server) -> Vec<String> {
     match server.must(&["KEYS", "*"]) {
         Reply::Array(keys) => {
             let names = keys.iter().filter_map(Reply::text);
-            // The counters of fencing tokens outlive the locks.
-            names.filter(|name| name != "redlock:guard" && !name.ends_with(":f")).collect()
+            // What servers know of themselves and of fencing tokens outlives the locks.
+            names.filter(|name| name != "redlock:guard" && name != "redlock:fence").collect()
         }
         other => panic!("a list was expected: {other:?}"),
     }

@@ -98,12 +98,14 @@ impl Server {
         let logged = if has_log { " a" } else { "" };
         let note = format!("1 {run_id} 1 -1 {longest_ttl_ms} {life}{logged}");
         let _ = connection.command(&["SET", "redlock:guard", &note]);
+        // The numbers of its fencing tokens belong to the same memory.
+        let _ = connection.command(&["HSET", "redlock:fence", "life", life]);
         let _ = connection.command(&["CONFIG", "RESETSTAT"]);
     }
 
     /// Deletes the note of its memory, as on a server that was just set up.
     pub(crate) fn be_new(&self) {
-        self.must(&["DEL", "redlock:guard"]);
+        self.must(&["DEL", "redlock:guard", "redlock:fence"]);
     }
 
     /// The port for clients.
@@ -195,10 +197,11 @@ impl Server {
         reply
     }
 
-    /// The number of its keys, without the note of its memory.
+    /// The number of its keys, without the note of its memory and the numbers of fencing tokens.
     #[track_caller]
     pub(crate) fn locks(&self) -> i64 {
-        self.must(&["DBSIZE"]).integer() - i64::from(self.exists("redlock:guard"))
+        let others = ["redlock:guard", "redlock:fence"].iter().filter(|it| self.exists(it)).count();
+        self.must(&["DBSIZE"]).integer() - others as i64
     }
 
     /// The value of a key.

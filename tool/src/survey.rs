@@ -273,9 +273,8 @@ fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8
         }
         let answers: Vec<(Vec<u8>, i64)> = request.query(connection)?;
         for (name, (token, left_ms)) in batch.iter().zip(answers) {
-            // A fence is a counter beside its lock. A key without a TTL is not a lock.
-            let is_fence = name.ends_with(b":f") && token.iter().all(u8::is_ascii_digit);
-            if left_ms >= 0 && !is_fence && !token.is_empty() {
+            // A key without a TTL is not a lock.
+            if left_ms >= 0 && !token.is_empty() {
                 let waiters = waiting.get(name).copied().unwrap_or(0);
                 found.push((name.clone(), (token, left_ms, waiters)));
             }

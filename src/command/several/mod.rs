@@ -8,7 +8,6 @@ pub(crate) mod acquire;
 pub(crate) mod extend;
 pub(crate) mod fenced;
 mod inspect;
-pub(crate) mod raise;
 pub(crate) mod release;
 pub(crate) mod repair;
 pub(crate) mod waking;
@@ -17,20 +16,22 @@ use super::Verb;
 use super::answer::{Answer, Place};
 use super::definition::{Definition, Subject};
 use super::encoder::Encoder;
-use super::fence::counter;
 use super::leave;
 use super::pttl;
+use super::raise_fence;
+use super::read_fences;
+use super::restore_fences;
 use super::script::Script;
 
 /// The maximum number of bytes of the request that each key takes beside its name.
-pub(super) const BESIDE_KEY_MAX: usize = 16;
+pub(super) const BESIDE_KEY_MAX: usize = 24;
 
 pub(super) fn definition(verb: Verb) -> &'static Definition {
     match verb {
         Verb::Acquire | Verb::AcquireAgain | Verb::Move => &acquire::DEFINITION,
         Verb::Repair => &repair::DEFINITION,
         Verb::AcquireFenced => &fenced::DEFINITION,
-        Verb::RaiseFence => &raise::DEFINITION,
+        Verb::RaiseFence => &raise_fence::OF_SEVERAL,
         Verb::Extend => &extend::DEFINITION,
         Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
         Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
@@ -38,6 +39,8 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
         Verb::Enrol => &waking::ENROL,
         Verb::Leave => &leave::DEFINITION,
+        Verb::ReadFences => &read_fences::DEFINITION,
+        Verb::RestoreFences => &restore_fences::DEFINITION,
     }
 }
 
@@ -48,25 +51,6 @@ fn put_script(subject: &Subject, script: Script, arguments: &[i64], encoder: &mu
         command.arg(names.len());
         for name in names {
             command.arg(&**name);
-        }
-        command.arg(subject.token.as_bytes());
-        for &argument in arguments {
-            command.arg(argument);
-        }
-        command
-    });
-}
-
-/// The same about all keys and their counters.
-fn put_fenced(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
-    let names = subject.names();
-    encoder.put_script(script, |command| {
-        command.arg(2 * names.len());
-        for name in names {
-            command.arg(&**name);
-        }
-        for name in names {
-            command.arg(counter(name));
         }
         command.arg(subject.token.as_bytes());
         for &argument in arguments {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redis::Value::{self, Array, Int, Nil, Okay};
 
 use super::*;
-use crate::command::{BESIDE_KEYS_MAX, Capabilities, Request};
+use crate::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Request};
 use crate::failure::Failure;
 use crate::lock_kind::{LockKind, Target};
 use crate::token::Token;
@@ -58,8 +58,8 @@ fn each_is_one_script_about_all_keys_in_the_order_that_they_were_given() {
         (Verb::Extend, " 2 b a T 30000"),
         (Verb::Release, " 2 b a T"),
         (Verb::Inspect, " 2 b a T"),
-        (Verb::AcquireFenced, " 4 b a b:f a:f T 30000 7 1000000 3600000"),
-        (Verb::RaiseFence, " 4 b a b:f a:f T 7 3600000"),
+        (Verb::AcquireFenced, " 3 b a redlock:fence T 30000 7 1000000 421 3212 ----------------"),
+        (Verb::RaiseFence, " 3 b a redlock:fence T 7 421 3212 ----------------"),
     ] {
         let sent = commands(verb, Capabilities::PLAIN);
         assert!(sent.starts_with("EVAL local ") && sent.ends_with(end), "{verb:?} {sent}");
@@ -79,7 +79,7 @@ fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
         for capabilities in [Capabilities::PLAIN, Capabilities::MSETEX] {
             for verb in VERBS {
                 let target = several(names.clone());
-                let beside = BESIDE_KEYS_MAX + 2 * names.len() * BESIDE_KEY_MAX;
+                let beside = BESIDE_KEYS_LONG_MAX + 2 * names.len() * BESIDE_KEY_MAX;
                 let request = Request::new(verb, target, Token::from_random([0; 20]), i64::MAX);
                 let request = request.with_fence(i64::MAX);
                 let mut encoder = Encoder::default();
@@ -100,10 +100,12 @@ fn replies_become_answers() {
         assert_eq!(says(verb, &[1, -1]), blocked(1, Some(-1)));
         assert_eq!(says(verb, &[2, -2]), blocked(2, None));
     }
-    assert_eq!(says(Verb::AcquireFenced, &[0, 7]), Some(Answer::Granted { number: 7 }));
+    assert_eq!(says(Verb::AcquireFenced, &[-5, 7]), Some(Answer::Granted { number: 7 }));
+    assert_eq!(says(Verb::AcquireFenced, &[-2, 7]), Some(Answer::Unfenced { ago_ms: 7 }));
+    assert_eq!(says(Verb::AcquireFenced, &[0, -2]), Some(Answer::Foreign { left_ms: None }));
     assert_eq!(says(Verb::AcquireFenced, &[2, 7]), blocked(2, Some(7)));
-    let no_counter = Some(Answer::Failed(Failure::NoCounter));
-    assert_eq!(says(Verb::AcquireFenced, &[-1, 0]), no_counter);
+    let no_fences = Some(Answer::Failed(Failure::NoFences));
+    assert_eq!(says(Verb::AcquireFenced, &[-1, 0]), no_fences);
     assert_eq!(answer(Verb::RaiseFence, Int(1)), Some(Answer::Done));
     assert_eq!(answer(Verb::RaiseFence, Int(0)), Some(Answer::Absent));
     for verb in [Verb::Extend, Verb::Inspect] {
@@ -140,7 +142,7 @@ fn what_no_server_owes_is_no_answer() {
         assert_eq!(answer(verb, Okay), None);
         assert_eq!(answer(verb, Array(vec![Int(1), Nil])), None);
         // There is no such resource.
-        for nth in [4, 65_537, -3] {
+        for nth in [4, 65_537, -6] {
             assert_eq!(says(verb, &[nth, 1]), None, "{verb:?}");
             assert_eq!(says(verb, &[0, -2, nth]), None, "{verb:?}");
             assert_eq!(says(verb, &[2, 1, nth]), None, "{verb:?}");

@@ -1,11 +1,12 @@
 //! How a question counts a server's answer.
 
 use super::{Count, Question, permits};
-use crate::command::{Answer, Slots};
+use crate::command::{Answer, Fences, FencesState, Slots};
 use crate::moment::Moment;
 use crate::quorum::ballot::Vote;
 use crate::quorum::holders::Holders;
 use crate::quorum::readers::Readers;
+use crate::quorum::restoring::{Restoring, State};
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -31,7 +32,7 @@ impl Question {
         let is_vote = self.is_vote(server);
         let plain = match &answer {
             Answer::Done | Answer::Woke | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
-            &Answer::Granted { number } => {
+            &Answer::Granted { number } | &Answer::GrantedByClock { number } => {
                 self.draw.note(number);
                 Vote::Yes
             }
@@ -65,6 +66,7 @@ impl Question {
             Count::Holders(holders) => vote = hear_of_holder(holders, server, answer, now),
             Count::Readers(readers) => vote = hear_of_readers(readers, server, answer),
             Count::AllServers(ballot) => ballot.cast(server, plain),
+            Count::Fences(fences) => vote = hear_of_fences(fences, server, answer),
             Count::Line(_) => {}
         }
         vote
@@ -90,6 +92,22 @@ impl Question {
     pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
     }
+}
+
+/// Notes what a server knows of fencing tokens. Returns the vote.
+fn hear_of_fences(fences: &mut Restoring, server: usize, answer: &Answer) -> Vote {
+    let &Answer::Fences(Fences { greatest, state, .. }) = answer else {
+        fences.handle_silence(server);
+        return Vote::Unusable;
+    };
+    let state = match state {
+        FencesState::Whole => State::Whole,
+        FencesState::ByClock => State::ByClock,
+        FencesState::Lost { .. } => State::Lost,
+        FencesState::ToRestore => State::ToRestore,
+    };
+    fences.handle_numbers(server, state, greatest);
+    Vote::Yes
 }
 
 /// Counts who has a resource on a server. Returns the vote.

@@ -89,7 +89,7 @@ impl Question {
             Count::Taken(_) => "answered".to_owned(),
             Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Holders(_) | Count::Readers(_) => "answered".to_owned(),
+            Count::Holders(_) | Count::Readers(_) | Count::Fences(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),
             Count::Line(_) => "have it free".to_owned(),
         }
@@ -132,9 +132,14 @@ impl Question {
                 format!("{place} {}", held_by("another", left_ms))
             }
             (Answer::Lacking { place }, _) => format!("has {place} no more"),
-            (Answer::Done | Answer::Woke | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
-                "agreed".to_owned()
-            }
+            (
+                Answer::Done
+                | Answer::Woke
+                | Answer::Granted { .. }
+                | Answer::GrantedByClock { .. }
+                | Answer::Extended { .. },
+                _,
+            ) => "agreed".to_owned(),
             (&Answer::EnrolledForOne { place, left_ms, is_shared, .. }, _) => {
                 format!(
                     "{place} {}",
@@ -148,7 +153,11 @@ impl Question {
             (Answer::EnrolledForPermit { slots, .. }, _) => {
                 permits::describe(u16::try_from(slots.taken.count()).unwrap_or(u16::MAX), slots)
             }
-            (Answer::Slots(_) | Answer::Permits(_), _) => "answered".to_owned(),
+            // Two of these stand for an answer only until it is counted.
+            (
+                Answer::Slots(_) | Answer::Permits(_) | Answer::Unfenced { .. } | Answer::Fences(_),
+                _,
+            ) => "answered".to_owned(),
         }
     }
 

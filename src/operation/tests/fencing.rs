@@ -46,6 +46,40 @@ fn the_greatest_number_is_raised_to_a_quorum_first() {
     assert_eq!(play.view().servers(), ServerSet::first(3));
 }
 
+/// It has set the key, so it is told to release it if the lock is not had.
+#[test]
+fn a_server_that_has_lost_its_numbers_has_no_vote() {
+    let lost = |server| (server, Answer::Failed(Failure::Unfenced { left_s: 3 }));
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    assert_eq!(
+        play.hear(0, &[lost(0), drew(1, 7), drew(2, 7)]),
+        [ended(
+            "acquired without: a:1 lost its fencing tokens: they can be restored from the other servers in 3 s"
+        )]
+    );
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    let acts = play.hear(0, &[lost(0), drew(1, 7), lost(2)]);
+    let [Tell(Release, servers), Act::Ended(words)] = &acts[..] else { panic!("{acts:?}") };
+    assert_eq!(servers, &[0, 1, 2]);
+    assert!(
+        words.starts_with("Unreachable: 1 of 3 servers granted, 2 needed: a:1 lost its"),
+        "{words}"
+    );
+}
+
+/// What it draws is as good as the numbers of others, for as long as nothing better is known.
+#[test]
+fn a_number_that_goes_by_the_clock_is_one() {
+    let by_clock = |server, number| (server, Answer::GrantedByClock { number });
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    assert_eq!(play.hear(0, &[by_clock(0, 9), drew(1, 7)]), [Ask(RaiseFence, 500)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
+    assert_eq!(token_of(&play), 9);
+}
+
 #[test]
 fn a_number_that_a_quorum_drew_is_not_raised_whatever_the_others_drew() {
     let mut play = fenced(5);

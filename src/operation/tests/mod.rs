@@ -18,6 +18,7 @@ mod permits;
 mod question;
 mod release;
 mod renew;
+mod restore;
 mod several;
 mod shared;
 mod waiting;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use self::Act::{Ask, Begin, Connect, EndWait, GiveTurn, Keep, Prepare, Tell, WaitUntil};
 use super::super::{Actions, Ended, Failed, Limits, Operation, Payload};
 use super::NEVER;
-use crate::command::{Request, Verb};
+use crate::command::{Request, Verb, fence};
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase};
 use crate::lease::BrokenOff;
@@ -126,7 +126,8 @@ impl World {
     fn note(&mut self, request: &Request) {
         // The resource, or a slot of it.
         let resource = request.resource();
-        assert!(resource == b"r" || resource.starts_with(b"r#"), "{request:?}");
+        let is_of_fences = resource == fence::KEY.as_bytes();
+        assert!(is_of_fences || resource == b"r" || resource.starts_with(b"r#"), "{request:?}");
         self.requests.push((request.verb(), *request.token(), request.ttl_ms()));
     }
 

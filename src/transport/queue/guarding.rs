@@ -43,7 +43,10 @@ impl Queue {
 
     /// What to report about the server although its grants are votes.
     pub(in crate::transport) fn caveat(&self) -> &'static str {
-        self.guard.caveat()
+        match self.guard.caveat() {
+            "" => self.numbers.caveat(),
+            caveat => caveat,
+        }
     }
 
     /// Writes a request and everything that goes along with it.
@@ -74,6 +77,7 @@ impl Queue {
         entry.subscribes = self.subscribe(&entry.request, outbox);
         let encoded = entry.request.encoded(capabilities, &mut self.encoder);
         entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
+        self.name_memory(&entry.request, outbox);
         entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
         entry.form = entry.request.form(capabilities);
         // All servers know form 0.
@@ -163,13 +167,15 @@ impl Queue {
     }
 
     /// The answer for counting votes: a grant may be no vote.
-    pub(super) fn vote(&self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
+    pub(super) fn vote(&mut self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
             return answer;
         }
         let (ttl_ms, step) = (entry.request.ttl_ms(), self.lasting.clock.step());
-        let objection = self.guard.objection(ttl_ms, step, entry.since, now, &self.rules);
-        objection.map_or(answer, Answer::Failed)
+        match self.guard.objection(ttl_ms, step, entry.since, now, &self.rules) {
+            Some(objection) => Answer::Failed(objection),
+            None => self.vote_of_numbers(entry, answer, now),
+        }
     }
 }
 
@@ -248,7 +254,7 @@ mod tests {
 
     #[test]
     fn nor_does_a_fencing_token_count_that_such_a_server_draws_or_raises() {
-        let granted = Value::Array(vec![Value::Int(1), Value::Int(7)]);
+        let granted = Value::Array(vec![Value::Int(-5), Value::Int(7)]);
         for (verb, reply, answer) in [
             (Verb::AcquireFenced, granted, Answer::Granted { number: 7 }),
             (Verb::RaiseFence, Value::Int(1), Answer::Done),

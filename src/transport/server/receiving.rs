@@ -75,6 +75,13 @@ impl Server {
         self.event_log.say(Event::ClockSet, line, now, &mut effects.lines);
     }
 
+    /// Logs that the server has lost its fencing tokens, or has them again.
+    fn tell_of_numbers(&mut self, now: Moment, effects: &mut Effects) {
+        if let Some(numbers) = self.queue.news_of_numbers() {
+            self.event_log.say(Event::Numbers, numbers.line(), now, &mut effects.lines);
+        }
+    }
+
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
@@ -88,6 +95,8 @@ impl Server {
             let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
             self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
             self.tell_of_clock(now, effects);
+            effects.restores |= answer.asks_to_restore();
+            self.tell_of_numbers(now, effects);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
                     ticket,

@@ -141,19 +141,32 @@ fn a_fencing_token_is_greater_than_that_of_any_lock_of_any_of_them_before() {
     {
         // A counter that is ahead of all clocks on one server.
         let ahead = (4_000_000_000_000_000 + nth * 1_000_000).to_string();
-        cluster[nth % 3].must(&["SET", &format!("{}:f", names[0]), &ahead]);
+        cluster[nth % 3].must(&["HSET", FENCES, field(names[0]), &ahead]);
         let lease = take(&manager, names);
         assert!(lease.fencing_token() > last, "{names:?} {} {last}", lease.fencing_token());
         last = lease.fencing_token();
         for name in *names {
-            let shows = |it: &&Server| it.get(&format!("{name}:f")) == Some(last.to_string());
+            let number = |it: &Server| it.must(&["HGET", FENCES, field(name)]).text();
+            let shows = |it: &&Server| number(it) == Some(last.to_string());
             assert!(cluster.iter().filter(shows).count() >= 2, "{name}");
         }
         assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     }
-    let (lease, clash) = (Lease::new(), Wanted::several(&["a", "a:f"], TTL));
+    let (lease, clash) = (Lease::new(), Wanted::several(&["a", FENCES], TTL));
     assert_eq!(manager.acquire(&clash, &lease), REDLOCK_INVALID_ARGUMENT);
-    assert!(lease.message().contains("resource 2 of 2 is where"), "{}", lease.message());
+    assert!(lease.message().contains("resource 2 of 2 is redlock:fence"), "{}", lease.message());
+}
+
+const FENCES: &str = "redlock:fence";
+
+/// Where servers count the tokens of these resources.
+fn field(resource: &str) -> &'static str {
+    match resource {
+        "a" => "3212",
+        "b" => "421",
+        "c" => "4082",
+        _ => "1799",
+    }
 }
 
 #[test]

@@ -6,13 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::clocks::Timed;
 use crate::support::usage::{
     TTL, addresses, blames, connected, everything_works, make_brief, nothing_is_left, patient,
 };
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 
 const RESOURCE: &str = "r";
-const COUNTER: &str = "r:f";
+/// Where servers count the tokens of all resources, and the field of this one.
+const FENCES: &str = "redlock:fence";
+const FIELD: &str = "3285";
 
 /// How far a number may be from a server's clock, in microseconds.
 const SPREAD_US: i64 = 1_000_000;
@@ -48,7 +51,8 @@ fn now_us() -> i64 {
 }
 
 fn last(server: &Server) -> i64 {
-    server.get(COUNTER).map_or(0, |it| it.parse().expect("a number"))
+    let said = server.must(&["HGET", FENCES, FIELD]).text();
+    said.map_or(0, |it| it.parse().expect("a number"))
 }
 
 /// How many servers have drawn this number, or a greater one.
@@ -146,7 +150,7 @@ fn k02_a_token_is_greater_than_what_any_counter_of_a_quorum_shows() {
         let far = before + 1_000 * HOUR_MS * 1_000;
         for &server in ahead {
             let value = (far + server as i64).to_string();
-            cluster[server].must(&["SET", COUNTER, &value, "PX", "100000000"]);
+            cluster[server].must(&["HSET", FENCES, FIELD, &value]);
         }
         // It does not matter which servers answer first. After every server has taken part, the number is on
         // all of them.
@@ -164,50 +168,33 @@ fn k02_a_token_is_greater_than_what_any_counter_of_a_quorum_shows() {
 }
 
 #[test]
-fn k02_a_counter_that_is_ahead_is_raised_on_others_and_lives_until_its_time_has_come() {
+fn k02_a_counter_that_is_ahead_is_raised_on_others_and_is_never_forgotten() {
     let cluster = Cluster::start(3);
     let manager = fencing(patient(&cluster));
     manager.connect_to_all();
-    let hour_us = HOUR_MS * 1_000;
-    let far = now_us() + 5 * hour_us;
-    cluster[0].must(&["SET", COUNTER, &far.to_string()]);
+    let far = now_us() + 5 * HOUR_MS * 1_000;
+    cluster[0].must(&["HSET", FENCES, FIELD, &far.to_string()]);
     // One of the others does not answer, so the server that is ahead is needed.
     cluster[2].freeze();
     let lease = manager.take(RESOURCE, 30_000);
     assert_eq!(lease.fencing_token(), far + 1);
     assert_eq!([last(&cluster[0]), last(&cluster[1])], [far + 1; 2]);
-    for server in &cluster[..2] {
-        let left_ms = server.pttl(COUNTER);
-        assert!((5 * HOUR_MS..=6 * HOUR_MS + 1).contains(&left_ms), "{left_ms}");
-    }
+    assert!(cluster[..2].iter().all(|it| it.pttl(FENCES) == -1), "it has no end");
     cluster[2].resume();
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     nothing_is_left(&manager, &cluster, RESOURCE);
 }
 
-#[test]
-fn k02_a_counter_outlives_the_locks_by_far() {
-    let cluster = Cluster::start(1);
-    let manager = fencing(connected(&cluster));
-    for (ttl_ms, least_ms) in [(1_000, HOUR_MS), (TTL, 100 * TTL)] {
-        let lease = manager.take(RESOURCE, ttl_ms);
-        let left_ms = cluster[0].pttl(COUNTER);
-        assert!(
-            (least_ms - 100_000..=least_ms + SPREAD_US / 1_000).contains(&left_ms),
-            "{left_ms}"
-        );
-        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-    }
-}
-
 /// The value there belongs to another client, has another type, or is as great as possible.
 #[test]
 fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
-    let spoils: [&[&str]; 4] = [
-        &["SET", COUNTER, "not a number"],
-        &["SET", COUNTER, "9007199254740991"],
-        &["SET", COUNTER, "-5"],
-        &["RPUSH", COUNTER, "a", "b"],
+    let spoils: [&[&str]; 6] = [
+        &["HSET", FENCES, FIELD, "not a number"],
+        &["HSET", FENCES, FIELD, "9007199254740991"],
+        &["HSET", FENCES, FIELD, "-5"],
+        &["HSET", FENCES, "base", "9007199254740991"],
+        &["SET", FENCES, "another's"],
+        &["RPUSH", FENCES, "a", "b"],
     ];
     for spoil in spoils {
         let cluster = Cluster::start(3);
@@ -216,7 +203,9 @@ fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
         // A minority does not matter, and is named.
         for (count, is_had) in [(1, true), (2, false)] {
             for server in &cluster[..count] {
-                server.must(&["DEL", COUNTER]);
+                if spoil[0] != "HSET" {
+                    server.must(&["DEL", FENCES]);
+                }
                 server.must(spoil);
             }
             let lease = Lease::new();
@@ -227,12 +216,14 @@ fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
             }
             make_brief(&manager);
             assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
-            let named = ["something else than a counter", "WRONGTYPE"];
+            let named =
+                ["something else than fencing tokens in its key redlock:fence: delete that key"];
             blames(&lease.message(), &addresses(&cluster[..count]), &named).expect("named");
             assert_eq!(lease.fencing_token(), 0);
             nothing_is_left(&manager, &cluster, RESOURCE);
-            let kind = cluster[0].must(&["TYPE", COUNTER]).text();
-            assert_eq!(kind.as_deref(), Some(if spoil[0] == "SET" { "string" } else { "list" }));
+            let kind = cluster[0].must(&["TYPE", FENCES]).text();
+            let kinds = [("HSET", "hash"), ("SET", "string"), ("RPUSH", "list")];
+            assert!(kinds.map(|it| (it.0, Some(it.1))).contains(&(spoil[0], kind.as_deref())));
         }
     }
 }
@@ -278,7 +269,7 @@ fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
     manager.connect_to_all();
     let before = token_of_a_lock(&manager);
     nothing_is_left(&manager, &cluster, RESOURCE);
-    cluster[0].must(&["INCRBY", COUNTER, "99999999999"]);
+    cluster[0].must(&["HINCRBY", FENCES, FIELD, "99999999999"]);
     // The answers to an acquire are held back, so the test decides when the raise is requested.
     cluster[2].freeze();
     proxies[..2].iter().for_each(|it| it.stall(Way::Replies));
@@ -319,10 +310,7 @@ fn k05_tokens_grow_while_one_server_after_another_forgets() {
             assert!(token > before, "{token} after {before}");
             before = token;
         }
-        wait_until("it has its vote again", || {
-            token_of_a_lock_for(&manager, SHORT_MS) > 0
-                && manager.servers().iter().all(|it| it.votes)
-        });
+        votes_with_tokens_again(&manager, &cluster[round]);
     }
     assert!(token_of_a_lock_for(&manager, SHORT_MS) > before);
 }
@@ -336,8 +324,180 @@ fn k05_without_a_guard_a_token_may_come_again() {
     assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
     manager.connect_to_all();
     let far = (now_us() + 5 * HOUR_MS * 1_000).to_string();
-    cluster.iter().for_each(|it| drop(it.must(&["SET", COUNTER, &far])));
+    cluster.iter().for_each(|it| drop(it.must(&["HSET", FENCES, FIELD, &far])));
     let before = token_of_a_lock(&manager);
     cluster.iter().for_each(|it| drop(it.must(&["FLUSHALL"])));
     assert!(token_of_a_lock(&manager) < before);
+}
+
+/// The clocks of all servers are ahead for a while, and set right again later. The numbers that were drawn meanwhile
+/// are remembered for longer than any time that passes in between.
+#[test]
+fn k06_tokens_grow_when_clocks_that_were_ahead_are_set_right() {
+    let timed = Timed::start(3);
+    timed.step(5 * HOUR_MS);
+    let before = token_of_a_lock(&fencing(connected(&timed.cluster)));
+    timed.step(200 * HOUR_MS);
+    timed.step(-205 * HOUR_MS);
+    let token = token_of_a_lock(&fencing(connected(&timed.cluster)));
+    assert!(token > before, "{token} after {before}");
+    // Without that, the test would show nothing.
+    assert!(before > now_us() + HOUR_MS * 1_000, "the clocks were not ahead");
+}
+
+#[test]
+fn k06_tokens_grow_when_clocks_are_set_right_and_then_one_server_after_another_forgets() {
+    let timed = Timed::start(3);
+    timed.cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
+    timed.step(5 * HOUR_MS);
+    let mut before = token_of_a_lock_for(&fencing(connected(&timed.cluster)), SHORT_MS);
+    timed.step(-5 * HOUR_MS);
+    let manager = fencing(connected(&timed.cluster));
+    for server in timed.cluster.iter() {
+        server.restart();
+        votes_with_tokens_again(&manager, server);
+        let token = token_of_a_lock_for(&manager, SHORT_MS);
+        assert!(token > before, "{token} after {before}");
+        before = token;
+    }
+    assert!(before > now_us() + HOUR_MS * 1_000, "the clocks were not ahead");
+}
+
+/// The server draws numbers of its own again. Locks are taken until then, because that is what restores them.
+#[track_caller]
+fn votes_with_tokens_again(manager: &Manager, server: &Server) {
+    let address = server.address();
+    wait_until("it draws fencing tokens again", || {
+        token_of_a_lock_for(manager, SHORT_MS);
+        let life = server.must(&["HGET", FENCES, "life"]).text();
+        let is_its = |note: String| life.is_some_and(|life| note.contains(&life));
+        let known = manager.servers();
+        let votes = known.iter().any(|it| it.name == address && it.votes && it.words.is_empty());
+        votes && server.get("redlock:guard").is_some_and(is_its)
+    });
+}
+
+/// In the year 2260.
+#[test]
+fn k06_a_clock_beyond_all_reason_lifts_no_number_and_that_server_is_named() {
+    const TO_2260_MS: i64 = 234 * 365 * 24 * HOUR_MS;
+    let timed = Timed::start(3);
+    timed.step_some(0..1, TO_2260_MS);
+    let manager = fencing(connected(&timed.cluster));
+    for _ in 0..10 {
+        let lease = manager.take(RESOURCE, TTL);
+        let token = lease.fencing_token();
+        assert!((now_us() - HOUR_MS * 1_000..=now_us() + SPREAD_US).contains(&token), "{token}");
+        let ticket = manager.detach(&lease).expect("it is held");
+        let adopted = Lease::new();
+        assert_eq!(manager.adopt(&ticket, &adopted), REDLOCK_OK, "{}", adopted.message());
+        assert_eq!(adopted.fencing_token(), token);
+        assert_eq!(manager.unlock(&adopted), REDLOCK_OK, "{}", adopted.message());
+    }
+    assert_eq!(last(&timed.cluster[0]), 0);
+    // The lock needs that server now.
+    timed.cluster[2].freeze();
+    make_brief(&manager);
+    let lease = Lease::new();
+    assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
+    assert!(lease.message().contains("its clock is beyond the year 2112"), "{}", lease.message());
+    timed.cluster[2].resume();
+    nothing_is_left(&manager, &timed.cluster, RESOURCE);
+}
+
+/// Only locks with tokens need the numbers.
+#[test]
+fn k07_numbers_that_are_deleted_by_hand_are_restored_when_no_lock_of_before_can_be_left() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
+    let (manager, plain) = (fencing(connected(&cluster)), connected(&cluster));
+    let far = now_us() + 5 * HOUR_MS * 1_000;
+    cluster.iter().for_each(|it| drop(it.must(&["HSET", FENCES, FIELD, &far.to_string()])));
+    for server in &*cluster {
+        let before = token_of_a_lock_for(&manager, SHORT_MS);
+        assert!(before > far, "{before}");
+        server.must(&["DEL", FENCES]);
+        let deleted_at = std::time::Instant::now();
+        votes_with_tokens_again(&manager, server);
+        let wait = std::time::Duration::from_millis(SHORT_MS.unsigned_abs());
+        assert!(deleted_at.elapsed() > wait, "a lock of before may be left");
+        assert!(
+            server
+                .must(&["HGET", FENCES, "base"])
+                .text()
+                .is_some_and(|it| it >= before.to_string())
+        );
+        assert!(server.must(&["HGET", FENCES, "clock"]).text().is_none());
+        assert!(plain.servers().iter().all(|it| it.votes));
+    }
+    assert!(token_of_a_lock_for(&manager, SHORT_MS) > far);
+}
+
+/// One server is lost for good, and one is down: nothing that is known is enough.
+#[test]
+fn k07_where_too_few_can_be_read_the_clock_stands_for_them_until_they_can() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
+    let manager = fencing(connected(&cluster));
+    let log = manager.log();
+    let before = token_of_a_lock_for(&manager, SHORT_MS);
+    cluster[0].restart();
+    cluster[1].freeze();
+    let lease = Lease::new();
+    wait_until("it is restored by the clock", || {
+        let status = manager.lock(RESOURCE, SHORT_MS, &lease);
+        status == REDLOCK_OK && manager.unlock(&lease) == REDLOCK_OK
+    });
+    let marked = |server: &Server| server.must(&["HGET", FENCES, "clock"]).text().is_some();
+    assert!(marked(&cluster[0]) && !marked(&cluster[2]));
+    let words = "its fencing tokens go by its clock";
+    let known = manager.servers();
+    assert!(known.iter().any(|it| it.votes && it.words.contains(words)), "{known:?}");
+    let told = format!("{}: {words}", cluster[0].address());
+    wait_until("it is reported", || {
+        token_of_a_lock_for(&manager, SHORT_MS);
+        log.lines().iter().any(|it| it.1.contains(&told))
+    });
+    cluster[1].resume();
+    wait_until("it is restored from the others", || {
+        token_of_a_lock_for(&manager, SHORT_MS) > before && !marked(&cluster[0])
+    });
+    votes_with_tokens_again(&manager, &cluster[0]);
+}
+
+#[test]
+fn k07_a_single_server_that_forgets_goes_on_by_its_clock() {
+    let cluster = Cluster::start(1);
+    cluster[0].be_in_use(SHORT_MS);
+    let manager = fencing(connected(&cluster));
+    let before = token_of_a_lock_for(&manager, SHORT_MS);
+    cluster[0].restart();
+    let lease = Lease::new();
+    wait_until("it has its vote again", || manager.lock(RESOURCE, SHORT_MS, &lease) == REDLOCK_OK);
+    assert!(lease.fencing_token() > before);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    // No other server could tell it more.
+    assert!(cluster[0].must(&["HGET", FENCES, "clock"]).text().is_none());
+}
+
+#[test]
+fn k07_a_restart_that_kept_everything_keeps_the_numbers() {
+    const LOGGED: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+    let cluster = Cluster::start_each(3, || Server::start_with(&LOGGED));
+    let manager = fencing(connected(&cluster));
+    let mut before = token_of_a_lock(&manager);
+    let lives = || cluster.iter().map(|it| it.must(&["HGET", FENCES, "life"]).text());
+    let known: Vec<_> = lives().collect();
+    for server in &*cluster {
+        server.restart();
+        manager.connect_to_all();
+        let token = token_of_a_lock(&manager);
+        assert!(token > before, "{token} after {before}");
+        // It has drawn it, or raised it.
+        wait_until("it takes part at once", || {
+            before = token_of_a_lock(&manager);
+            last(server) >= token
+        });
+    }
+    assert_eq!(lives().collect::<Vec<_>>(), known);
 }

@@ -408,7 +408,10 @@ impl Run<'_> {
                 let mark = call.marks.get(index).copied().unwrap_or(0);
                 for it in &connection.judge.verdicts[mark..] {
                     let slot = match &it.answer {
-                        Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }
+                        Answer::Done
+                        | Answer::Granted { .. }
+                        | Answer::GrantedByClock { .. }
+                        | Answer::Extended { .. }
                             if it.asked.token == token.as_bytes() =>
                         {
                             0

@@ -126,7 +126,12 @@ fn judge(number: usize, waits: bool, heard: Option<Answer>) {
             let has = |it: &Connection| it.judge.has_refused_release(name.as_bytes());
             assert!(world::with(|world| world.connections.iter().any(has)), "{name} was refused");
         }
-        Answer::Failed(Failure::Refused(_) | Failure::NoCounter) => {
+        Answer::Failed(
+            Failure::Refused(_)
+            | Failure::NoFences
+            | Failure::ClockBeyond
+            | Failure::Unfenced { .. },
+        ) => {
             assert_eq!(right, Some(Answer::Failed(Failure::ProtocolError)), "{name} was refused");
         }
         Answer::Failed(why) => assert_eq!(right, None, "{name} was answered, but: {why}"),
@@ -222,6 +227,7 @@ impl Asking {
             5 if byte & 8 != 0 => {
                 ([Verb::Enrol, Verb::ReleaseAndWake][usize::from(byte & 1)], true)
             }
+            5 if byte & 4 != 0 => (Verb::ReadFences, false),
             5 => (fenced[usize::from(byte & 1)], true),
             _ => (verb, false),
         };

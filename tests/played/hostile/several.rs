@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::command::several::{acquire, extend, fenced, raise, release, repair, waking};
+use crate::command::raise_fence;
+use crate::command::several::{acquire, extend, fenced, release, repair, waking};
 use crate::crowd::{Crowd, Key, end, integer, pair, push, three};
 
 /// Whether a script is about several resources.
@@ -12,7 +13,7 @@ pub(crate) fn is_one(script: &[u8]) -> bool {
         acquire::SCRIPT_MSETEX,
         repair::SCRIPT,
         fenced::SCRIPT,
-        raise::SCRIPT,
+        raise_fence::SCRIPT,
         extend::SCRIPT,
         release::SCRIPT,
         waking::ENROL_SCRIPT,
@@ -39,8 +40,8 @@ impl Crowd {
             });
             return pair(ours.len() as i64, 1 + i64::from(told));
         }
-        let is_fenced = is(fenced::SCRIPT) || is(raise::SCRIPT);
-        let names = if is_fenced { &keys[..keys.len() / 2] } else { keys };
+        let is_fenced = is(fenced::SCRIPT) || is(raise_fence::SCRIPT);
+        let names = if is_fenced { &keys[..keys.len() - 1] } else { keys };
         let token = &arguments[0];
         if is(release::SCRIPT) {
             return integer(self.delete_each(server, names, token).len() as i64);
@@ -52,7 +53,7 @@ impl Crowd {
             Some(key) => key.value != *token,
             None => self.readers_of(server, it) > 0,
         });
-        if is(raise::SCRIPT) {
+        if is(raise_fence::SCRIPT) {
             let is_there = |it: &Vec<u8>| self.keys.contains_key(&(server, it.clone()));
             return integer((others.is_none() && names.iter().all(is_there)).into());
         }
@@ -71,7 +72,7 @@ impl Crowd {
             key.expires_at = key.expires_at.max(expires_at);
         }
         match is_fenced {
-            true => pair(0, 1 + now / 1_000 + server as i64 % 2),
+            true => pair(-5, 1 + now / 1_000 + server as i64 % 2),
             false => pair(0, 0),
         }
     }

@@ -7,11 +7,12 @@ mod steps;
 
 use self::pair::{NOTE, Pair, THERE};
 use self::replies::number;
+use crate::command::fence::KEY as FENCE;
 use crate::command::guard::{MARK, RAISE};
 use crate::command::several::waking::RELEASE_SCRIPT;
 use crate::command::shared::{acquire, extend, inspect, release};
 use crate::command::waking::RELEASE_AND_WAKE;
-use crate::command::{acquire_fenced, several};
+use crate::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
 use crate::support::Server;
 use crate::world::commands::RELEASE;
 use crate::world::dice::Dice;
@@ -22,6 +23,10 @@ const COMMANDS: usize = 60;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TOKENS: [&str; 3] =
     ["1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", ""];
+
+/// What a client knows of a server's memory: nothing, or one of these.
+const MEMORIES: [&str; 3] = ["----------------", "00000000000000aa", "00000000000000bb"];
+
 #[test]
 fn the_servers_that_are_played_answer_as_a_real_one() {
     let (open, locked) = (Server::start(), Server::start_with(&["--requirepass", "p"]));
@@ -34,7 +39,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         }
         // Prepare for the next round.
         pair.refuse(None);
-        pair.store.counters.clear();
+        pair.store.fences.clear();
         pair.store.lines.clear();
         pair.store.intents.clear();
         pair.ask(&["FLUSHALL"]);
@@ -233,21 +238,83 @@ fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
     let mut pair = Pair::new(&server, None);
     let mut dice = Dice::new(1);
     let [a, b, _] = KEYS;
-    let counters = [&*format!("{a}:f"), &*format!("{b}:f")];
     for _ in 0..300 {
         let (token, number) = (dice.pick(&TOKENS), dice.between(1, 6).to_string());
         let ttl = &*pair.ttl(&mut dice);
-        let keys = ["4", a, b, counters[0], counters[1], token];
+        let keys = ["3", a, b, FENCE, token];
+        let rest = ["7", dice.pick(&["7", "8"]), dice.pick(&MEMORIES)];
         match dice.below(4) {
             0 => pair.compare(&["EVAL", RELEASE, "1", dice.pick(&[a, b]), token]),
             1 => {
-                let words = ["EVAL", several::raise::SCRIPT];
-                pair.compare(&[&words[..], &keys, &[&number, "3600000"]].concat());
+                let words = ["EVAL", raise_fence::SCRIPT];
+                pair.compare(&[&words[..], &keys, &[&number], &rest].concat());
             }
             _ => {
                 let words = ["EVAL", several::fenced::SCRIPT];
-                pair.compare(&[&words[..], &keys, &[ttl, &number, SPREAD, "3600000"]].concat());
+                pair.compare(&[&words[..], &keys, &[ttl, &number, SPREAD], &rest].concat());
             }
+        }
+    }
+}
+
+/// The numbers of a server are lost, read and restored, again and again.
+#[test]
+fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
+    const SPREAD: &str = "4000000000000000";
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    pair.store.memory = Some(Memory::of(0));
+    let own = "1111111111111111111111111111111111111112";
+    let mut dice = Dice::new(3);
+    for _ in 0..600 {
+        let (life, noted) = (dice.pick(&MEMORIES[1..]), dice.pick(&MEMORIES[1..]));
+        let number = &*dice.between(1, 9).to_string();
+        let note = format!("1 {own} {} -5 7000 {noted}", dice.pick(&["3", "3", "4"]));
+        let words = match dice.below(7) {
+            0 | 1 => {
+                let (clock, mark) = dice.pick(&[("0", "0"), ("5", "0"), ("5", "1")]);
+                let script = restore_fences::SCRIPT;
+                vec!["EVAL", script, "2", FENCE, NOTE, "3", life, number, clock, SPREAD, mark]
+            }
+            2 | 3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
+            4 if dice.once_in(4) => {
+                pair.forget_numbers();
+                continue;
+            }
+            _ => {
+                pair.ask(&["DEL", "a"]);
+                pair.store.keys.clear();
+                let script = acquire_fenced::SCRIPT;
+                let field = dice.pick(&["7", "8"]);
+                vec!["EVAL", script, "2", "a", FENCE, "t", "60000", number, SPREAD, field, life]
+            }
+        };
+        pair.compare_numbers(&note, &words);
+    }
+}
+
+/// A server is marked as new, or as one that has lost its memory, or its note is rewritten.
+#[test]
+fn the_numbers_of_a_new_server_belong_to_its_memory() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    pair.store.memory = Some(Memory::of(0));
+    let life = MEMORIES[1];
+    let tail = format!("9000 {life} a");
+    let far = (i64::MAX / 1_000).to_string();
+    let head = "1 1111111111111111111111111111111111111112 4";
+    let read = ["EVAL", read_fences::SCRIPT, "1", FENCE, life];
+    for (since, knows) in [("fresh", true), ("now", false), ("77", false)] {
+        pair.forget_numbers();
+        // This was seen long ago.
+        pair.see_numbers_lost("5");
+        pair.compare_notes("", &["EVAL", MARK, "1", NOTE, "", head, since, &tail, &far]);
+        let said = replies::numbers(&pair.ask(&read));
+        let is_long_ago = since == "77";
+        assert_eq!(said[0] == 1, knows, "{since} {said:?}");
+        assert_eq!(said[2] > 1_000_000, is_long_ago, "{since} {said:?}");
+        if !is_long_ago {
+            pair.compare_numbers("", &read);
         }
     }
 }
@@ -273,19 +340,19 @@ fn the_number_that_is_drawn_is_near_the_servers_clock() {
     .enumerate()
     {
         let (key, before) = (nth.to_string(), clock_us(&mut pair));
-        let (counter, proposed) = (format!("{key}:f"), (before + ahead_us).to_string());
+        let (field, proposed) = (nth.to_string(), (before + ahead_us).to_string());
         let script = acquire_fenced::SCRIPT;
-        let words = ["EVAL", script, "2", &key, &counter, "t", "60000", &proposed, "1000000"];
+        let words = ["EVAL", script, "2", &key, FENCE, "t", "60000", &proposed, "1000000"];
         let mut draw = |key| {
             let mut words = words;
             words[3] = key;
-            let said = pair.ask(&[&words[..], &["3600000"]].concat());
+            let said = pair.ask(&[&words[..], &[&field, MEMORIES[0]]].concat());
             replies::pair(&said).expect("two numbers")
         };
         let (granted, drawn) = draw(&key);
         let (_, next) = draw("another");
         let after = clock_us(&mut pair);
-        assert_eq!(granted, 1);
+        assert_eq!(granted, -5);
         let is_clamped = ahead_us.abs() > 1_000_000;
         let least = before + least_us;
         let most = if is_clamped { after + most_us } else { before + most_us };

@@ -45,6 +45,8 @@ pub(crate) enum Plant {
     MorePermits,
     /// Servers do not count the fencing tokens that they have drawn.
     ForgetsNumbers,
+    /// Servers that have lost their memory draw fencing tokens as before.
+    BelievesNumbers,
     /// The network delivers an acquire twice; or a deleted key is set again behind its release.
     Duplicates,
     Overtakes,

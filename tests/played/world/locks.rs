@@ -9,7 +9,6 @@ use crate::world::store::{Deed, Refusal};
 impl<'a> Command<'a, '_> {
     pub(super) fn eval(&mut self) -> Deed<'a> {
         let special = self.eval_fenced().or_else(|| self.eval_line());
-        let special = special.or_else(|| self.eval_fenced_several());
         let special = special.or_else(|| self.eval_waiting());
         let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
         if let Some(deed) = special.or_else(|| self.eval_permits()) {

@@ -173,7 +173,7 @@ impl World {
         if schedule.is_guarded {
             for (index, server) in servers.iter_mut().enumerate() {
                 let tells_ends = !Dice::of(seed, 8, index).once_in(3);
-                server.store.memory = Some(Memory { tells_ends, ..Memory::of(index) });
+                server.store.have_memory(Memory { tells_ends, ..Memory::of(index) });
             }
         }
         let mut world = Self {

@@ -44,6 +44,7 @@ impl<'a> Command<'a, '_> {
             let text = |word: &'a [u8]| std::str::from_utf8(word).unwrap_or_default();
             // No server of this world was ever a replica.
             let is_new = text(until).parse().is_ok_and(|until: i64| now_ms <= until);
+            let is_fresh = text(since) == "fresh" && is_new;
             let since = match text(since) {
                 "fresh" if is_new => format!("-{now_ms}"),
                 "fresh" | "now" => now_ms.to_string(),
@@ -51,8 +52,12 @@ impl<'a> Command<'a, '_> {
             };
             let note = format!("{} {since} {}", text(head), text(tail));
             memory.note = Some(note.into_bytes().into());
+            let life = text(tail).split(' ').nth(1).unwrap_or_default();
+            if is_fresh || since == now_ms.to_string() {
+                self.begin_numbers(life, is_fresh);
+            }
         }
-        let note = memory.note.clone().unwrap_or_default();
+        let note = self.store.memory.as_ref().and_then(|it| it.note.clone()).unwrap_or_default();
         self.say("*2\r\n");
         self.bulk(&note);
         self.say(&format!(":{now_ms}\r\n"))

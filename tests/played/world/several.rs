@@ -193,7 +193,7 @@ impl<'a> Command<'a, '_> {
         None
     }
 
-    fn three(&mut self, first: i64, second: i64, third: i64) {
+    pub(super) fn three(&mut self, first: i64, second: i64, third: i64) {
         let three = format!("*3\r\n:{first}\r\n:{second}\r\n:{third}\r\n");
         self.out.extend_from_slice(three.as_bytes());
     }

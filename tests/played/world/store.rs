@@ -1,6 +1,7 @@
 //! The keys of a server, and what can happen to them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::mem;
 
 use crate::schedules::plants::Plant;
@@ -109,6 +110,8 @@ pub(crate) struct Session {
     pub(crate) connection: usize,
 }
 
+pub(crate) type Bytes = Box<[u8]>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) keys: Vec<Key>,
@@ -124,8 +127,9 @@ pub(crate) struct Store {
     pub(crate) memory: Option<Memory>,
     /// The tags of values that two keys have. If one of them is missing, neither counts.
     pub(crate) several: Vec<u64>,
-    /// Counters of fencing tokens. They outlive all locks, so they do not count as keys of a schedule.
-    pub(crate) counters: Vec<Counter>,
+    /// The numbers of fencing tokens, by their databases and fields. They outlive all locks, so they do not count as keys
+    /// of a schedule.
+    pub(crate) fences: BTreeMap<(i64, Bytes), Bytes>,
     /// Announcements of waiting writers. An announcement is no lock, and ends soon.
     pub(crate) intents: Vec<Intent>,
     /// Wait queues, which do not count as keys of a schedule either, and listeners.
@@ -156,9 +160,14 @@ impl Memory {
     /// The memory of a server that has been in use for a long time.
     pub(crate) fn of(server: usize) -> Self {
         let mut memory = Self { starts: 1, server, note: None, tells_ends: true };
-        let note = format!("1 {} 1 -1 0 {server:016x}", memory.run_id());
+        let note = format!("1 {} 1 -1 0 {}", memory.run_id(), memory.first_life());
         memory.note = Some(note.into_bytes().into());
         memory
+    }
+
+    /// The name of the memory that it had at the beginning.
+    pub(crate) fn first_life(&self) -> String {
+        format!("{:016x}", self.server)
     }
 
     pub(crate) fn run_id(&self) -> String {
@@ -186,16 +195,6 @@ pub(crate) struct Intent {
     pub(crate) until_ms: i64,
 }
 
-/// The counter of a resource for fencing tokens.
-#[derive(Clone, Debug)]
-pub(crate) struct Counter {
-    pub(crate) database: i64,
-    pub(crate) name: Box<[u8]>,
-    /// The last number that was drawn.
-    pub(crate) last: i64,
-    pub(crate) expires_ms: i64,
-}
-
 /// Distinguishes values.
 pub(crate) fn tag(value: &[u8]) -> u64 {
     // Fowler, Noll and Vo's FNV-1a.
@@ -218,7 +217,7 @@ impl Store {
             lies_ms: None,
             memory: None,
             several: Vec::new(),
-            counters: Vec::new(),
+            fences: BTreeMap::new(),
             intents: Vec::new(),
             lines: Vec::new(),
             channels: Channels::default(),
@@ -271,6 +270,13 @@ impl Store {
         }
     }
 
+    /// It has this memory, to which its numbers belong.
+    pub(crate) fn have_memory(&mut self, memory: Memory) {
+        let life = memory.first_life().into_bytes().into();
+        self.fences.insert((0, Box::from(&b"life"[..])), life);
+        self.memory = Some(memory);
+    }
+
     pub(crate) fn expire(&mut self, now_ms: i64) {
         if self.plant == Some(Plant::KeepsForEver) {
             return;
@@ -313,7 +319,9 @@ impl Store {
         }
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
-        self.counters.retain(|_| !is_lost());
+        if is_lost() {
+            self.fences.clear();
+        }
         self.intents.retain(|_| !is_lost());
         self.lines.retain(|_| !is_lost());
         lost

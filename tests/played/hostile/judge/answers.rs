@@ -62,22 +62,32 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         }
         (Verb::AcquireFenced, Reply::Array(said)) => {
             return match said[..] {
-                [Reply::Int(1), Reply::Int(number @ 1..)] => Some(Answer::Granted { number }),
                 [Reply::Int(0), Reply::Int(-2)] => Some(Answer::Foreign { left_ms: None }),
                 [Reply::Int(0), Reply::Int(left_ms)] => {
                     Some(Answer::Foreign { left_ms: Some(left_ms) })
                 }
-                [Reply::Int(2), Reply::Int(_)] => refused,
                 [Reply::Int(3), Reply::Int(left_ms)] => {
                     Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) })
                 }
+                [Reply::Int(what), Reply::Int(number)] => answer_of_draw(what, number),
                 _ => None,
             };
         }
         (Verb::RaiseFence, Reply::Int(1)) => return Some(Answer::Done),
         (Verb::RaiseFence, Reply::Int(0)) => return Some(Answer::Absent),
-        (Verb::RaiseFence, Reply::Int(2)) => return refused,
-        (Verb::Extend | Verb::AcquireFenced | Verb::RaiseFence, _) => return None,
+        (Verb::RaiseFence, Reply::Int(2 | 3)) => return refused,
+        // The note of these servers is not read, so nothing is worth anything that they know of numbers.
+        (Verb::ReadFences, Reply::Array(said)) => {
+            return match said[..] {
+                [Reply::Int(1 | 2), Reply::Int(0..), Reply::Int(0)] => refused,
+                [Reply::Int(0), Reply::Int(0..), Reply::Int(0..)] => refused,
+                [Reply::Int(3), Reply::Int(0), Reply::Int(0)] => refused,
+                _ => None,
+            };
+        }
+        (Verb::Extend | Verb::AcquireFenced | Verb::RaiseFence | Verb::ReadFences, _) => {
+            return None;
+        }
         _ => {}
     }
     let left_ms = match replies.get(1) {
@@ -101,6 +111,17 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
             None | Some(0..) if value.is_empty() => Answer::Absent,
             _ => Answer::Found { value: value.clone(), left_ms: left_ms.unwrap_or(0) },
         }),
+        _ => None,
+    }
+}
+
+/// The answer to a request for a lock that a server has set, if it is to draw a number. A server that has lost its
+/// numbers has no vote.
+fn answer_of_draw(what: i64, number: i64) -> Option<Answer> {
+    match (what, number) {
+        (-5, 1..) => Some(Answer::Granted { number }),
+        (-3, 1..) => Some(Answer::GrantedByClock { number }),
+        (-2, 0..) | (-1 | -4, 0) => Some(Answer::Failed(Failure::ProtocolError)),
         _ => None,
     }
 }
@@ -145,7 +166,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
                 (Verb::ReleaseAndWake, 0 | 1) => Some(Answer::Absent),
                 (Verb::Release, 2) | (Verb::RaiseFence, 1) => Some(Answer::Done),
                 (Verb::Release, 0 | 1) | (Verb::RaiseFence, 0) => Some(Answer::Absent),
-                (Verb::RaiseFence, 2) => Some(Answer::Failed(Failure::ProtocolError)),
+                (Verb::RaiseFence, 2 | 3) => Some(Answer::Failed(Failure::ProtocolError)),
                 _ => None,
             };
         }
@@ -166,8 +187,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
             place(nth).map(|place| Answer::EnrolledForOne { place, left_ms, rank, is_shared })
         }
         (Verb::Acquire, [0, 0]) => Some(Answer::Done),
-        (Verb::AcquireFenced, &[0, number]) if number > 0 => Some(Answer::Granted { number }),
-        (Verb::AcquireFenced, [-1, 0]) => Some(Answer::Failed(Failure::ProtocolError)),
+        (Verb::AcquireFenced, &[what, number]) if what < 0 => answer_of_draw(what, number),
         (Verb::Acquire | Verb::AcquireFenced, [0, -2]) => Some(Answer::Foreign { left_ms: None }),
         (Verb::Acquire | Verb::AcquireFenced, &[nth, left_ms]) => blocked(nth, left_ms),
         (Verb::Extend | Verb::Inspect, &[0, _, nth]) => {

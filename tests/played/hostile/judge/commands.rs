@@ -1,14 +1,14 @@
 //! The commands of a client, parsed from their words.
 
 use super::Asked;
-use crate::command::Verb;
 use crate::command::identity::PROMOTION;
-use crate::command::several::{acquire, extend, release, repair, waking as several};
+use crate::command::several::{acquire, extend, fenced, release, repair, waking as several};
 use crate::command::shared;
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
+use crate::command::{Verb, acquire_fenced, raise_fence, read_fences};
 
 /// The key of the note that servers keep about their memory.
 const NOTE: &[u8] = b"redlock:guard";
@@ -81,6 +81,9 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", _) if is(shared::release::WAKING_SCRIPT) => of_reader(Verb::ReleaseAndWake, 7),
         (b"EVAL", _) if is(shared::inspect::SCRIPT) => of_reader(Verb::Inspect, 5),
         (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::Enrol, 6),
+        (b"EVAL", 11) if is(acquire_fenced::SCRIPT) => asked(Verb::AcquireFenced, 3, 5),
+        (b"EVAL", 9) if is(raise_fence::SCRIPT) => asked(Verb::RaiseFence, 3, 5),
+        (b"EVAL", 5) if is(read_fences::SCRIPT) => asked(Verb::ReadFences, 3, 4),
         (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
         (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
         (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
@@ -93,7 +96,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
         (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
         (b"EVAL", 6..) if words[2] == b"2" => of_several(words),
-        (b"EVAL", 8..) if words[2] == b"4" => of_several(words),
+        (b"EVAL", 8..) if words[2] == b"3" => of_several(words),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
         (b"DELEX", 4) => asked(Verb::Release, 1, 3),
@@ -115,21 +118,17 @@ fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
     Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
 }
 
-/// A script about two keys; or about the counter of one key, or of both.
+/// A script about two keys, or about the fencing token of both.
 fn of_several(words: &[Vec<u8>]) -> Option<Command> {
     let is = |script: &str| words[1] == script.as_bytes();
     let takes = [acquire::SCRIPT, acquire::SCRIPT_MSETEX, repair::SCRIPT].into_iter().any(is);
-    // The names of keys are short, and the names of counters end like this.
-    let is_counter = |it: usize| words[it].ends_with(b":f");
     let (verb, is_of_several, token) = match (&*words[2], words.len()) {
-        (b"2", 8) if is_counter(4) => (Verb::RaiseFence, false, 5),
-        (b"2", 10) if is_counter(4) => (Verb::AcquireFenced, false, 5),
         (b"2", 7) if takes => (Verb::Acquire, true, 5),
         (b"2", 7) if is(extend::SCRIPT) => (Verb::Extend, true, 5),
         (b"2", 6) if is(extend::SCRIPT) => (Verb::Inspect, true, 5),
         (b"2", 6) if is(release::SCRIPT) => (Verb::Release, true, 5),
-        (b"4", 10) => (Verb::RaiseFence, true, 7),
-        (b"4", 12) => (Verb::AcquireFenced, true, 7),
+        (b"3", 11) if is(raise_fence::SCRIPT) => (Verb::RaiseFence, true, 6),
+        (b"3", 13) if is(fenced::SCRIPT) => (Verb::AcquireFenced, true, 6),
         _ => panic!("we sent an unknown script: {words:?}"),
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::replies::{code, is_whole, is_wrapped, number, numbers, parts, triple};
+use crate::command::fence::KEY as FENCE;
 use crate::command::{acquire_fenced, several};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
@@ -72,12 +73,7 @@ impl Pair {
     /// Gives both servers this note, or none, and sends them this command. Checks that their replies and
     /// their resulting notes are the same, if the times that their clocks show are considered equal.
     pub(super) fn compare_notes(&mut self, note: &str, words: &[&str]) {
-        let memory = self.store.memory.as_mut().expect("it tells of its memory");
-        memory.note = (!note.is_empty()).then(|| note.as_bytes().into());
-        match note {
-            "" => self.ask(&["DEL", NOTE]),
-            _ => self.ask(&["SET", NOTE, note]),
-        };
+        self.set_note(note);
         let (mut real, mut played) = (Vec::new(), Vec::new());
         for words in [words, &["GETRANGE", NOTE, "0", "255"]] {
             real.extend(self.ask(words));
@@ -92,6 +88,44 @@ impl Pair {
         };
         let (real, played) = (without_clock(&real), without_clock(&played));
         assert_eq!(real, played, "{note:?} {words:?}: what is real, and what is played");
+    }
+
+    fn set_note(&mut self, note: &str) {
+        let memory = self.store.memory.as_mut().expect("it tells of its memory");
+        memory.note = (!note.is_empty()).then(|| note.as_bytes().into());
+        match note {
+            "" => self.ask(&["DEL", NOTE]),
+            _ => self.ask(&["SET", NOTE, note]),
+        };
+    }
+
+    /// The same for a script about fencing tokens. How long ago numbers were lost may differ.
+    pub(super) fn compare_numbers(&mut self, note: &str, words: &[&str]) {
+        self.set_note(note);
+        let (real, mut played) = (self.ask(words), Vec::new());
+        let bytes: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
+        self.store.execute(&mut self.session, &bytes, PLAYED_MS, &mut played);
+        let without_ago = |reply: &[u8]| match (parts(reply), number(reply)) {
+            (parts, None) if parts[0] == "-2" => parts[..1].to_vec(),
+            (parts, None) if parts[0] == "0" && parts.len() > 3 => parts[..2].to_vec(),
+            (parts, None) => parts,
+            (_, Some(number)) => vec![number.to_string()],
+        };
+        let (real, played) = (without_ago(&real), without_ago(&played));
+        assert_eq!(real, played, "{note:?} {words:?}: what is real, and what is played");
+    }
+
+    /// Both servers lose the numbers of fencing tokens.
+    pub(super) fn forget_numbers(&mut self) {
+        self.ask(&["DEL", FENCE]);
+        self.store.fences.clear();
+    }
+
+    /// Both servers note when it was seen that their numbers are lost.
+    pub(super) fn see_numbers_lost(&mut self, ms: &str) {
+        self.ask(&["HSET", FENCE, "seen", ms]);
+        let key = (self.session.database, Box::from(&b"seen"[..]));
+        self.store.fences.insert(key, ms.as_bytes().into());
     }
 
     /// Checks that messages go to the connection that listens, and name the key. Returns the number of
@@ -185,7 +219,7 @@ impl Pair {
             }
             (None, None) if real.starts_with(b"*") => {
                 let (real, played) = (numbers(&real), numbers(&played));
-                let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&1);
+                let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&-5);
                 // The second is a time. If two keys end at about the same time, either can be the last one.
                 // The time shows that it is one of these.
                 let is_one_of_two = [several::fenced::SCRIPT, several::acquire::SCRIPT]

@@ -1,7 +1,8 @@
 //! Random commands. Some of them need the commands before them.
 
 use super::pair::{Pair, THERE};
-use super::{KEYS, TOKENS};
+use super::{KEYS, MEMORIES, TOKENS};
+use crate::command::fence::KEY as FENCE;
 use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
 use crate::command::shared::{acquire, enrol, extend, inspect, intend, release};
 use crate::command::waking::{
@@ -67,26 +68,13 @@ impl Pair {
     /// Uses numbers that no clock limits, because the clocks of the two servers show different times.
     fn step_fenced(&mut self, dice: &mut Dice, key: &str, token: &str, ttl: &str) {
         const SPREAD: &str = "4000000000000000";
-        let counter = format!("{key}:f");
         let number = dice.between(1, 6).to_string();
-        match dice.below(3) {
-            0 => {
-                let (script, counter_ttl) = (raise_fence::SCRIPT, "3600000");
-                self.compare(&["EVAL", script, "2", key, &counter, token, &number, counter_ttl]);
-            }
-            _ => self.compare(&[
-                "EVAL",
-                acquire_fenced::SCRIPT,
-                "2",
-                key,
-                &counter,
-                token,
-                ttl,
-                &number,
-                SPREAD,
-                "3600000",
-            ]),
-        }
+        let rest = [dice.pick(&["7", "8"]), MEMORIES[0]];
+        let words = match dice.below(3) {
+            0 => vec!["EVAL", raise_fence::SCRIPT, "2", key, FENCE, token, &number],
+            _ => vec!["EVAL", acquire_fenced::SCRIPT, "2", key, FENCE, token, ttl, &number, SPREAD],
+        };
+        self.compare(&[&words[..], &rest].concat());
     }
 
     /// The keys are slots of a semaphore, and other values that are there represent permits of other

@@ -1,0 +1,69 @@
+//! Restoring the numbers of servers that have lost them, so that they draw fencing tokens again. All servers are read,
+//! and each server that has lost its numbers is told how far the others had got.
+
+use std::sync::Arc;
+
+use super::question::Question;
+use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
+use crate::command::{Answer, Fences, NotedMemory, Request, Restored, Verb, fence};
+use crate::moment::Moment;
+use crate::quorum::restoring::Base;
+use crate::server_set::ServerSet;
+use crate::token::Token;
+
+/// Restores what it can. It reports nothing: the next acquire finds out what has changed.
+#[derive(Default)]
+pub(crate) struct Restore {
+    question: Option<Box<Question>>,
+    /// The memories whose numbers were read, by the servers. A server that loses its memory meanwhile does not take what
+    /// is written for the earlier one.
+    memories: Vec<(usize, NotedMemory)>,
+}
+
+impl Restore {
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
+        self.question = Some(Box::new(Question::fences(actions.roster().len())));
+        actions.ask(request(Verb::ReadFences), Limits { since, until: Moment::NEVER, reply_ms });
+    }
+
+    fn write(&self, actions: &mut dyn Actions) {
+        let Some(question) = &self.question else { return };
+        for &(server, memory) in &self.memories {
+            let Some(Base { number, needs_clock, is_by_clock }) = question.restored(server) else {
+                continue;
+            };
+            let clock_us = if needs_clock { actions.wall_us() } else { 0 };
+            let restored = Restored { memory, base: number, clock_us, is_by_clock };
+            let request = request(Verb::RestoreFences).with_restored(restored);
+            actions.tell(request.to(ServerSet::default().with(server)));
+        }
+    }
+}
+
+impl Operation for Restore {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match event {
+            Event::Started => return self.ask(actions),
+            Event::Closed { .. } => self.write(actions),
+            _ => {}
+        }
+        actions.end(Ok(Ended::Stopped));
+    }
+
+    fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        if let Answer::Fences(Fences { memory: Some(memory), .. }) = &answer {
+            self.memories.push((server, *memory));
+        }
+        self.question().is_some_and(|question| question.hear(server, answer, now))
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        self.question.as_deref_mut()
+    }
+}
+
+/// A request that is about no lock.
+fn request(verb: Verb) -> Request {
+    Request::new(verb, Arc::from(fence::KEY.as_bytes()), Token::NOBODYS, 0)
+}
