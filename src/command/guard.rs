@@ -19,7 +19,7 @@ use std::fmt::Write;
 use redis::Value;
 
 use super::answer::failure_of;
-use super::identity::RunId;
+use super::identity::{Identity, RunId};
 pub use super::memory_id::MemoryId;
 use super::script::script;
 use crate::failure::Failure;
@@ -102,6 +102,26 @@ impl Note {
         let (since_ms, longest_ms, more) = (-1, 10_000, String::new());
         let (is_logged, promotion) = (false, None);
         Self { id, generation, since_ms, longest_ms, life, is_logged, promotion, more }
+    }
+
+    /// The note of a memory that begins with this process. `old` is the note of the memory before it. `known` is the
+    /// greatest generation of its notes that was seen, and the longest TTL that is known to be in use.
+    pub(crate) fn of_beginning(
+        (id, life): (RunId, MemoryId),
+        old: Option<&Self>,
+        (known, longest_ms): (i64, i64),
+        identity: &Identity,
+    ) -> Self {
+        Self {
+            id,
+            generation: Self::generation_after(old.map_or(0, |it| it.generation).max(known)),
+            since_ms: 0,
+            longest_ms: old.map_or(0, |it| it.longest_ms).max(longest_ms),
+            life,
+            is_logged: identity.logs_all(),
+            promotion: identity.promotion(),
+            more: old.map_or_else(String::new, |it| it.more.clone()),
+        }
     }
 
     /// Whether the server was new when it was marked, so that nothing can have been lost.
@@ -387,6 +407,27 @@ mod tests {
         ] {
             assert_eq!(of(since_ms).corrected(now_ms), corrected, "{since_ms} {now_ms}");
         }
+    }
+
+    #[test]
+    fn a_memory_that_begins_has_the_greatest_generation_and_the_longest_ttl() {
+        let (process, life) = (RunId::parse(ID).unwrap(), MemoryId::from_random(9));
+        let begin = |old: Option<&Note>, known, identity: &Identity| {
+            Note::of_beginning((process, life), old, known, identity)
+        };
+        let old = note(&format!("1 {ID} 3 7 9000 {LIFE} a later=1"));
+        let durable = Identity::durable(true);
+        for (known, generation, longest_ms) in [((0, 0), 4, 9_000), ((8, 10_000), 9, 10_000)] {
+            let begun = begin(Some(&old), known, &durable);
+            assert_eq!((begun.generation, begun.longest_ms), (generation, longest_ms));
+            assert_eq!((begun.id, begun.life, &*begun.more), (process, life, " later=1"));
+        }
+        let begun = begin(None, (0, 7), &durable);
+        assert_eq!((begun.generation, begun.longest_ms, begun.is_logged), (1, 7, true));
+        let promoted = Identity::promoted(process);
+        assert_eq!(begin(None, (0, 0), &promoted).promotion, Some(process));
+        assert!(!begin(None, (0, 0), &Identity::durable(false)).is_logged);
+        assert!(!begin(None, (0, 0), &Identity::rewriting()).is_logged, "it is not complete yet");
     }
 
     #[test]

@@ -115,6 +115,25 @@ impl RunId {
 }
 
 impl Identity {
+    /// A server that logs all that it grants, or nothing. Nothing else is known of it.
+    #[cfg(test)]
+    pub(crate) fn durable(is_durable: bool) -> Self {
+        let keeps = if is_durable { Keeps::LogSynced(ALWAYS) } else { Keeps::NoLog };
+        Self { keeps: Some(keeps), ..Self::default() }
+    }
+
+    /// The same while the log is written anew.
+    #[cfg(test)]
+    pub(crate) fn rewriting() -> Self {
+        Self { is_rewriting_log: true, ..Self::durable(true) }
+    }
+
+    /// A server that was promoted, and has this previous id.
+    #[cfg(test)]
+    pub(crate) fn promoted(id: RunId) -> Self {
+        Self { promotion: Some(id), ..Self::durable(true) }
+    }
+
     /// The server's run id, if it gives one.
     pub fn run_id(&self) -> Option<RunId> {
         self.run_id

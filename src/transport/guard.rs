@@ -213,7 +213,7 @@ impl Guard {
 
     /// The server's memory and the generation of the note that names it, if its note is read.
     pub(super) fn noted(&self) -> Option<NotedMemory> {
-        self.life.as_ref().map(|it| NotedMemory { life: it.id, generation: it.generation })
+        self.life.as_ref().map(|it| NotedMemory { life: it.id, generation: it.read.0 })
     }
 
     /// Whether the server must be asked for its role before it is asked for a vote. It may have been a replica

@@ -4,14 +4,14 @@
 use super::{Change, Link, State};
 use crate::command::guard::{Borne, MemoryId, Note, Reading, Since};
 use crate::command::handshake::Memory;
-use crate::command::identity::RunId;
+use crate::command::identity::{Identity, RunId};
 use crate::moment::Moment;
 use crate::quorum::offset::Showing;
 use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::token::random;
 use crate::transport::guard::Guard;
-use crate::transport::memories::Verdict as MemoryVerdict;
+use crate::transport::memories::{Memories, Verdict as MemoryVerdict};
 use crate::transport::server_registry::{Seen, Verdict};
 
 /// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
@@ -24,7 +24,18 @@ pub(in crate::transport) const LOGGED_NO_MORE: &str = "its log was always synced
 const LOGGED_IN_PART: &str = "its log is always synced now, but was not when its note redlock:guard was made: \
      after the next restart it has no vote for a while";
 
+/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
+/// the memory that has begun with this handshake.
+struct Known<'a> {
+    process: RunId,
+    clock_ms: i64,
+    identity: &'a Identity,
+    memories: &'a Memories,
+    begun: Option<MemoryId>,
+}
+
 /// What is to be done with a note that was read.
+#[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// The note holds. This manager has found at that time that it took the place of another one.
     Accept {
@@ -69,55 +80,30 @@ impl Link {
                 self.end_waiting(now)
             }
             Borne::Damaged => self.begin_memory(process, None, Since::Now, now),
-            Borne::Note(note) => match self.judge(note, process, reading.now_ms(), now) {
+            Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
                 Step::Accept { found_at } => {
                     let lost_at = self.note_clock(note, &reading, now);
                     let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }
                 Step::Lose => self.begin_memory(process, Some(note), Since::Now, now),
-                Step::Rewrite(note, since) => self.mark(&note, since, now),
+                Step::Rewrite(new, since) => {
+                    if note.is_logged && !new.is_logged {
+                        self.remark = Some(LOGGED_NO_MORE);
+                    }
+                    self.mark(&new, since, now)
+                }
             },
         }
     }
 
-    /// Decides about the note of a server with this process, whose clock shows `now_ms`.
-    fn judge(&mut self, note: &Note, process: RunId, now_ms: i64, now: Moment) -> Step {
-        let memories = &self.lasting.memories;
-        let next = |note: &Note| Note {
-            generation: Note::generation_after(note.generation),
-            ..note.clone()
+    fn known(&self, process: RunId, reading: &Reading) -> Known<'_> {
+        let begun = match self.state {
+            State::Handshake { begun, .. } => begun,
+            _ => None,
         };
-        // No promotion is no news: a server forgets it.
-        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
-            return Step::Lose;
-        }
-        if note.id != process {
-            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
-            if !is_logged || memories.judge(note, now) == MemoryVerdict::Older {
-                return Step::Lose;
-            }
-            // Another process of this server wrote the data, and none of it is missing.
-            return Step::Rewrite(Note { id: process, ..next(note) }, Since::At(note.since_ms));
-        }
-        let is_own =
-            matches!(self.state, State::Handshake { begun, .. } if begun == Some(note.life));
-        if is_own {
-            memories.adopt(note);
-        }
-        let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
-            return Step::Lose;
-        };
-        if let Some(since) = note.corrected(now_ms) {
-            return Step::Rewrite(next(note), since);
-        }
-        if note.is_logged && self.identity.is_durable() == Some(false) {
-            self.remark = Some(LOGGED_NO_MORE);
-            let note = Note { is_logged: false, ..next(note) };
-            let since = Since::At(note.since_ms);
-            return Step::Rewrite(note, since);
-        }
-        Step::Accept { found_at }
+        let (identity, memories) = (&self.identity, &self.lasting.memories);
+        Known { process, clock_ms: reading.now_ms(), identity, memories, begun }
     }
 
     /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
@@ -208,16 +194,7 @@ impl Link {
         let life = MemoryId::from_random(number);
         let known = self.lasting.memories.generation(process);
         let longest_ms = self.server_registry.rules().longest_ms();
-        let note = Note {
-            id: process,
-            generation: Note::generation_after(old.map_or(0, |it| it.generation).max(known)),
-            since_ms: 0,
-            longest_ms: old.map_or(0, |it| it.longest_ms).max(longest_ms),
-            life,
-            is_logged: self.identity.logs_all(),
-            promotion: self.identity.promotion(),
-            more: old.map_or_else(String::new, |it| it.more.clone()),
-        };
+        let note = Note::of_beginning((process, life), old, (known, longest_ms), &self.identity);
         if let State::Handshake { begun, .. } = &mut self.state {
             *begun = Some(life);
         }
@@ -229,5 +206,114 @@ impl Link {
         *asked_at = now;
         handshake.mark(note, since, &mut self.outbox);
         self.send(now)
+    }
+}
+
+impl Known<'_> {
+    fn judge(&self, note: &Note, now: Moment) -> Step {
+        let next = |note: &Note| Note {
+            generation: Note::generation_after(note.generation),
+            ..note.clone()
+        };
+        // No promotion is no news: a server forgets it.
+        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            return Step::Lose;
+        }
+        let memories = self.memories;
+        if note.id != self.process {
+            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
+            if !is_logged || memories.judge(note, now) == MemoryVerdict::Older {
+                return Step::Lose;
+            }
+            // Another process of this server wrote the data, and none of it is missing.
+            return Step::Rewrite(
+                Note { id: self.process, ..next(note) },
+                Since::At(note.since_ms),
+            );
+        }
+        if self.begun == Some(note.life) {
+            memories.adopt(note);
+        }
+        let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
+            return Step::Lose;
+        };
+        if let Some(since) = note.corrected(self.clock_ms) {
+            return Step::Rewrite(next(note), since);
+        }
+        if note.is_logged && self.identity.is_durable() == Some(false) {
+            let since = Since::At(note.since_ms);
+            return Step::Rewrite(Note { is_logged: false, ..next(note) }, since);
+        }
+        Step::Accept { found_at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const CLOCK_MS: i64 = 60_000;
+
+    fn id(letter: char) -> RunId {
+        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
+    }
+
+    fn life(number: u64) -> MemoryId {
+        MemoryId::from_random(number)
+    }
+
+    /// A note of process a, made 5 s ago, of a memory whose grants are all in the log.
+    fn note(memory: u64, generation: i64) -> Note {
+        let note = Note::sample(id('a'), life(memory), generation);
+        Note { since_ms: CLOCK_MS - 5_000, is_logged: true, ..note }
+    }
+
+    /// The judgement about a note of process `process`, after these notes were seen.
+    fn judge(process: char, identity: &Identity, seen: &[Note], judged: &Note) -> Step {
+        let memories = Memories::default();
+        seen.iter().for_each(|it| _ = memories.judge(it, NOW));
+        let (process, begun) = (id(process), Some(life(99)));
+        Known { process, clock_ms: CLOCK_MS, identity, memories: &memories, begun }
+            .judge(judged, NOW)
+    }
+
+    /// The same note, rewritten.
+    fn next(note: Note) -> Note {
+        Note { generation: note.generation + 1, ..note }
+    }
+
+    #[test]
+    fn the_note_of_the_process_before_is_taken_over_if_its_log_is_complete_and_no_later_one_was_seen()
+     {
+        let (durable, judged) = (Identity::durable(true), note(1, 3));
+        let since = Since::At(judged.since_ms);
+        let taken_over = Step::Rewrite(Note { id: id('b'), ..next(note(1, 3)) }, since);
+        assert_eq!(judge('b', &durable, &[note(1, 3)], &judged), taken_over);
+        assert_eq!(judge('b', &durable, &[note(1, 4)], &judged), Step::Lose);
+        assert_eq!(judge('b', &Identity::durable(false), &[note(1, 3)], &judged), Step::Lose);
+        let unlogged = Note { is_logged: false, ..note(1, 3) };
+        assert_eq!(judge('b', &durable, &[], &unlogged), Step::Lose);
+    }
+
+    /// Another client may have seen a loss of memory first. Its note is then in the place of ours.
+    #[test]
+    fn a_memory_that_this_handshake_has_begun_is_not_found_in_the_place_of_another() {
+        let durable = Identity::durable(true);
+        let seen = [note(1, 3)];
+        assert_eq!(judge('a', &durable, &seen, &note(99, 4)), Step::Accept { found_at: None });
+        let found_at = Some(NOW);
+        assert_eq!(judge('a', &durable, &seen, &note(2, 4)), Step::Accept { found_at });
+        assert_eq!(judge('a', &durable, &seen, &note(1, 2)), Step::Lose);
+    }
+
+    #[test]
+    fn every_rewrite_raises_the_generation() {
+        let ahead = Note { since_ms: CLOCK_MS + 5_000, ..note(1, 3) };
+        let corrected = Step::Rewrite(next(ahead.clone()), Since::Now);
+        assert_eq!(judge('a', &Identity::durable(true), &[], &ahead), corrected);
+        let since = Since::At(CLOCK_MS - 5_000);
+        let unlogged = Step::Rewrite(Note { is_logged: false, ..next(note(1, 3)) }, since);
+        assert_eq!(judge('a', &Identity::durable(false), &[], &note(1, 3)), unlogged);
     }
 }

@@ -319,3 +319,40 @@ fn what_a_frozen_server_is_not_told_takes_little_memory() {
     // Without a bound there would be 500 releases of 64 KiB, and the same again for the socket.
     assert!((4 * MIB..40 * MIB).contains(&kept), "{kept}");
 }
+
+/// The acquire of a lock waits in the oldest of three connections, and its release behind it gets lost with that
+/// connection. The second connection has answered the release, before the acquire is carried out.
+#[test]
+fn what_the_oldest_of_three_connections_was_to_release_is_released_over_the_next() {
+    let manager = manager_of(3);
+    locks(&manager);
+    ignore(0, true);
+    let mut lease = Lease::new();
+    let sent_ms = now_ms();
+    try_lock(&manager, &mut lease).expect("two of three grant it");
+    let acquire = world::with(|world| world.connections[0].heard.len());
+    look_until(&manager, sent_ms + OVERDUE_MS + 20);
+    world::with(world::World::begin_call);
+    manager.unlock(&mut lease).expect("it is released");
+    world::with(|world| world.connections[0].heard.truncate(acquire));
+    ignore(0, true);
+    world::with(|world| world.frozen = vec![FIRST]);
+    let sent_ms = now_ms();
+    locks_another(&manager);
+    look_until(&manager, sent_ms + OVERDUE_MS + 20);
+    assert_eq!(connections(0), (3, 2));
+    world::with(|world| {
+        world.frozen.clear();
+        world.connections[0].is_ignored = false;
+        world.serve();
+    });
+    assert!(has_key(0));
+    // The third connection is up.
+    world::with(|world| {
+        let latest =
+            world.connections.iter_mut().rev().find(|it| it.server == FIRST && !it.is_closed);
+        latest.expect("a connection").is_ignored = false;
+    });
+    look_until(&manager, now_ms() + 100);
+    assert!(!has_key(0));
+}

@@ -175,3 +175,15 @@ fn what_was_released_is_not_continued() {
     let deeds = cluster.deeds();
     assert!(!deeds.iter().any(|it| it.verb == Verb::Extend));
 }
+
+#[test]
+fn a_lease_that_holds_another_lock_or_a_shared_one_continues_nothing() {
+    let (_cluster, client) = connected(3);
+    let mut lease = continued(&client, "r");
+    let end = client.end_of(&lease);
+    let said = client.continue_lock("other", TTL, &mut lease);
+    assert_eq!((said, client.end_of(&lease)), (Err(Status::InvalidArgument), end));
+    assert_eq!(client.downgrade(&mut lease), Ok(()));
+    assert_eq!(client.continue_lock("r", TTL, &mut lease), Err(Status::InvalidArgument));
+    assert_eq!(client.continue_lock("r", TTL, &mut Lease::new()), Err(Status::InvalidArgument));
+}
