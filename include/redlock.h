@@ -1589,17 +1589,16 @@ RedLockStatus RedLock_SetTracing(RedLock *rl,
  * WHERE fence <= :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
  * holder wrote.
  *
- * To draw tokens, each server keeps a counter for the resource. The key of the counter is the name of the
- * resource followed by :f, so do not lock a resource with such a name. The counter has its own TTL: an hour,
- * or a hundred times the TTL of the lock if that is longer. The user needs the right to use this key, and
- * EVAL, TIME, GET, SET and PTTL. Taking a lock needs a second round trip only if the counters of the servers
+ * To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
+ * not lock a resource with this name. The user needs the right to use this key, and EVAL, TIME, HMGET, HSET,
+ * HDEL, HGETALL, GET, SET and PTTL. Taking a lock needs a second round trip only if the numbers of the servers
  * differ, as after an outage of one server.
  *
  * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
- * token distinguishes its holder only from holders of other tokens. Tokens grow as long as no quorum of
- * servers loses its memory at once, with the restart guard on (RedLock_SetRestartGuard). If servers lose
- * their memory one after another, tokens grow if the clocks of the servers also differ by less than a
- * second. The clocks of clients do not matter.
+ * token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as
+ * long as servers lose their memory one after another, with the restart guard on (RedLock_SetRestartGuard). A
+ * server that lost its memory has no vote for locks with tokens until its numbers are restored from the other
+ * servers. If too many lose it at once, tokens grow unless clocks are set back.
  *
  * @param rl      the manager.
  * @param enabled true: locks that are taken from now on have a token. false, the default: they have none.

@@ -39,8 +39,8 @@ type Options struct {
 	GuardCap time.Duration
 
 	// Fencing gives each lock a fencing token: see Lease.FencingToken. All clients that lock the resource must set
-	// it. The servers count in the key that is named as the resource with :f appended, so do not lock a resource
-	// with such a name. Default: locks have no token.
+	// it. The servers count in the key redlock:fence, so do not lock a resource with this name. Default: locks have
+	// no token.
 	Fencing bool
 
 	// NoWaking makes waiting calls ask for the lock now and then, and its releases wake no waiting clients.

@@ -63,8 +63,7 @@ export interface ManagerOptions {
   guardCap?: number;
   /**
    * Locks come with a fencing token: see Lease.fencingToken. All clients that lock the resource must set this. The
-   * servers count in the key that is named as the resource with :f appended, so do not lock a resource with such a
-   * name. Default false.
+   * servers count in the key redlock:fence, so do not lock a resource with this name. Default false.
    */
   fencing?: boolean;
   /**

@@ -771,8 +771,8 @@ class Manager:
         servers.
     guard_cap: the longest time that a server stays without a vote; None: 600.
     fencing: whether locks come with a fencing token: see Lease.fencing_token. All clients that lock the
-        resource must use it. The servers count in the key that is named as the resource with :f appended,
-        so do not lock a resource with such a name.
+        resource must use it. The servers count in the key redlock:fence, so do not lock a resource with
+        this name.
     waking: whether waiting calls are woken when another process releases the lock, and whether releases
         wake waiting clients. If False, waiting calls ask now and then. The wait queue is in the key that
         is named as the resource with :w appended, so do not lock a resource with such a name.

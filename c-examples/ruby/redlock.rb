@@ -987,8 +987,8 @@ module Redlock
     #                    servers
     # guard_cap::        the longest time that a server stays without a vote; nil: 600
     # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All clients that lock the
-    #                    resource must use it. The servers count in the key that is named as the resource with :f
-    #                    appended, so do not lock a resource with such a name.
+    #                    resource must use it. The servers count in the key redlock:fence, so do not lock a
+    #                    resource with this name.
     # waking::           false: waiting calls ask now and then, and releases wake no waiting clients. Otherwise
     #                    waiting calls are woken when another process releases the lock. The wait queue is in the
     #                    key that is named as the resource with :w appended, so do not lock a resource with such a
