@@ -142,7 +142,7 @@ fn a_reader_that_ends_within_this_second_is_one_still() {
     wait_until("a second is long enough", || {
         let began = real.now_us() / 1_000_000;
         real.ask(&["SET", "a", SHARED, "PX", "60000"]);
-        real.ask(&["ZADD", "a:r", &format!("{began}999"), "x"]);
+        real.ask(&["ZADD", "a:r", &format!("{began}998"), "x"]);
         real.eval(acquire::SCRIPT, &["a", "a:r", "a:i"], &["c", "9000", "500"]);
         let is_there = real.ask(&["ZSCORE", "a:r", "x"]) != "$-1";
         let is_one_second = real.now_us() / 1_000_000 == began;
@@ -196,7 +196,8 @@ fn a_server_that_was_told_to_be_a_replica_or_was_one_is_not_new() {
         real.ask(&[word, "NO", "ONE"]);
         assert!(!is_new(&mut real), "{word}");
     }
-    let (primary, server) = (Server::start(), Server::start());
+    let primary = Server::start_with(&["--repl-diskless-sync-delay", "0"]);
+    let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
     wait_until("it is a replica", || {
