@@ -320,6 +320,24 @@ mod tests {
         }
     }
 
+    /// The clock may have been read at any time between the write and the answer.
+    #[test]
+    fn a_slow_answer_to_a_group_is_no_step_nor_the_quick_one_behind_it() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        for (sent_ms, heard_ms) in [(0, 100), (100, 101)] {
+            let [sent, heard] = [sent_ms, heard_ms].map(|ms| NOW.plus_ms(ms));
+            queue.guard.note_primary(sent);
+            acquires(3).iter().for_each(|it| queue.push(it, Some(nth(0)), sent));
+            queue.send(&mut Vec::new(), Capabilities::PLAIN, sent);
+            let granted = b"+OK\r\n:10000\r\n".repeat(3);
+            inbox.put(&[granted, note(-1), time(CLOCK_MS + sent_ms)].concat());
+            for _ in 0..3 {
+                let settled = queue.next_settled(&mut inbox, &mut Capabilities::PLAIN, heard);
+                assert_eq!(settled.unwrap().expect("an answer").answer, Answer::Done);
+            }
+        }
+    }
+
     #[test]
     fn who_may_not_read_the_note_any_more_is_granted_all_the_same() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());

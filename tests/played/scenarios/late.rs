@@ -25,6 +25,21 @@ fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
     assert!(heard > 0);
 }
 
+/// The thread is kept from running before it sends its request. The server has its whole time all the same.
+#[test]
+fn the_time_before_a_request_is_sent_does_not_count_against_the_server() {
+    for nth in 1.. {
+        let cluster = Cluster::new(1);
+        let client = cluster.client().tries(1, 0).waits_ms(50).connected();
+        cluster.script(client.way(0), [Trip::ms(1, 30)]);
+        client.stall_once(nth, 40 * MS);
+        assert_eq!(client.lock("r", TTL, &mut Lease::new()), Ok(()), "delayed at look {nth}");
+        if !client.has_stalled() {
+            break;
+        }
+    }
+}
+
 /// By then there is a second connection, and a caller waits for something else.
 #[test]
 fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes() {
