@@ -16,8 +16,7 @@ impl<'a> Command<'a, '_> {
             return deed;
         }
         if self.words[1] == PROMOTION.as_bytes() {
-            // No server of this world was ever promoted.
-            return self.say("$-1\r\n");
+            return self.tell_promotion();
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
         if *script == MARK.as_bytes() {
