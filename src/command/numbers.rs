@@ -8,6 +8,8 @@ pub struct Fences {
     /// The greatest number that it has.
     pub greatest: i64,
     pub state: FencesState,
+    /// When it was first seen that they were lost, in milliseconds of the server's clock. It names this loss.
+    pub seen_ms: i64,
     /// The memory to which these numbers belong. Set when the answer is received.
     pub memory: Option<NotedMemory>,
 }
@@ -35,6 +37,8 @@ pub struct NotedMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Restored {
     pub(crate) memory: NotedMemory,
+    /// The loss that is over then: see [`Fences::seen_ms`].
+    pub(crate) seen_ms: i64,
     /// No number up to this one is drawn any more.
     pub(crate) base: i64,
     /// If too little could be read: the time on the client's clock, in microseconds, because numbers are about

@@ -1,15 +1,16 @@
 -- Reads what this server knows of fencing tokens. Returns
---   {1, number, 0}   the greatest number that it knows
---   {2, number, 0}   the same, but its numbers are known by its clock alone
---   {0, number, ms}  it has lost its numbers, and this is the greatest one that is left. This was first seen so many
---                    milliseconds ago
---   {3, 0, 0}        the hash of the numbers has another type
+--   {1, number, 0, 0}       the greatest number that it knows
+--   {2, number, 0, seen}    the same, but its numbers are known by its clock alone
+--   {0, number, ms, seen}   it has lost its numbers, and this is the greatest one that is left. This was first seen so
+--                           many milliseconds ago
+--   {3, 0, 0, 0}            the hash of the numbers has another type
+-- `seen` is when the loss was first seen, in milliseconds of its clock. It names this loss.
 --
 -- KEYS[1]: the hash of the numbers. ARGV[1]: the name of this server's memory, as the client knows it.
 
 local all=redis.pcall('HGETALL',KEYS[1])
 if all.err then
-    return all.err:find('WRONGTYPE') and {3,0,0} or all
+    return all.err:find('WRONGTYPE') and {3,0,0,0} or all
 end
 local greatest,f=0,{}
 for i=1,#all,2 do
@@ -21,7 +22,7 @@ for i=1,#all,2 do
     end
 end
 if f.life==ARGV[1] then
-    return {f.clock and 2 or 1,greatest,0}
+    return f.clock and {2,greatest,0,tonumber(f.seen) or 0} or {1,greatest,0,0}
 end
 local t=redis.call('TIME')
 local ms=t[1]*1000+math.floor(t[2]/1000)
@@ -30,4 +31,4 @@ if not seen or seen>ms then
     seen=ms
     redis.call('HSET',KEYS[1],'seen',string.format('%.0f',ms))
 end
-return {0,greatest,ms-seen}
+return {0,greatest,ms-seen,seen}

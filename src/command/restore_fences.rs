@@ -16,13 +16,14 @@ pub(super) static DEFINITION: Definition = Definition {
     names: 1,
     form: only_form,
     encode: |subject, _, encoder| {
-        let Some(Restored { memory, base, clock_us, is_by_clock }) = &subject.restored else {
+        let Some(Restored { memory, seen_ms, base, clock_us, is_by_clock }) = &subject.restored
+        else {
             return;
         };
         encoder.put_script(&SCRIPT, |command| {
             command.arg(2).arg(KEY).arg(guard::KEY);
             command.arg(memory.generation).arg(memory.life.as_str()).arg(base);
-            command.arg(clock_us).arg(SPREAD_US).arg(i32::from(*is_by_clock))
+            command.arg(clock_us).arg(SPREAD_US).arg(i32::from(*is_by_clock)).arg(seen_ms)
         });
     },
     decode,

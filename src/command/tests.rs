@@ -167,8 +167,8 @@ fn what_names_no_memory_is_the_same_for_all_servers() {
 fn the_numbers_of_a_server_are_restored_for_one_memory_alone() {
     assert!(commands(Verb::ReadFences, PLAIN).ends_with(" 1 redlock:fence ----------------"));
     let memory = NotedMemory { life: guard::MemoryId::from_random(0xFF), generation: 3 };
-    for (clock_us, is_by_clock, end) in [(0, false, "0 1000000 0"), (9, true, "9 1000000 1")] {
-        let restored = Restored { memory, base: 7, clock_us, is_by_clock };
+    for (clock_us, is_by_clock, end) in [(0, false, "0 1000000 0 5"), (9, true, "9 1000000 1 5")] {
+        let restored = Restored { memory, seen_ms: 5, base: 7, clock_us, is_by_clock };
         let request = request(Verb::RestoreFences).with_restored(restored);
         let end = format!(" 2 redlock:fence redlock:guard 3 00000000000000ff 7 {end}");
         let sent = commands_of(&request, PLAIN);

@@ -15,9 +15,9 @@ use crate::token::Token;
 #[derive(Default)]
 pub(crate) struct Restore {
     question: Option<Box<Question>>,
-    /// The memories whose numbers were read, by the servers. A server that loses its memory meanwhile does not take what
-    /// is written for the earlier one.
-    memories: Vec<(usize, NotedMemory)>,
+    /// The memories whose numbers were read, by the servers, and the losses of those numbers. A server that loses its
+    /// memory or its numbers meanwhile does not take what is written for the earlier ones.
+    losses: Vec<(usize, NotedMemory, i64)>,
 }
 
 impl Restore {
@@ -29,12 +29,12 @@ impl Restore {
 
     fn write(&self, actions: &mut dyn Actions) {
         let Some(question) = &self.question else { return };
-        for &(server, memory) in &self.memories {
+        for &(server, memory, seen_ms) in &self.losses {
             let Some(Base { number, needs_clock, is_by_clock }) = question.restored(server) else {
                 continue;
             };
             let clock_us = if needs_clock { actions.wall_us() } else { 0 };
-            let restored = Restored { memory, base: number, clock_us, is_by_clock };
+            let restored = Restored { memory, seen_ms, base: number, clock_us, is_by_clock };
             let request = request(Verb::RestoreFences).with_restored(restored);
             actions.tell(request.to(ServerSet::default().with(server)));
         }
@@ -52,8 +52,8 @@ impl Operation for Restore {
     }
 
     fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        if let Answer::Fences(Fences { memory: Some(memory), .. }) = &answer {
-            self.memories.push((server, *memory));
+        if let &Answer::Fences(Fences { memory: Some(memory), seen_ms, .. }) = &answer {
+            self.losses.push((server, memory, seen_ms));
         }
         self.question().is_some_and(|question| question.hear(server, answer, now))
     }

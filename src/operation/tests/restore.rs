@@ -11,7 +11,7 @@ use crate::operation::restore::Restore;
 fn has(server: usize, state: FencesState, greatest: i64) -> Word {
     let life = MemoryId::from_random(server as u64 + 1);
     let memory = NotedMemory { life, generation: 3 };
-    (server, Answer::Fences(Fences { greatest, state, memory: Some(memory) }))
+    (server, Answer::Fences(Fences { greatest, state, seen_ms: 5, memory: Some(memory) }))
 }
 
 fn restore(servers: usize) -> Play {
@@ -27,7 +27,7 @@ fn written(play: &Play) -> String {
     let bytes = request.encoded(Capabilities::default(), &mut encoder).whole();
     let text = String::from_utf8(bytes).expect("all of it is text");
     let words: Vec<&str> = text.split("\r\n").filter(|it| !it.starts_with(['$', '*'])).collect();
-    words[words.len() - 7..].join(" ")
+    words[words.len() - 8..].join(" ")
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
         has(2, FencesState::Whole, 7),
     ];
     assert_eq!(play.hear(0, &words), [Tell(RestoreFences, vec![0]), ended("stopped")]);
-    assert_eq!(written(&play), "3 0000000000000001 9 0 1000000 0 ");
+    assert_eq!(written(&play), "3 0000000000000001 9 0 1000000 0 5 ");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn where_too_few_answer_the_clock_stands_for_them() {
     assert_eq!(play.hear(0, &[has(2, FencesState::ToRestore, 2), down(0)]), []);
     let acts = play.at(500).time_is_up(0);
     assert_eq!(acts, [Tell(RestoreFences, vec![2]), ended("stopped")]);
-    assert_eq!(written(&play), format!("3 0000000000000003 2 {WALL_US} 1000000 1 "));
+    assert_eq!(written(&play), format!("3 0000000000000003 2 {WALL_US} 1000000 1 5 "));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn all_that_lost_their_numbers_are_restored_and_no_other() {
     let told = [0, 1, 2].map(|server| Tell(RestoreFences, vec![server]));
     let acts = play.hear(0, &words);
     assert_eq!(acts, told.into_iter().chain([ended("stopped")]).collect::<Vec<_>>());
-    assert_eq!(written(&play), format!("3 0000000000000003 5 {WALL_US} 1000000 0 "));
+    assert_eq!(written(&play), format!("3 0000000000000003 5 {WALL_US} 1000000 0 5 "));
 }
 
 #[test]

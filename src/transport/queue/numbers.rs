@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn a_server_whose_memory_has_another_name_by_now_is_asked_again_over_a_new_connection() {
         let other = LIFE.replace("ff", "fe");
-        for (verb, numbers) in [(Verb::AcquireFenced, &[-2, 7][..]), (Verb::ReadFences, &[1, 7, 0])]
+        for (verb, numbers) in
+            [(Verb::AcquireFenced, &[-2, 7][..]), (Verb::ReadFences, &[1, 7, 0, 0])]
         {
             let told = ask_of(&mut guarded(), verb, numbers, 0, &other);
             assert_eq!(told, Err(CloseReason::Forgotten(Forgotten)));
@@ -177,8 +178,9 @@ mod tests {
 
     #[test]
     fn the_numbers_that_are_read_belong_to_a_memory() {
-        let told = ask(&mut guarded(), Verb::ReadFences, &[1, 7, 0], 0);
-        let Answer::Fences(Fences { greatest: 7, state: FencesState::Whole, memory }) = told else {
+        let told = ask(&mut guarded(), Verb::ReadFences, &[1, 7, 0, 0], 0);
+        let Answer::Fences(Fences { greatest: 7, state: FencesState::Whole, memory, .. }) = told
+        else {
             panic!("{told:?}");
         };
         assert_eq!(
@@ -188,7 +190,7 @@ mod tests {
         let mut blind = super::super::samples::fresh();
         blind.push(&request(Verb::ReadFences), Some(TICKET), NOW);
         send(&mut blind, NOW);
-        let told = settle(&mut blind, &[Array(vec![Int(1), Int(7), Int(0)])]).unwrap();
+        let told = settle(&mut blind, &[Array([1, 7, 0, 0].map(Int).to_vec())]).unwrap();
         assert!(matches!(told.answer, Answer::Failed(_)), "{told:?}");
     }
 
@@ -204,7 +206,7 @@ mod tests {
             (wait_ms + 9, 9, false),
             (wait_ms + 10, 9, true),
         ] {
-            let told = ask(&mut guarded(), Verb::ReadFences, &[0, 7, ago_ms], after_ms);
+            let told = ask(&mut guarded(), Verb::ReadFences, &[0, 7, ago_ms, 5], after_ms);
             let Answer::Fences(fences) = told else { panic!("{told:?}") };
             let is_said = fences.state == FencesState::ToRestore;
             assert_eq!(is_said, is_due, "{ago_ms} {after_ms} {fences:?}");

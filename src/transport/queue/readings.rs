@@ -332,7 +332,7 @@ mod tests {
             let granted = b"+OK\r\n:10000\r\n".repeat(3);
             inbox.put(&[granted, note(-1), time(CLOCK_MS + sent_ms)].concat());
             for _ in 0..3 {
-                let settled = queue.next_settled(&mut inbox, &mut Capabilities::PLAIN, heard);
+                let settled = queue.next_settled(&mut inbox, &mut { Capabilities::PLAIN }, heard);
                 assert_eq!(settled.unwrap().expect("an answer").answer, Answer::Done);
             }
         }

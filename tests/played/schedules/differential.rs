@@ -274,8 +274,12 @@ fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
         let words = match dice.below(7) {
             0 | 1 => {
                 let (clock, mark) = dice.pick(&[("0", "0"), ("5", "0"), ("5", "1")]);
+                if dice.once_in(2) {
+                    pair.see_numbers_lost("5");
+                }
                 let script = restore_fences::SCRIPT;
-                vec!["EVAL", script, "2", FENCE, NOTE, "3", life, number, clock, SPREAD, mark]
+                let rest = [clock, SPREAD, mark, dice.pick(&["5", "5", "6"])];
+                [&["EVAL", script, "2", FENCE, NOTE, "3", life, number], &rest[..]].concat()
             }
             2 | 3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
             4 if dice.once_in(4) => {

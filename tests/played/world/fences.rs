@@ -169,23 +169,26 @@ impl<'a> Command<'a, '_> {
         let numbers = numbers.filter(|it| is_number(&it.0.1)).filter_map(|it| number(it.1));
         let greatest = numbers.max().unwrap_or(0);
         if self.belongs_to(memory) {
-            let what = if self.fence(b"clock").is_some() { 2 } else { 1 };
-            self.three(what, greatest, 0);
+            match self.fence(b"clock").is_some() {
+                true => self.four([2, greatest, 0, self.seen_ms().unwrap_or(0)]),
+                false => self.four([1, greatest, 0, 0]),
+            }
         } else if let Some(why) = self.write_refusal("hset", true) {
             return Some(self.script_error(&why));
         } else {
             let ago_ms = self.lost_ago_ms();
-            self.three(0, greatest, ago_ms);
+            self.four([0, greatest, ago_ms, self.seen_ms().unwrap_or(0)]);
         }
         Some(Deed::Nothing)
     }
 
     fn restore_fences(&mut self, rest: &[&'a [u8]]) -> Option<Deed<'a>> {
-        let [generation, life, base, clock, spread, mark] = rest else { return None };
+        let [generation, life, base, clock, spread, mark, seen] = rest else { return None };
         let note = self.store.memory.as_ref().and_then(|it| it.note.as_deref()).unwrap_or_default();
         let words: Vec<&[u8]> = note.split(|&it| it == b' ').collect();
         let is_noted = words.get(2) == Some(generation) && words.get(5) == Some(life);
-        if !is_noted || self.belongs_to(life) && self.fence(b"clock").is_none() {
+        let is_seen = self.fence(b"seen") == Some(seen);
+        if !is_noted || !is_seen || self.belongs_to(life) && self.fence(b"clock").is_none() {
             self.integer(0);
             return Some(Deed::Nothing);
         }
@@ -202,9 +205,8 @@ impl<'a> Command<'a, '_> {
         self.set_fence(b"life", &String::from_utf8_lossy(life));
         match *mark {
             b"1" => self.set_fence(b"clock", "1"),
-            _ => self.delete_fence(b"clock"),
+            _ => [&b"clock"[..], b"seen"].into_iter().for_each(|it| self.delete_fence(it)),
         }
-        self.delete_fence(b"seen");
         self.integer(1);
         Some(Deed::Nothing)
     }
@@ -228,9 +230,13 @@ impl<'a> Command<'a, '_> {
         self.has(Plant::BelievesNumbers) || self.fence(b"life") == Some(memory)
     }
 
+    fn seen_ms(&self) -> Option<i64> {
+        self.fence(b"seen").and_then(number)
+    }
+
     /// For how long it has been known that the numbers are lost. That is noted if it was not known.
     fn lost_ago_ms(&mut self) -> i64 {
-        let seen = self.fence(b"seen").and_then(number).filter(|&seen| seen <= self.now_ms);
+        let seen = self.seen_ms().filter(|&seen| seen <= self.now_ms);
         let seen = seen.unwrap_or_else(|| {
             self.set_fence(b"seen", &self.now_ms.to_string());
             self.now_ms

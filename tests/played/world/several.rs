@@ -197,4 +197,9 @@ impl<'a> Command<'a, '_> {
         let three = format!("*3\r\n:{first}\r\n:{second}\r\n:{third}\r\n");
         self.out.extend_from_slice(three.as_bytes());
     }
+
+    pub(super) fn four(&mut self, [first, second, third, fourth]: [i64; 4]) {
+        let four = format!("*4\r\n:{first}\r\n:{second}\r\n:{third}\r\n:{fourth}\r\n");
+        self.out.extend_from_slice(four.as_bytes());
+    }
 }

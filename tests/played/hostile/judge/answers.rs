@@ -79,9 +79,10 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         // The note of these servers is not read, so nothing is worth anything that they know of numbers.
         (Verb::ReadFences, Reply::Array(said)) => {
             return match said[..] {
-                [Reply::Int(1 | 2), Reply::Int(0..), Reply::Int(0)] => refused,
-                [Reply::Int(0), Reply::Int(0..), Reply::Int(0..)] => refused,
-                [Reply::Int(3), Reply::Int(0), Reply::Int(0)] => refused,
+                [Reply::Int(1), Reply::Int(0..), Reply::Int(0), Reply::Int(0)] => refused,
+                [Reply::Int(2), Reply::Int(0..), Reply::Int(0), Reply::Int(_)] => refused,
+                [Reply::Int(0), Reply::Int(0..), Reply::Int(0..), Reply::Int(_)] => refused,
+                [Reply::Int(3), Reply::Int(0), Reply::Int(0), Reply::Int(0)] => refused,
                 _ => None,
             };
         }

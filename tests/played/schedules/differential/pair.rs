@@ -99,7 +99,7 @@ impl Pair {
         };
     }
 
-    /// The same for a script about fencing tokens. How long ago numbers were lost may differ.
+    /// The same for a script about fencing tokens. When it was seen that numbers were lost may differ.
     pub(super) fn compare_numbers(&mut self, note: &str, words: &[&str]) {
         self.set_note(note);
         let (real, mut played) = (self.ask(words), Vec::new());
@@ -107,7 +107,8 @@ impl Pair {
         self.store.execute(&mut self.session, &bytes, PLAYED_MS, &mut played);
         let without_ago = |reply: &[u8]| match (parts(reply), number(reply)) {
             (parts, None) if parts[0] == "-2" => parts[..1].to_vec(),
-            (parts, None) if parts[0] == "0" && parts.len() > 3 => parts[..2].to_vec(),
+            (parts, None) if parts[0] == "0" && parts.len() > 4 => parts[..2].to_vec(),
+            (parts, None) if parts[0] == "2" && parts.len() > 4 => parts[..3].to_vec(),
             (parts, None) => parts,
             (_, Some(number)) => vec![number.to_string()],
         };
