@@ -324,6 +324,7 @@ mod tests {
     #[test]
     fn a_slow_answer_to_a_group_is_no_step_nor_the_quick_one_behind_it() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        let mut capabilities = Capabilities::PLAIN;
         for (sent_ms, heard_ms) in [(0, 100), (100, 101)] {
             let [sent, heard] = [sent_ms, heard_ms].map(|ms| NOW.plus_ms(ms));
             queue.guard.note_primary(sent);
@@ -332,7 +333,7 @@ mod tests {
             let granted = b"+OK\r\n:10000\r\n".repeat(3);
             inbox.put(&[granted, note(-1), time(CLOCK_MS + sent_ms)].concat());
             for _ in 0..3 {
-                let settled = queue.next_settled(&mut inbox, &mut { Capabilities::PLAIN }, heard);
+                let settled = queue.next_settled(&mut inbox, &mut capabilities, heard);
                 assert_eq!(settled.unwrap().expect("an answer").answer, Answer::Done);
             }
         }
