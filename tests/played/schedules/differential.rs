@@ -277,7 +277,8 @@ fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
                 let script = restore_fences::SCRIPT;
                 vec!["EVAL", script, "2", FENCE, NOTE, "3", life, number, clock, SPREAD, mark]
             }
-            2 | 3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
+            2 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, dice.pick(&MEMORIES)],
+            3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
             4 if dice.once_in(4) => {
                 pair.forget_numbers();
                 continue;

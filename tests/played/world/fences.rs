@@ -168,7 +168,7 @@ impl<'a> Command<'a, '_> {
         let is_number = |name: &[u8]| name == b"base" || number(name).is_some();
         let numbers = numbers.filter(|it| is_number(&it.0.1)).filter_map(|it| number(it.1));
         let greatest = numbers.max().unwrap_or(0);
-        if self.belongs_to(memory) {
+        if memory == NO_MEMORY || self.belongs_to(memory) {
             let what = if self.fence(b"clock").is_some() { 2 } else { 1 };
             self.three(what, greatest, 0);
         } else if let Some(why) = self.write_refusal("hset", true) {
