@@ -1,6 +1,7 @@
 //! Generates a schedule from a seed. Each seed chooses from a subset of all faults. So schedules differ,
 //! and some have almost no faults.
 
+mod counted;
 mod faults;
 mod steps;
 mod world;
@@ -40,6 +41,8 @@ pub(crate) enum Wish {
     /// The clock of one server is set forward after all clients have connected, and its grants are guarded
     /// against that.
     Stepped,
+    /// One server after another loses its fencing tokens, and clocks are ahead for a while.
+    Counted,
 }
 
 struct Maker {
@@ -79,13 +82,15 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::This(sin) => vec![sin],
         Wish::Guarded => vec![Sin::LostKeys],
         Wish::Stepped => vec![Sin::LeapingClocks],
+        Wish::Counted => Vec::new(),
     };
     let is_siege = sins.contains(&Sin::LostKeys) && !dice.once_in(3);
     let ttls_ms: &[i64] = match is_siege {
         true => &[1_000, 3_000, 10_000],
         false => &[20, 50, 100, 200, 400, 1_000, 3_000, 10_000],
     };
-    let least_servers = if sins.contains(&Sin::SplitLists) { 3 } else { 1 };
+    let needs_others = sins.contains(&Sin::SplitLists) || matches!(wish, Wish::Counted);
+    let least_servers = if needs_others { 3 } else { 1 };
     let mut maker = Maker {
         servers: match is_siege {
             true => dice.pick(&[3, 3, 5]),
@@ -114,8 +119,8 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    let is_guarded = matches!(wish, Wish::Guarded | Wish::Stepped);
-    let has_tokens = matches!(wish, Wish::Fenced) || env::var_os(FENCED).is_some();
+    let is_guarded = matches!(wish, Wish::Guarded | Wish::Stepped | Wish::Counted);
+    let has_tokens = matches!(wish, Wish::Fenced | Wish::Counted) || env::var_os(FENCED).is_some();
     let mut schedule = Schedule {
         seed,
         sins: maker.sins,
@@ -143,7 +148,9 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     if schedule.is_fenced {
         world::set_clocks(&mut schedule);
     }
-    if let Wish::Stepped = wish {
+    if let Wish::Counted = wish {
+        counted::lose_numbers_in_turn(&mut schedule);
+    } else if let Wish::Stepped = wish {
         faults::have_one_clock_set(&mut schedule, maker.dice.below(maker.servers));
     } else if is_guarded {
         faults::spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));

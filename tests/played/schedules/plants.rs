@@ -112,13 +112,14 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// The promise that is seen to be broken by each planted fault, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 62] = [
+pub(crate) const PLANTS: [(Plant, Promise); 63] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
     (Plant::LastOutTooEarly, Promise::OthersKeys),
     (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
+    (Plant::BelievesNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),
     (Plant::Shortens, Promise::DeadlineGrows),
@@ -202,6 +203,7 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
         | Plant::HeldAfterLost
         | Plant::Undeclared
         | Plant::Lies(Kind::Confirm, Some(Status::Lost), _) => Wish::This(Sin::LostKeys),
+        Plant::BelievesNumbers => Wish::Counted,
         _ => Wish::Nothing,
     };
     let mut schedule = schedule(seed, wish);
