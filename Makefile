@@ -59,7 +59,8 @@ help:
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
 	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set;'
-	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens'
+	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens;'
+	@echo '                  COUNTED=1: those in which servers lose these one after another'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
@@ -238,7 +239,7 @@ FIRST = 0
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) \
 		$(CARGO) test -q --profile simulation --test played -- \
-		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)
+		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)$(if $(COUNTED),_that_are_counted)
 
 # Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it, and
 # everything that can happen to the numbers of fencing tokens. One search after the other, because of the memory.

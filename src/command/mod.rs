@@ -288,6 +288,11 @@ impl Request {
             || matches!(self.verb, Verb::Move | Verb::RaiseFence | Verb::ReadFences)
     }
 
+    /// Whether it asks what a server knows of fencing tokens.
+    pub(crate) fn reads_fences(&self) -> bool {
+        self.verb == Verb::ReadFences
+    }
+
     /// Whether its last argument is the memory of the server that gets it ([`fence::name_memory`]).
     pub(crate) fn names_memory(&self) -> bool {
         match self.verb {

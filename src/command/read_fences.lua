@@ -6,7 +6,8 @@
 --   {3, 0, 0, 0}            the hash of the numbers has another type
 -- `seen` is when the loss was first seen, in milliseconds of its clock. It names this loss.
 --
--- KEYS[1]: the hash of the numbers. ARGV[1]: the name of this server's memory, as the client knows it.
+-- KEYS[1]: the hash of the numbers. ARGV[1]: the name of this server's memory, as the client knows it. Hyphens: the
+-- client does not know it, and only asks whether it may read the numbers.
 
 local all=redis.pcall('HGETALL',KEYS[1])
 if all.err then
@@ -21,7 +22,7 @@ for i=1,#all,2 do
         greatest=c
     end
 end
-if f.life==ARGV[1] then
+if f.life==ARGV[1] or ARGV[1]=='----------------' then
     return f.clock and {2,greatest,0,tonumber(f.seen) or 0} or {1,greatest,0,0}
 end
 local t=redis.call('TIME')

@@ -1,6 +1,7 @@
 //! Connecting: a quorum of connections before the servers are asked, and the call that only connects.
 
 use super::question::Question;
+use super::restore::Restore;
 use super::{Actions, Ended, Event, Limits, Miss, Operation, Prepared, QUESTION_TTL_MS, reply_ms};
 use crate::error::Status;
 use crate::moment::Moment;
@@ -186,6 +187,10 @@ impl Connect {
     }
 
     fn end(&mut self, actions: &mut dyn Actions) {
+        if actions.settings().has_fencing() {
+            // A server that has lost its numbers has no vote until they are restored. It is reported, too.
+            actions.begin(Box::new(Restore::default()), Box::new(()));
+        }
         let Some(all) = self.question() else { return };
         let result = match all.has_quorum() {
             true => Ok(Ended::Connected { absent: all.absent(actions.roster()) }),

@@ -10,6 +10,10 @@ pub(super) enum Numbers {
     Lost,
     /// Restored by the clock, because too few servers could be read.
     ByClock,
+    /// Something else is in their place.
+    Damaged,
+    /// This user may not use them.
+    Forbidden,
 }
 
 impl Numbers {
@@ -23,13 +27,19 @@ impl Numbers {
             Self::ByClock => {
                 "its fencing tokens go by its clock: it lost their numbers, and too few servers could be read"
             }
+            Self::Damaged => {
+                "no vote for locks with fencing tokens: it has something else in its key redlock:fence: delete that key"
+            }
+            Self::Forbidden => {
+                "no fencing tokens: it does not let this user have TIME, EVAL and the key redlock:fence"
+            }
         }
     }
 
     /// The log line about a change to this state.
     pub(super) fn line(self) -> (Level, String) {
         match self {
-            Self::Known => (Level::Info, "its fencing tokens are restored".to_owned()),
+            Self::Known => (Level::Info, "it draws fencing tokens again".to_owned()),
             _ => (Level::Warning, self.caveat().to_owned()),
         }
     }

@@ -89,6 +89,15 @@ fn doctor_finds_what_is_wrong_and_says_what_to_do() {
         assert!(server["clock_offset_us"].as_i64().is_some(), "{server}");
     }
 
+    healthy[0].must(&["DEL", "redlock:fence"]);
+    healthy[0].must(&["SET", "redlock:fence", "another's"]);
+    healthy[1].must(&["DEL", "redlock:fence"]);
+    let outcome = finish(redlock(&healthy, &["doctor"]));
+    assert_eq!(outcome.status, Some(1), "{outcome:?}");
+    for words in ["key redlock:fence: delete that key", "it lost their numbers"] {
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
+
     let full = Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
     let down = Server::start();
     let cluster: Cluster =

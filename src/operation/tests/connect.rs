@@ -156,3 +156,13 @@ fn what_is_asked_is_asked_over_a_majority_of_connections() {
         assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
     }
 }
+
+/// A server may have lost its fencing tokens since.
+#[test]
+fn with_fencing_tokens_it_finds_out_which_servers_can_draw_them() {
+    let mut play = connected();
+    play.world.settings.set_fencing(true);
+    play.prepared(0);
+    let acts = play.hear(0, &[yes(0), yes(1), yes(2)]);
+    assert_eq!(acts, [Act::Begin, ended("connected")]);
+}

@@ -207,7 +207,7 @@ impl Play {
         let acts = mem::take(&mut self.world.acts);
         let prepares = acts.iter().any(|act| matches!(act, Prepare(_)));
         let is_beside = |act: &&Act| match act {
-            Tell(..) | GiveTurn(_) | EndWait(_) | Keep | Act::Listen => true,
+            Tell(..) | GiveTurn(_) | EndWait(_) | Keep | Act::Begin | Act::Listen => true,
             // While the operation is being prepared, its time may be up.
             WaitUntil(_) => prepares,
             _ => false,

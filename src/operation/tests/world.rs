@@ -44,7 +44,7 @@ pub(super) enum Act {
     /// Give that call its turn, or end its wait.
     GiveTurn(usize),
     EndWait(usize),
-    /// Begin another operation that keeps the lock.
+    /// Begin another operation.
     Begin,
     /// Note that this operation keeps the lock.
     Keep,

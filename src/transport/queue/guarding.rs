@@ -169,6 +169,7 @@ impl Queue {
     /// The answer for counting votes: a grant may be no vote.
     pub(super) fn vote(&mut self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
+            self.note_refusal_of_numbers(&entry.request, &answer);
             return answer;
         }
         let (ttl_ms, step) = (entry.request.ttl_ms(), self.lasting.clock.step());

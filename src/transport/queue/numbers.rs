@@ -28,6 +28,17 @@ impl Queue {
         is_new.then_some(self.numbers)
     }
 
+    /// Notes why a server has given no answer about its numbers.
+    pub(super) fn note_refusal_of_numbers(&mut self, request: &Request, answer: &Answer) {
+        match answer {
+            Answer::Failed(Failure::NoFences) => self.numbers = Numbers::Damaged,
+            Answer::Failed(why) if request.reads_fences() && why.is_of_the_form() => {
+                self.numbers = Numbers::Forbidden;
+            }
+            _ => {}
+        }
+    }
+
     /// The answer about numbers, for counting votes.
     pub(super) fn vote_of_numbers(&mut self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
         match answer {
@@ -45,7 +56,13 @@ impl Queue {
         answer
     }
 
-    fn vote_of_fences(&self, entry: &Entry, fences: Fences, now: Moment) -> Answer {
+    fn vote_of_fences(&mut self, entry: &Entry, fences: Fences, now: Moment) -> Answer {
+        self.numbers = match fences.state {
+            _ if self.guard.noted().is_none() => Numbers::Known,
+            FencesState::Whole => Numbers::Known,
+            FencesState::ByClock => Numbers::ByClock,
+            FencesState::Lost { .. } | FencesState::ToRestore => Numbers::Lost,
+        };
         let state = match fences.state {
             // The other servers are read after this one was asked.
             FencesState::Lost { ago_ms } if entry.since >= self.to_restore_at(ago_ms, 0, now) => {
@@ -55,7 +72,7 @@ impl Queue {
         };
         match self.guard.noted() {
             Some(memory) => Answer::Fences(Fences { state, memory: Some(memory), ..fences }),
-            // Without its note, nothing tells whether these numbers are all that it ever drew.
+            // Without its note, nothing tells whether these numbers are all that it ever drew. It draws from them.
             None => Answer::Failed(Failure::Unfenced { left_s: 0 }),
         }
     }
@@ -76,6 +93,7 @@ mod tests {
     use super::*;
     use crate::command::guard::Borne;
     use crate::command::{Capabilities, Verb};
+    use crate::log::Level;
     use crate::transport::close_reason::CloseReason;
     use crate::transport::guard::{Forgotten, Guard};
 
@@ -174,6 +192,31 @@ mod tests {
                 queue.caveat().contains(words) && queue.caveat().is_empty() == words.is_empty()
             );
         }
+    }
+
+    #[test]
+    fn what_a_server_refuses_is_reported() {
+        let mut queue = guarded();
+        let damaged = [3, 0, 0];
+        assert_eq!(
+            ask(&mut queue, Verb::ReadFences, &damaged, 0),
+            Answer::Failed(Failure::NoFences)
+        );
+        assert_eq!(queue.news_of_numbers(), Some(Numbers::Damaged));
+        ask(&mut queue, Verb::ReadFences, &[0, 7, 0], 0);
+        assert_eq!(queue.news_of_numbers(), Some(Numbers::Lost));
+        ask(&mut queue, Verb::AcquireFenced, &[-1, 0], 0);
+        assert_eq!(queue.news_of_numbers(), Some(Numbers::Damaged));
+        // Over another connection, because a script that was sent before goes by its hash.
+        let mut queue = guarded();
+        queue.push(&request(Verb::ReadFences), Some(TICKET), NOW);
+        send(&mut queue, NOW);
+        let noperm = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
+        settle(&mut queue, &[noperm, note(LIFE)]).unwrap();
+        assert_eq!(queue.news_of_numbers(), Some(Numbers::Forbidden));
+        let line = queue.numbers.line();
+        assert!(line.0 == Level::Warning && line.1.contains("no fencing tokens"), "{line:?}");
+        assert_eq!(Numbers::Known.line().0, Level::Info);
     }
 
     #[test]

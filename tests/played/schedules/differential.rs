@@ -281,7 +281,8 @@ fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
                 let rest = [clock, SPREAD, mark, dice.pick(&["5", "5", "6"])];
                 [&["EVAL", script, "2", FENCE, NOTE, "3", life, number], &rest[..]].concat()
             }
-            2 | 3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
+            2 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, dice.pick(&MEMORIES)],
+            3 => vec!["EVAL", read_fences::SCRIPT, "1", FENCE, life],
             4 if dice.once_in(4) => {
                 pair.forget_numbers();
                 continue;

@@ -1,6 +1,7 @@
 //! Generates a schedule from a seed. Each seed chooses from a subset of all faults. So schedules differ,
 //! and some have almost no faults.
 
+mod counted;
 mod faults;
 pub(crate) mod lives;
 mod steps;
@@ -45,6 +46,8 @@ pub(crate) enum Wish {
     Lived,
     /// The same, and all of it is told by this story of `lives.rs`. No server is new.
     Told(usize),
+    /// One server after another loses its fencing tokens, and clocks are ahead for a while.
+    Counted,
 }
 
 struct Maker {
@@ -85,6 +88,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::Guarded => vec![Sin::LostKeys],
         Wish::Stepped => vec![Sin::LeapingClocks],
         Wish::Lived | Wish::Told(_) => vec![Sin::LostKeys, Sin::LeapingClocks],
+        Wish::Counted => Vec::new(),
     };
     let is_lived = matches!(wish, Wish::Lived | Wish::Told(_));
     let is_siege = sins.contains(&Sin::LostKeys) && !is_lived && !dice.once_in(3);
@@ -92,7 +96,8 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         true => &[1_000, 3_000, 10_000],
         false => &[20, 50, 100, 200, 400, 1_000, 3_000, 10_000],
     };
-    let least_servers = if sins.contains(&Sin::SplitLists) { 3 } else { 1 };
+    let needs_others = sins.contains(&Sin::SplitLists) || matches!(wish, Wish::Counted);
+    let least_servers = if needs_others { 3 } else { 1 };
     let mut maker = Maker {
         servers: match is_siege {
             true => dice.pick(&[3, 3, 5]),
@@ -122,8 +127,8 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    let is_guarded = is_lived || matches!(wish, Wish::Guarded | Wish::Stepped);
-    let has_tokens = matches!(wish, Wish::Fenced) || env::var_os(FENCED).is_some();
+    let is_guarded = is_lived || matches!(wish, Wish::Guarded | Wish::Stepped | Wish::Counted);
+    let has_tokens = matches!(wish, Wish::Fenced | Wish::Counted) || env::var_os(FENCED).is_some();
     let mut schedule = Schedule {
         seed,
         sins: maker.sins,
@@ -155,6 +160,8 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     if is_lived {
         let story = if let Wish::Told(story) = wish { Some(story) } else { None };
         lives::lead(&mut schedule, maker.dice.below(maker.servers), story);
+    } else if let Wish::Counted = wish {
+        counted::lose_numbers_in_turn(&mut schedule);
     } else if let Wish::Stepped = wish {
         faults::have_one_clock_set(&mut schedule, maker.dice.below(maker.servers));
     } else if is_guarded {

@@ -120,13 +120,14 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// The promise that is seen to be broken by each planted fault, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 66] = [
+pub(crate) const PLANTS: [(Plant, Promise); 67] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
     (Plant::LastOutTooEarly, Promise::OthersKeys),
     (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
+    (Plant::BelievesNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),
     (Plant::Shortens, Promise::DeadlineGrows),
@@ -217,6 +218,7 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
         Plant::BelievesOlderNotes => Wish::Told(SWAP),
         Plant::HidesPromotions => Wish::Told(DEMOTE),
         Plant::NewWithoutProof | Plant::ZerosProveNew => Wish::Lived,
+        Plant::BelievesNumbers => Wish::Counted,
         _ => Wish::Nothing,
     };
     let mut schedule = schedule(seed, wish);

@@ -24,6 +24,9 @@ const GUARDED_SEEDS: u64 = 200;
 /// The number of seeds in which one server changes its life.
 const LIVED_SEEDS: u64 = 250;
 
+/// How many schedules are played in which servers lose their fencing tokens. They are longer.
+const COUNTED_SEEDS: u64 = 12;
+
 /// Of a large number of seeds, one in this many is played again without the guard. That shows enough, and
 /// takes half of the time.
 const COMPARED_IN: u64 = 8;
@@ -145,6 +148,15 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 
+/// Each of them is restored from the others, whatever the clocks show meanwhile.
+#[test]
+fn servers_that_lose_their_fencing_tokens_one_after_another_issue_none_again() {
+    let figures = compare(Wish::Counted, 0..COUNTED_SEEDS, (1, u64::MAX));
+    println!("{figures:?}");
+    assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
+    assert!(figures.granted > 20 * COUNTED_SEEDS, "they must not fail to do anything");
+}
+
 /// The clock of a server is set forward, any number of times.
 #[test]
 fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
@@ -196,6 +208,12 @@ fn many_seeds_that_are_stepped() {
 #[ignore = "it takes as long as it is told to"]
 fn many_seeds_that_are_lived() {
     play_many(Wish::Lived);
+}
+
+#[test]
+#[ignore = "it takes as long as it is told to"]
+fn many_seeds_that_are_counted() {
+    play_many(Wish::Counted);
 }
 
 fn play_many(wish: Wish) {

@@ -168,7 +168,7 @@ impl<'a> Command<'a, '_> {
         let is_number = |name: &[u8]| name == b"base" || number(name).is_some();
         let numbers = numbers.filter(|it| is_number(&it.0.1)).filter_map(|it| number(it.1));
         let greatest = numbers.max().unwrap_or(0);
-        if self.belongs_to(memory) {
+        if memory == NO_MEMORY || self.belongs_to(memory) {
             match self.fence(b"clock").is_some() {
                 true => self.four([2, greatest, 0, self.seen_ms().unwrap_or(0)]),
                 false => self.four([1, greatest, 0, 0]),

@@ -36,8 +36,13 @@ impl<'a> Command<'a, '_> {
     }
 
     pub(super) fn tell_promotion(&mut self) -> Deed<'a> {
-        let Some(memory) = &self.store.memory else { return self.say("$-1\r\n") };
-        let id = self.replid2(memory);
+        let id = match &self.store.memory {
+            Some(memory) if memory.past.is_replica && !self.has(Plant::HidesPromotions) => {
+                "replica".to_owned()
+            }
+            Some(memory) => self.replid2(memory),
+            None => "0".repeat(40),
+        };
         self.bulk(id.as_bytes());
         Deed::Nothing
     }
