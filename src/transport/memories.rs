@@ -26,7 +26,6 @@ struct Seen {
     process: RunId,
     life: MemoryId,
     generation: i64,
-    since_ms: i64,
     longest_ms: i64,
     /// When this memory was found in the place of another one.
     found_at: Option<Moment>,
@@ -111,13 +110,13 @@ impl Memories {
 
 impl Seen {
     fn of(note: &Note) -> Self {
-        let &Note { id: process, life, generation, since_ms, longest_ms, .. } = note;
-        Self { process, life, generation, since_ms, longest_ms, found_at: None }
+        let &Note { id: process, life, generation, longest_ms, .. } = note;
+        Self { process, life, generation, longest_ms, found_at: None }
     }
 
-    /// Whether this is the note.
+    /// Whether this may be the note, if it is as late.
     fn is(&self, note: &Note) -> bool {
-        (self.life, self.since_ms, self.longest_ms) == (note.life, note.since_ms, note.longest_ms)
+        (self.life, self.longest_ms) == (note.life, note.longest_ms)
     }
 }
 
@@ -155,7 +154,6 @@ mod tests {
         // Somebody has rewritten an older one.
         let rewritten = Note { longest_ms: 77, ..note(1, 1, 5) };
         assert_eq!(memories.judge(&rewritten, NOW), Verdict::Older);
-        assert_eq!(memories.judge(&Note { since_ms: 77, ..note(1, 1, 5) }, NOW), Verdict::Older);
         assert_eq!(memories.judge(&Note { generation: 6, ..rewritten }, NOW), SOUND);
     }
 
