@@ -58,7 +58,8 @@ help:
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
-	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set; FENCED=1: all with fencing tokens'
+	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set;'
+	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
@@ -228,7 +229,8 @@ check-threads:
 	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
 
 # Complete schedules in a simulated world. GUARDED=1 plays those in which one server forgets. STEPPED=1 plays
-# those in which its clock is set. FENCED=1 plays all of them with fencing tokens. If a seed fails, its story is
+# those in which its clock is set. LIVES=1 plays those in which it changes its life in every way, and clocks are set
+# forward and back. FENCED=1 plays all of them with fencing tokens. If a seed fails, its story is
 # printed, reduced as far as possible.
 SEEDS = 100000
 FIRST = 0
@@ -236,7 +238,7 @@ FIRST = 0
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) \
 		$(CARGO) test -q --profile simulation --test played -- \
-		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)
+		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)
 
 # Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it, and
 # everything that can happen to the numbers of fencing tokens. One search after the other, because of the memory.

@@ -2,6 +2,7 @@
 //! and some have almost no faults.
 
 mod faults;
+pub(crate) mod lives;
 mod steps;
 mod world;
 
@@ -40,6 +41,10 @@ pub(crate) enum Wish {
     /// The clock of one server is set forward after all clients have connected, and its grants are guarded
     /// against that.
     Stepped,
+    /// One server changes its life in every way, and clocks are set forward and back. Its grants are guarded.
+    Lived,
+    /// The same, and all of it is told by this story of `lives.rs`. No server is new.
+    Told(usize),
 }
 
 struct Maker {
@@ -79,8 +84,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::This(sin) => vec![sin],
         Wish::Guarded => vec![Sin::LostKeys],
         Wish::Stepped => vec![Sin::LeapingClocks],
+        Wish::Lived | Wish::Told(_) => vec![Sin::LostKeys, Sin::LeapingClocks],
     };
-    let is_siege = sins.contains(&Sin::LostKeys) && !dice.once_in(3);
+    let is_lived = matches!(wish, Wish::Lived | Wish::Told(_));
+    let is_siege = sins.contains(&Sin::LostKeys) && !is_lived && !dice.once_in(3);
     let ttls_ms: &[i64] = match is_siege {
         true => &[1_000, 3_000, 10_000],
         false => &[20, 50, 100, 200, 400, 1_000, 3_000, 10_000],
@@ -89,9 +96,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut maker = Maker {
         servers: match is_siege {
             true => dice.pick(&[3, 3, 5]),
+            false if is_lived => dice.pick(&[3, 3, 3, 5]),
             false => dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]).max(least_servers),
         },
-        clients: if is_siege { 2 } else { dice.pick(&[2, 2, 2, 3, 3, 4, 5, 8]) },
+        clients: if is_siege || is_lived { 2 } else { dice.pick(&[2, 2, 2, 3, 3, 4, 5, 8]) },
         resources: dice.pick(&[1, 1, RESOURCES.len()]),
         ttls_ms: (0..2).map(|_| dice.pick(ttls_ms)).collect(),
         drift: dice.pick(&[0.01, 0.01, 0.01, 0.0, 0.1]),
@@ -114,7 +122,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    let is_guarded = matches!(wish, Wish::Guarded | Wish::Stepped);
+    let is_guarded = is_lived || matches!(wish, Wish::Guarded | Wish::Stepped);
     let has_tokens = matches!(wish, Wish::Fenced) || env::var_os(FENCED).is_some();
     let mut schedule = Schedule {
         seed,
@@ -124,6 +132,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         clients,
         faults,
         is_guarded,
+        lives: None,
         // Decided by its own dice, so that the rest of a schedule does not depend on it.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || has_tokens,
         is_waking: Dice::of(seed, 15, 0).once_in(2),
@@ -143,7 +152,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     if schedule.is_fenced {
         world::set_clocks(&mut schedule);
     }
-    if let Wish::Stepped = wish {
+    if is_lived {
+        let story = if let Wish::Told(story) = wish { Some(story) } else { None };
+        lives::lead(&mut schedule, maker.dice.below(maker.servers), story);
+    } else if let Wish::Stepped = wish {
         faults::have_one_clock_set(&mut schedule, maker.dice.below(maker.servers));
     } else if is_guarded {
         faults::spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));

@@ -8,6 +8,7 @@ mod actor;
 mod differential;
 pub(crate) mod generate;
 pub(crate) mod handed;
+pub(crate) mod holes;
 pub(crate) mod kept;
 pub(crate) mod plants;
 mod play;

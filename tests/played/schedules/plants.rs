@@ -7,6 +7,7 @@ use std::mem;
 use std::rc::Rc;
 
 use crate::error::{Error, Status};
+use crate::schedules::generate::lives::{DEMOTE, SWAP};
 use crate::schedules::generate::{PASSWORD, Wish, schedule};
 use crate::schedules::play::play;
 use crate::schedules::promises::{PROMISES, Promise};
@@ -95,6 +96,13 @@ pub(crate) enum Plant {
     /// A client that waits for a permit is not told; or the release of several resources is not told.
     TellsOfNoPermit,
     TellsOfNoneOfAll,
+    /// As a client that breaks a rule of the guard: it believes an older note; takes a server for a new one
+    /// that does not show that it never was a replica, or that shows no promotion; or does not ask whether a
+    /// server was promoted.
+    BelievesOlderNotes,
+    NewWithoutProof,
+    ZerosProveNew,
+    HidesPromotions,
 }
 
 /// The calls with false results.
@@ -112,7 +120,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// The promise that is seen to be broken by each planted fault, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 62] = [
+pub(crate) const PLANTS: [(Plant, Promise); 66] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
@@ -181,6 +189,10 @@ pub(crate) const PLANTS: [(Plant, Promise); 62] = [
     (Plant::SendsToTheEnd, Promise::NotForgotten),
     (Plant::TellsOfNoPermit, Promise::NotForgotten),
     (Plant::TellsOfNoneOfAll, Promise::NotForgotten),
+    (Plant::BelievesOlderNotes, Promise::OneHolder),
+    (Plant::NewWithoutProof, Promise::OneHolder),
+    (Plant::ZerosProveNew, Promise::OneHolder),
+    (Plant::HidesPromotions, Promise::OneHolder),
 ];
 
 impl fmt::Display for Plant {
@@ -202,6 +214,9 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
         | Plant::HeldAfterLost
         | Plant::Undeclared
         | Plant::Lies(Kind::Confirm, Some(Status::Lost), _) => Wish::This(Sin::LostKeys),
+        Plant::BelievesOlderNotes => Wish::Told(SWAP),
+        Plant::HidesPromotions => Wish::Told(DEMOTE),
+        Plant::NewWithoutProof | Plant::ZerosProveNew => Wish::Lived,
         _ => Wish::Nothing,
     };
     let mut schedule = schedule(seed, wish);
@@ -331,10 +346,15 @@ fn seen(plant: Plant, promise: Promise) -> Option<u64> {
     })
 }
 
+/// `REDLOCK_PLANT=HidesPromotions` plants only this fault.
 #[test]
 fn each_promise_can_be_seen_broken() {
     let mut unseen = Vec::new();
+    let only = std::env::var("REDLOCK_PLANT").ok();
     for (plant, promise) in PLANTS {
+        if only.as_ref().is_some_and(|it| *it != format!("{plant:?}")) {
+            continue;
+        }
         match seen(plant, promise) {
             Some(seed) => println!("{promise}: {plant:?}, seed {seed}"),
             None => unseen.push(format!("{promise}: {plant:?}")),

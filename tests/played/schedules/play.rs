@@ -30,8 +30,8 @@ pub(crate) struct Outcome {
     /// Whether two holds overlapped. If the schedule breaks no assumption, an overlap is a violation as
     /// well.
     pub(crate) overlapped: bool,
-    /// Whether all overlaps came from clocks that were set in a way that nobody could see.
-    pub(crate) is_unseen: bool,
+    /// If all overlaps are outside of what is promised: why.
+    pub(crate) excuse: Option<&'static str>,
     pub(crate) granted: usize,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
@@ -81,12 +81,12 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
     drop(actors);
     drop(play);
     let Some(mut world) = world::take() else { unreachable!("it was set") };
-    let (overlapped, is_unseen) = find_overlap(&mut world);
+    let (overlapped, excuse) = find_overlap(&mut world);
     find_crowd(&mut world);
     Outcome {
         violation: world.records.violation.take(),
         overlapped,
-        is_unseen,
+        excuse,
         granted: world.records.holds.len(),
         events: world.events,
         excused: world.records.excused,
@@ -108,8 +108,8 @@ fn find_crowd(world: &mut World) {
     }
 }
 
-fn find_overlap(world: &mut World) -> (bool, bool) {
-    let words = world.overlap().map(|(one, two, at, is_unseen)| {
+fn find_overlap(world: &mut World) -> (bool, Option<&'static str>) {
+    let words = world.overlap().map(|(one, two, at, excuse)| {
         let promise = match one.shared_from.min(two.shared_from) <= at {
             true => Promise::WriterAlone,
             false => Promise::OneHolder,
@@ -118,16 +118,18 @@ fn find_overlap(world: &mut World) -> (bool, bool) {
             format!("client {} (<{:04x}>)", it.client, it.tag & 0xFFFF)
         };
         let at = At(at - START);
-        let why = if is_unseen { ", for a step that could not be seen" } else { "" };
+        let why =
+            excuse.map_or_else(String::new, |it| format!(", which the guard cannot see: {it}"));
         let words = format!("{} and {} both hold a lock at {at}{why}", who(one), who(two));
-        (promise, words, is_unseen)
+        (promise, words, excuse)
     });
-    let Some((promise, words, is_unseen)) = words else { return (false, false) };
+    let Some((promise, words, excuse)) = words else { return (false, None) };
     world.say(|_| format!("== {words}"));
-    if world.schedule.sins.is_empty() {
+    let is_guarded = world.schedule.is_guarded && world.schedule.lives.is_some();
+    if world.schedule.sins.is_empty() || is_guarded && excuse.is_none() {
         world.records.violate(promise, words);
     }
-    (true, is_unseen)
+    (true, excuse)
 }
 
 fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool) -> RedLock {

@@ -112,12 +112,13 @@ impl Token {
         self.spans.iter().rfind(is_it).map(|it| it.from)
     }
 
-    /// If this server did not have the token at this time, but would have had it without a change of its
-    /// clock: since when it had the token.
-    pub(crate) fn let_go_early(&self, server: usize, at: i64) -> Option<i64> {
-        let is_it = |it: &&Span| it.server == server && it.from < at;
-        let last = self.spans.iter().rfind(is_it)?;
-        (last.until <= at && at < last.due).then_some(last.from)
+    /// If this server does not have the token at this time, but would have it if nothing had happened to its
+    /// data and its clock: since when it had the token.
+    pub(crate) fn missing_since(&self, server: usize, at: i64) -> Option<i64> {
+        let own = || self.spans.iter().filter(move |it| it.server == server && it.from < at);
+        let is_there = own().any(|it| it.has(it.from, at));
+        let owed = own().filter(|it| it.until <= at && at < it.due).map(|it| it.from).min();
+        owed.filter(|_| !is_there)
     }
 
     /// The end of the token on this server, in the past or in the future.
@@ -196,6 +197,16 @@ impl World {
     /// A server's clock was set forward, or back, by this amount.
     pub(crate) fn note_clock(&mut self, server: usize, forward: i64) {
         self.records.tokens.iter_mut().for_each(|token| token.note_clock(server, forward));
+    }
+
+    /// A server has these tokens again that it had lost.
+    pub(crate) fn note_back(&mut self, server: usize, tags: &[u64]) {
+        for &tag in tags {
+            let (now, until) = (self.now, self.servers[server].kept_until(tag));
+            if let Some(token) = self.records.find(tag) {
+                token.begin(server, now, until);
+            }
+        }
     }
 
     /// Something has happened to a server's keys, or to its clock. Some of these tokens are gone now, and

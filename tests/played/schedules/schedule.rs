@@ -37,6 +37,8 @@ pub(crate) struct Schedule {
     pub(crate) faults: Vec<Fault>,
     /// Whether servers report on their memory, so that their grants are guarded.
     pub(crate) is_guarded: bool,
+    /// Set if servers change their lives in other ways than by losing keys.
+    pub(crate) lives: Option<Lives>,
     /// Whether clients connect to all servers before anything goes wrong.
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
@@ -158,6 +160,8 @@ pub(crate) enum Mishap {
     Stall { server: usize, back: bool, lasts: i64 },
     /// The server loses its keys, and nothing more arrives there for this time.
     Lose { server: usize, lasts: i64 },
+    /// The server changes its life.
+    Live { server: usize, life: Life, lasts: i64 },
 }
 
 /// The number of leases of a caller.
@@ -270,6 +274,11 @@ pub(crate) enum What {
         server: usize,
         by: i64,
     },
+    /// The server changes its life.
+    Live {
+        server: usize,
+        life: Life,
+    },
     Pause {
         client: usize,
     },
@@ -281,6 +290,55 @@ pub(crate) enum What {
         client: usize,
         quietly: bool,
     },
+}
+
+/// A change in the life of a server. Each server has a copy of its data, which is empty at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Life {
+    /// The copy is made anew: a snapshot, or a replica that loses touch with the server now.
+    Copy,
+    /// The copy takes the place of the data, and the process stays: `SWAPDB`, or an imported dump. The data is
+    /// the copy from now on.
+    Swap,
+    /// The server restarts with the copy, as from an old file.
+    RestartOld,
+    /// A replica that has the copy is promoted in the place of the server. It shows that, or has forgotten it.
+    Promote {
+        shows: bool,
+    },
+    /// The copy is started as a primary, in the place of the server.
+    StartCopy,
+    /// The server is a replica with the data of the copy until the fault ends, and is promoted again. It shows
+    /// that, or forgets it at once.
+    Demote {
+        shows: bool,
+    },
+    /// The server forgets that it was promoted: its replication backlog is freed.
+    ForgetPromotion,
+    /// The log is turned off: `CONFIG SET appendonly no`.
+    LogOff,
+    /// The server restarts, with its log turned on. If the log was off, it is an old one.
+    RestartLog,
+    /// The note is deleted, is damaged, or is replaced by a key of another type until the fault ends.
+    DropNote,
+    DamageNote,
+    RetypeNote,
+}
+
+impl Life {
+    /// Whether the server is down until the fault ends.
+    pub(crate) fn is_restart(self) -> bool {
+        matches!(self, Self::RestartOld | Self::Promote { .. } | Self::StartCopy | Self::RestartLog)
+    }
+}
+
+/// What servers are at the beginning of a schedule in which one of them changes its life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lives {
+    /// Whether they have logs that are always synced.
+    pub(crate) are_logged: bool,
+    /// Whether they are new, and so have no note.
+    pub(crate) are_new: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,6 +394,7 @@ impl Schedule {
             clients,
             faults,
             is_guarded,
+            lives: None,
             is_fenced,
             is_waking,
             loses_pushes_in: 0,

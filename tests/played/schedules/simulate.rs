@@ -132,8 +132,9 @@ pub(crate) fn story_of(schedule: &Rc<Schedule>) -> String {
 }
 
 /// Describes the failure of a seed by the smallest schedule that shows it.
-pub(crate) fn tell(seed: u64, violation: &str) -> String {
-    let smallest = shrink(schedule(seed, Wish::Any), &fails_like(violation));
+pub(crate) fn tell(whole: Schedule, violation: &str) -> String {
+    let seed = whole.seed;
+    let smallest = shrink(whole, &fails_like(violation));
     let story = story_of(&Rc::new(smallest));
     format!(
         "{story}\nThat is what is left of seed {seed}. To have it again:\n  \

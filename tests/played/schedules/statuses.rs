@@ -312,6 +312,7 @@ impl World {
                 | What::Kill { server, .. }
                 | What::Refuse { server, .. }
                 | What::Flush { server }
+                | What::Live { server, .. }
                 | What::StepClock { server, .. } => 1 << server,
                 What::Cut { client, server, .. } | What::Stall { client, server, .. }
                     if client == me =>

@@ -1,7 +1,9 @@
 //! The faults of a schedule, and how each of them ends.
 
+use crate::schedules::holes::Cause;
 use crate::schedules::schedule::{At, Cut, Fault, Keeps, Mishap, What};
 use crate::world::dice::Dice;
+use crate::world::store::Memory;
 use crate::world::{Event, World};
 
 impl World {
@@ -24,12 +26,8 @@ impl World {
             }
             What::Refuse { server, how } => self.servers[server].refusals.push(how),
             What::Flush { server } => self.forget_keys(server, Keeps::None),
-            What::StepClock { server, by } => {
-                let (now, tags) = (self.now, self.tags_on(server));
-                self.servers[server].clock.step(now, by);
-                self.note_clock(server, by);
-                self.note_ends(server, &tags);
-            }
+            What::StepClock { server, by } => self.step_clock(server, by),
+            What::Live { server, life } => self.begin_life(server, life),
             What::Pause { client } => self.stop(client, lasts),
             What::Suspend { client, is_counted } => self.suspend(client, lasts, is_counted),
             What::Crash { client, quietly } => self.crash(client, quietly),
@@ -46,10 +44,9 @@ impl World {
             What::Kill { server, keeps, .. } => {
                 self.servers[server].down -= 1;
                 self.forget_keys(server, keeps);
-                if let Some(memory) = &mut self.servers[server].store.memory {
-                    memory.starts += 1;
-                }
+                self.servers[server].store.memory.iter_mut().for_each(Memory::restart);
             }
+            What::Live { server, life } => self.end_life(server, life),
             What::Refuse { server, how } => {
                 let refusals = &mut self.servers[server].refusals;
                 if let Some(place) = refusals.iter().position(|it| *it == how) {
@@ -84,6 +81,10 @@ impl World {
             Mishap::Stop { lasts } => self.stop(client, lasts),
             Mishap::Cut { server } => self.cut(client, server, Cut::Reset),
             Mishap::Stall { server, back, lasts } => self.stall(client, server, back, lasts),
+            Mishap::Live { server, life, lasts } => {
+                self.begin_life(server, life);
+                self.at(self.now + lasts, Event::EndLife { server, life });
+            }
             Mishap::Lose { server, lasts } => {
                 self.forget_keys(server, Keeps::None);
                 self.records.forgetful |= 1 << server;
@@ -92,8 +93,21 @@ impl World {
         }
     }
 
+    fn step_clock(&mut self, server: usize, by: i64) {
+        let (now, tags) = (self.now, self.tags_on(server));
+        self.servers[server].clock.step(now, by);
+        // What has expired is gone, also if the clock is set back soon.
+        self.servers[server].count_keys(now);
+        self.note_clock(server, by);
+        self.note_ends(server, &tags);
+        if by > 0 {
+            self.note_loss(server, Cause::Step, self.note_of(server));
+        }
+    }
+
     fn forget_keys(&mut self, server: usize, keeps: Keeps) {
         let mut dice = Dice::new(self.now as u64);
+        let before = self.note_of(server);
         let tags = self.tags_on(server);
         let lost = self.servers[server].store.lose(|| match keeps {
             Keeps::All => false,
@@ -103,10 +117,13 @@ impl World {
         let lost = lost.into_iter().map(|it| (self.now, it));
         self.servers[server].lost.extend(lost);
         self.note_ends(server, &tags);
+        if keeps != Keeps::All {
+            self.note_loss(server, Cause::Emptied, before);
+        }
     }
 
     /// The tags of all keys that a server has now.
-    fn tags_on(&mut self, server: usize) -> Vec<u64> {
+    pub(crate) fn tags_on(&mut self, server: usize) -> Vec<u64> {
         let (now, server) = (self.now, &mut self.servers[server]);
         server.count_keys(now);
         server.store.tags().collect()

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use crate::schedules::records::{HeldLock, SERVERS_MAX};
+use crate::schedules::holes::Told;
 use crate::schedules::schedule::Sin;
 use crate::world::World;
 use crate::world::clocks::MS;
@@ -59,6 +59,8 @@ pub(crate) struct Sight {
     under_way: VecDeque<(Option<usize>, Reading)>,
     has_note: bool,
     has_grant: bool,
+    /// What the client is told of the server's memory, each with the end of the reply.
+    pub(crate) told: VecDeque<(usize, Told)>,
 }
 
 impl Sight {
@@ -75,17 +77,31 @@ impl Sight {
         self.served += bytes;
     }
 
+    /// The next thing that the client was told, if it has read the whole reply.
+    pub(crate) fn next_told(&mut self) -> Option<Told> {
+        let read = self.read;
+        self.told
+            .front()
+            .is_some_and(|it| it.0 <= read)
+            .then(|| self.told.pop_front())?
+            .map(|it| it.1)
+    }
+
     /// When the client had this request to send. A handshake is one request.
-    fn sent_at(&self) -> Option<i64> {
+    pub(crate) fn sent_at(&self) -> Option<i64> {
         let begin = if self.has_note { self.begin } else { 0 };
         self.offered.iter().find(|it| it.0 > begin).map(|it| it.1)
     }
 }
 
 impl Watch {
+    pub(crate) fn seen(&self) -> &[i64] {
+        &self.seen
+    }
+
     fn note(&mut self, new: Reading) {
         let heard_at = new.at + new.back;
-        let doubt = |old: &Reading| GRAIN + (heard_at - old.at - old.back).max(0) / PART;
+        let doubt = |old: &Reading| GRAIN + (heard_at - old.at + old.there).max(0) / PART;
         let ahead = |old: &Reading| new.offset - old.offset - old.there - new.back > doubt(old);
         let behind = |old: &Reading| old.offset - new.offset - old.back - new.there > doubt(old);
         let is_ahead = self.readings.iter().any(ahead);
@@ -147,6 +163,8 @@ impl World {
         let now = self.now;
         let it = &mut self.connections[connection];
         it.sight.read += bytes;
+        self.note_heard(connection);
+        let it = &self.connections[connection];
         let (client, manager, server) = (it.client, it.manager, it.server);
         while let Some(&(Some(end), reading)) = self.connections[connection].sight.under_way.front()
             && end <= self.connections[connection].sight.read
@@ -155,28 +173,6 @@ impl World {
             let watch = self.watches.entry((client, manager, server)).or_default();
             watch.note(Reading { back: now - reading.at, ..reading });
         }
-    }
-
-    /// Whether two clients hold one lock because of a step that the second client could not see. Both
-    /// conditions must hold. Without the servers that had dropped the first client's key because of a step,
-    /// the second client would have had no quorum. And the second client could see no step on these servers
-    /// from the time when that key was set until it was told that it holds the lock.
-    pub(crate) fn is_unseen(&self, one: &HeldLock, two: &HeldLock) -> bool {
-        let (first, second) = if one.from <= two.from { (one, two) } else { (two, one) };
-        let (Some(had), Some(came)) = (self.records.look(first.tag), self.records.look(second.tag))
-        else {
-            return false;
-        };
-        let granted_at = |server| came.granted_on(server, second.from);
-        let votes = (0..SERVERS_MAX).filter(|it| granted_at(*it).is_some()).count();
-        let is_for_step = |server: &usize| {
-            let since = granted_at(*server).and_then(|at| had.let_go_early(*server, at));
-            let whose = (second.client, came.taken_by(), *server);
-            let seen = self.watches.get(&whose).map_or(&[][..], |it| &it.seen);
-            since.is_some_and(|since| !seen.iter().any(|at| (since..=second.from).contains(at)))
-        };
-        let for_steps = (0..SERVERS_MAX).filter(is_for_step).count();
-        for_steps > 0 && votes - for_steps < self.clients[second.client].quorum()
     }
 }
 

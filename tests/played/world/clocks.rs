@@ -60,6 +60,12 @@ impl Clock {
         self.begin(now, by, self.rate());
     }
 
+    /// Whether it was set back in this time.
+    pub(crate) fn was_set_back_within(&self, from: i64, until: i64) -> bool {
+        let starts = self.stretches.windows(2).filter(|it| (from..=until).contains(&it[1].from));
+        starts.into_iter().any(|it| it[1].shown < it[0].read(it[1].from))
+    }
+
     /// It stands still for this time.
     pub(crate) fn stand_still(&mut self, now: i64, ns: i64) {
         let rate = self.rate();

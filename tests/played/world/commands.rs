@@ -72,6 +72,9 @@ impl<'a> Command<'a, '_> {
         match name {
             b"PING" if words == 1 => self.say("+PONG\r\n"),
             b"INFO" if words == 2 && self.words[1] == b"server" => self.tell_run_id(),
+            b"INFO" if words == 2 && self.words[1] == b"replication" => self.tell_role(),
+            b"INFO" if words == 2 && self.words[1] == b"persistence" => self.tell_log(),
+            b"CONFIG" if words == 3 => self.tell_syncing(),
             b"INFO" | b"CONFIG" if words > 1 => self.error(FORBIDDEN),
             b"TIME" if words == 1 => self.tell_time(),
             b"GETRANGE" if words == 4 && self.words[1] == NOTE => self.tell_note(),

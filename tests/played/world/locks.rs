@@ -15,8 +15,7 @@ impl<'a> Command<'a, '_> {
             return deed;
         }
         if self.words[1] == PROMOTION.as_bytes() {
-            // No server of this world was ever promoted.
-            return self.say(&format!("$40\r\n{}\r\n", "0".repeat(40)));
+            return self.tell_promotion();
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
         if *script == MARK.as_bytes() {

@@ -10,6 +10,7 @@ pub(crate) mod dice;
 pub(crate) mod fences;
 pub(crate) mod hashes;
 pub(crate) mod lines;
+mod lives;
 mod locks;
 pub(crate) mod network;
 mod notes;
@@ -30,10 +31,11 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::schedules::holes::{Told, WAIVED};
 use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Records;
-use crate::schedules::schedule::{At, ClientPlan, Mishap, Schedule, Weather};
+use crate::schedules::schedule::{At, ClientPlan, Life, Mishap, Schedule, Weather};
 use crate::schedules::watch::Watch;
 use crate::world::client::Client;
 use crate::world::dice::Dice;
@@ -64,6 +66,8 @@ pub(crate) struct World {
     pub(crate) records: Records,
     /// By client, manager and server.
     pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
+    /// What each manager was told of the memory of each server: by client, manager and server.
+    pub(crate) known: HashMap<(usize, usize, usize), Vec<Told>>,
     /// How long bytes are on their way now.
     pub(crate) weather: Weather,
     /// Whether nothing goes wrong any more.
@@ -114,6 +118,10 @@ pub(crate) enum Event {
     },
     Heal {
         fault: usize,
+    },
+    EndLife {
+        server: usize,
+        life: Life,
     },
 }
 
@@ -174,6 +182,7 @@ impl World {
             for (index, server) in servers.iter_mut().enumerate() {
                 let tells_ends = !Dice::of(seed, 8, index).once_in(3);
                 server.store.have_memory(Memory { tells_ends, ..Memory::of(index) });
+                server.begin_as(schedule.lives);
             }
         }
         let mut world = Self {
@@ -185,6 +194,7 @@ impl World {
             bells: Vec::new(),
             records: Records::default(),
             watches: HashMap::new(),
+            known: HashMap::new(),
             weather: schedule.weather.clone(),
             is_calm: false,
             story: None,
@@ -213,6 +223,9 @@ impl World {
             let mut losing = Dice::of(seed, 18, index);
             let loses = schedule.is_guarded && losing.once_in(4);
             server.store.loses_scripts = loses.then_some(losing);
+        }
+        if schedule.lives.is_some() {
+            world.records.waived = &WAIVED;
         }
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });
@@ -257,6 +270,7 @@ impl World {
                 Event::Befall { client, mishap } => self.befall(client, mishap),
                 Event::Strike { fault } => self.strike(fault),
                 Event::Heal { fault } => self.heal(fault),
+                Event::EndLife { server, life } => self.end_life(server, life),
             }
         }
         self.now = self.now.max(until);

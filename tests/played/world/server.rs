@@ -2,11 +2,14 @@
 
 use std::mem;
 
+use crate::command::guard::{MARK, RAISE};
+use crate::command::identity::PROMOTION;
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_PERMITS,
 };
 use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
 use crate::schedules::generate::PASSWORD;
+use crate::schedules::holes::Loss;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Sender;
 use crate::schedules::schedule::ServerPlan;
@@ -15,7 +18,7 @@ use crate::world::clocks::{Clock, MS};
 use crate::world::network::{Connection, End, Way};
 use crate::world::resp;
 use crate::world::several::ALL;
-use crate::world::store::{self, Deed, Key, Refusal, Store, tag};
+use crate::world::store::{self, Dataset, Deed, Key, Refusal, Store, tag};
 
 pub(crate) struct Server {
     pub(crate) clock: Clock,
@@ -26,6 +29,10 @@ pub(crate) struct Server {
     pub(crate) down: usize,
     pub(crate) frozen: usize,
     pub(crate) refusals: Vec<Refusal>,
+    /// A copy of its data, the log that it had when that was turned off, and what has happened to its data.
+    pub(crate) copy: Dataset,
+    pub(crate) old_log: Option<Dataset>,
+    pub(crate) losses: Vec<Loss>,
 }
 
 impl Server {
@@ -38,6 +45,9 @@ impl Server {
             down: 0,
             frozen: 0,
             refusals: Vec::new(),
+            copy: Dataset::default(),
+            old_log: None,
+            losses: Vec::new(),
         }
     }
 
@@ -143,9 +153,11 @@ impl World {
             self.records.note_denied(at, &deed);
         }
         self.note_possession(at, &deed);
+        self.note_offered(connection, &deed);
         self.note_done(connection, &deed, words);
         self.note_answer(connection, &deed, words[0], (start, out));
         self.note_reading(connection, words, &deed, (&out[start..], out.len()));
+        self.note_told(connection, words, (&out[start..], out.len()));
         self.judge_keys(at, &deed, &before);
         self.keys_before = before;
         self.connections[connection].has_worked |= deed != Deed::Nothing;
@@ -298,6 +310,9 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         ..30 => String::from_utf8_lossy(it).into_owned(),
         _ if **it == *acquire_fenced::SCRIPT.as_bytes() => "(acquire)".to_owned(),
         _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
+        _ if **it == *MARK.as_bytes() => "(mark)".to_owned(),
+        _ if **it == *RAISE.as_bytes() => "(raise the TTL)".to_owned(),
+        _ if **it == *PROMOTION.as_bytes() => "(promoted?)".to_owned(),
         _ if **it == *ENROL.as_bytes() => "(enrol)".to_owned(),
         _ if **it == *LEAVE.as_bytes() => "(leave)".to_owned(),
         _ if **it == *several::acquire::SCRIPT.as_bytes() => "(acquire all)".to_owned(),
@@ -321,6 +336,10 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
     };
     let words: Vec<String> = words.iter().map(word).collect();
     let reply = String::from_utf8_lossy(reply).replace("\r\n", " ");
+    // Of a note: what stands behind the name of the process.
+    let is_note = reply.len() > 70 && reply.contains(" 1 0");
+    let reply =
+        if is_note { reply.split(' ').skip(3).collect::<Vec<_>>().join(" ") } else { reply };
     let reply = if reply.len() > 46 { "(a value or an error)" } else { reply.trim_end() };
     format!("{} → {reply}", words.join(" "))
 }

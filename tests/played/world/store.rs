@@ -154,12 +154,41 @@ pub(crate) struct Memory {
     pub(crate) note: Option<Box<[u8]>>,
     /// Whether it has `PEXPIRETIME`, as since Redis 7.0.
     pub(crate) tells_ends: bool,
+    /// How often clients have written the note.
+    pub(crate) writes: i64,
+    pub(crate) past: Past,
+}
+
+/// What a server shows of its life beside its note.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    /// The number of its last promotion, until it forgets that.
+    pub(crate) promotion: Option<u64>,
+    /// Whether it is a replica, and whether this process ever was one.
+    pub(crate) is_replica: bool,
+    pub(crate) was_replica: bool,
+    /// Whether all changes go into a log that is always synced.
+    pub(crate) is_logged: bool,
+    /// Whether the key of its note has another type.
+    pub(crate) is_retyped: bool,
+}
+
+/// All that can be copied, lost and brought back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dataset {
+    keys: Vec<Key>,
+    fences: BTreeMap<(i64, Bytes), Bytes>,
+    intents: Vec<Intent>,
+    lines: Vec<Line>,
+    pub(crate) note: Option<Box<[u8]>>,
 }
 
 impl Memory {
     /// The memory of a server that has been in use for a long time.
     pub(crate) fn of(server: usize) -> Self {
-        let mut memory = Self { starts: 1, server, note: None, tells_ends: true };
+        let past = Past::default();
+        let (tells_ends, writes) = (true, 0);
+        let mut memory = Self { starts: 1, server, note: None, tells_ends, writes, past };
         let note = format!("1 {} 1 -1 0 {}", memory.run_id(), memory.first_life());
         memory.note = Some(note.into_bytes().into());
         memory
@@ -172,6 +201,37 @@ impl Memory {
 
     pub(crate) fn run_id(&self) -> String {
         format!("{:020x}{:020x}", self.server, self.starts)
+    }
+
+    /// A client writes the note.
+    pub(crate) fn write(&mut self, note: String) {
+        self.note = Some(note.into_bytes().into());
+        self.writes += 1;
+    }
+
+    /// Another process takes the place of this one.
+    pub(crate) fn restart(&mut self) {
+        self.starts += 1;
+        let is_logged = self.past.is_logged;
+        self.past = Past { is_logged, ..Past::default() };
+    }
+
+    /// For a planted fault: its note has this generation, as for a client that does not compare generations.
+    pub(crate) fn pretend_generation(&mut self, generation: i64) {
+        let Some(note) = &self.note else { return };
+        let text = String::from_utf8_lossy(note).into_owned();
+        let mut words: Vec<&str> = text.split(' ').collect();
+        let generation = generation.to_string();
+        if let Some(word) = words.get_mut(2) {
+            *word = &generation;
+        }
+        self.note = Some(words.join(" ").into_bytes().into());
+    }
+
+    /// Its `master_replid2`.
+    pub(crate) fn replid2(&self) -> String {
+        let id = |number| format!("{:020x}{number:020x}", self.server + 1);
+        self.past.promotion.map_or_else(|| "0".repeat(40), id)
     }
 }
 
@@ -325,6 +385,28 @@ impl Store {
         self.intents.retain(|_| !is_lost());
         self.lines.retain(|_| !is_lost());
         lost
+    }
+
+    /// A copy of all data.
+    pub(crate) fn dataset(&self) -> Dataset {
+        Dataset {
+            keys: self.keys.clone(),
+            fences: self.fences.clone(),
+            intents: self.intents.clone(),
+            lines: self.lines.clone(),
+            note: self.memory.as_ref().and_then(|it| it.note.clone()),
+        }
+    }
+
+    /// Gives the server this data, and returns what it had.
+    pub(crate) fn replace(&mut self, data: Dataset) -> Dataset {
+        let old = self.dataset();
+        (self.keys, self.fences) = (data.keys, data.fences);
+        (self.intents, self.lines) = (data.intents, data.lines);
+        if let Some(memory) = &mut self.memory {
+            memory.note = data.note;
+        }
+        old
     }
 
     pub(crate) fn find(&self, database: i64, name: &[u8]) -> Option<usize> {

@@ -54,16 +54,19 @@ impl HeldLock {
     }
 }
 
+/// Two holds at the same time, that time, and the excuse for it.
+pub(crate) type Overlap<'a> = (&'a HeldLock, &'a HeldLock, i64, Option<&'static str>);
+
 impl World {
-    /// Two holds of one resource at the same time, if there are any, with the time, and whether the overlap
-    /// is outside the promise. An overlap that is within the promise is preferred.
-    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64, bool)> {
+    /// Two holds of one resource at the same time, if there are any, with the time, and the excuse if the
+    /// overlap is outside the promise. An overlap that is within the promise is preferred.
+    pub(crate) fn overlap(&self) -> Option<Overlap<'_>> {
         let mut all = self.overlaps();
-        all.sort_by_key(|it| it.3);
+        all.sort_by_key(|it| it.3.is_some());
         all.first().copied()
     }
 
-    fn overlaps(&self) -> Vec<(&HeldLock, &HeldLock, i64, bool)> {
+    fn overlaps(&self) -> Vec<Overlap<'_>> {
         let spans =
             self.records.holds.iter().map(|it| (it, it.held_until(&self.clients[it.client].clock)));
         let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
@@ -75,7 +78,7 @@ impl World {
             let until = until.min(one.shared_from.max(two.shared_from));
             let is_same = share(one.resource, two.resource) && one.slot == two.slot;
             let is_one = is_same && from < until;
-            is_one.then(|| (*one, *two, from, self.is_unseen(one, two)))
+            is_one.then(|| (*one, *two, from, self.excuse(one, two)))
         });
         overlaps.collect()
     }

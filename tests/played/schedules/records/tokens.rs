@@ -31,7 +31,9 @@ pub(crate) struct Token {
     /// By server: when the token was first sent to it, when the answer to that arrived, and when it last
     /// reported the token.
     pub(super) asked_at: [i64; SERVERS_MAX],
+    /// `offered_at`: when its client had the last of these requests to send.
     pub(crate) heard_at: [i64; SERVERS_MAX],
+    pub(crate) offered_at: [i64; SERVERS_MAX],
     pub(super) seen_at: [i64; SERVERS_MAX],
     /// By server: when it last reported the token, or its TTL.
     pub(super) noticed_at: [i64; SERVERS_MAX],
@@ -63,6 +65,15 @@ impl Token {
         self.used_by.count_ones() > 1
     }
 
+    pub(crate) fn ttl_ms(&self) -> i64 {
+        self.ttl_ms
+    }
+
+    /// When the token was first sent to this server.
+    pub(crate) fn asked_on(&self, server: usize) -> i64 {
+        self.asked_at[server]
+    }
+
     /// The manager of the client that asked for it.
     pub(crate) fn taken_by(&self) -> usize {
         self.taken_by
@@ -90,6 +101,7 @@ impl Token {
             asked_at: never,
             number: 0,
             heard_at: never,
+            offered_at: never,
             extended: Vec::new(),
             seen_at: never,
             noticed_at: never,
