@@ -197,13 +197,13 @@ mod tests {
     #[test]
     fn what_a_server_refuses_is_reported() {
         let mut queue = guarded();
-        let damaged = [3, 0, 0];
+        let damaged = [3, 0, 0, 0];
         assert_eq!(
             ask(&mut queue, Verb::ReadFences, &damaged, 0),
             Answer::Failed(Failure::NoFences)
         );
         assert_eq!(queue.news_of_numbers(), Some(Numbers::Damaged));
-        ask(&mut queue, Verb::ReadFences, &[0, 7, 0], 0);
+        ask(&mut queue, Verb::ReadFences, &[0, 7, 0, 5], 0);
         assert_eq!(queue.news_of_numbers(), Some(Numbers::Lost));
         ask(&mut queue, Verb::AcquireFenced, &[-1, 0], 0);
         assert_eq!(queue.news_of_numbers(), Some(Numbers::Damaged));
