@@ -46,11 +46,9 @@ local function draw()
         return {-2,ms-seen}
     end
     local v=math.max(now-ARGV[4],math.min(now+ARGV[4],tonumber(ARGV[3])),last+1)
-    local fields,text={},string.format('%.0f',v)
+    local text=string.format('%.0f',v)
     for i=1,n do
-        fields[2*i-1]=ARGV[4+i]
-        fields[2*i]=text
+        call('HSET',fence,ARGV[4+i],text)
     end
-    call('HSET',fence,unpack(fields))
     return {known and f[2] and -3 or -5,v}
 end

@@ -122,6 +122,7 @@ mod tests {
             assert_eq!(base(&states).map(|it| (it.1, it.2)), Some((true, true)), "{states:?}");
         }
         assert_eq!(base(&[DUE, WHOLE, WHOLE, None, None]), Some((9, true, true)));
+        assert_eq!(base(&[DUE, WHOLE, WHOLE, BY_CLOCK, None]), Some((10, true, true)));
         // It waits until more can be read.
         assert_eq!(base(&[BY_CLOCK, WHOLE, None]), None);
     }

@@ -287,6 +287,10 @@ fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
                 pair.forget_numbers();
                 continue;
             }
+            4 => {
+                let script = raise_fence::SCRIPT;
+                vec!["EVAL", script, "2", "a", FENCE, "t", number, dice.pick(&["7", "8"]), life]
+            }
             _ => {
                 pair.ask(&["DEL", "a"]);
                 pair.store.keys.clear();
