@@ -225,6 +225,37 @@ fn was_a_replica_meanwhile(is_connected: bool) {
     assert!(has_said);
 }
 
+/// The rival reads only now what the server has said when it connected, before all this.
+#[test]
+fn m07_a_server_that_was_heard_late_was_a_primary_when_it_was_asked() {
+    let group = Group::start("g", 2, 1_000);
+    let [first, second] = &group.servers[..] else { unreachable!("two") };
+    let others = [primary(), primary()];
+    let urls = [first.url(), others[0].url(), others[1].url()];
+    let (holder, rival) = (Manager::of_urls(&urls), Manager::of_urls(&urls));
+    holder.connect_to_all();
+    first.freeze();
+    assert_eq!(rival.unlock(&rival.take("another", TTL)), REDLOCK_OK);
+    first.resume();
+    // It has answered what it was asked before.
+    first.must(&["PING"]);
+    let held = holder.take(RESOURCE, TTL);
+    wait_until("it has the lock", || first.exists(RESOURCE));
+    others[1].must(&["DEL", RESOURCE]);
+    second.must(&["REPLICAOF", "NO", "ONE"]);
+    second.must(&["DEL", RESOURCE]);
+    group.have_follow(first, second.port());
+    first.must(&["REPLICAOF", "NO", "ONE"]);
+    let (idle_since, taken) = (Instant::now(), Lease::new());
+    wait_until("it was idle", || idle_since.elapsed() > Duration::from_millis(100));
+    wait_until_ok("the rival is told", || {
+        let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        assert!(status != REDLOCK_OK || !held.is_held(), "two hold it");
+        let message = taken.message();
+        if message.contains("lost its memory") { Ok(()) } else { Err(message) }
+    });
+}
+
 /// It takes writes although it is a replica, so no write is refused.
 #[test]
 fn m07_a_primary_that_became_a_replica_that_takes_writes_has_no_vote() {
