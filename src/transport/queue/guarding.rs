@@ -440,7 +440,9 @@ mod tests {
         }
         // The note of another memory has been there in between.
         hear(Value::Nil, other_note_of(4)).expect("it is refused");
-        assert_eq!(hear(Value::Okay, later_note(3, 45_000, 30_000)), forgotten);
+        for later in [later_note(4, 45_000, 10_000), later_note(3, 45_000, 30_000)] {
+            assert_eq!(hear(Value::Okay, later), forgotten);
+        }
         let doubt = queue.doubt(NOW);
         assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 26 }));
     }

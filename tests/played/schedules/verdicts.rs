@@ -117,6 +117,7 @@ impl World {
             return;
         }
         self.note_shared(asked, told);
+        self.note_confirmed(asked, told);
         let status = told.said.as_ref().err().map(Error::status);
         if let Some(status) = status {
             self.judge_failure(asked, told, status);
@@ -324,6 +325,18 @@ impl World {
         if self.schedule.sins.is_empty() && releases == 0 && !is_kept {
             let words = "no quorum keeps the lock until its deadline";
             self.records.violate(Promise::DeadlineKept, words);
+        }
+    }
+
+    /// Whoever asks whether a lock is there may learn of fewer servers that have it than before, because some are silent.
+    /// Then it is valid for as long as a quorum has said.
+    fn note_confirmed(&mut self, asked: &Asked, told: &Told) {
+        let is_confirmed = matches!(asked.call, Call::Confirm { .. }) && asked.tag == told.tag;
+        let mut holds = self.records.holds.iter_mut();
+        if let Some(tag) = asked.tag.filter(|_| is_confirmed)
+            && let Some(hold) = holds.rfind(|it| it.tag == tag)
+        {
+            hold.until = hold.until.min(told.valid_until);
         }
     }
 
