@@ -1,5 +1,6 @@
 //! Masters that Sentinels watch: how they are found, and what the words say if they are not found.
 
+use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::fake::Abyss;
@@ -84,6 +85,8 @@ fn m01_sentinels_and_masters_may_have_names() {
     everything_works(&Manager::of_urls(&[url(&names, "mymaster")]), RESOURCE);
     let puppet = Puppet::of(&format!("localhost:{port}"));
     let manager = Manager::of_urls(&[url(&[puppet.address()], "m")]);
+    // Another master has to wait no longer than for three seconds.
+    assert_eq!(manager.set_restart_guard_for(REDLOCK_GUARD_ON, 0, 3_000), REDLOCK_OK);
     wait_until("it is looked up", || manager.connect(20_000) == REDLOCK_OK);
     everything_works(&manager, RESOURCE);
     let astray = Puppet::of("no-such-host.invalid:1");

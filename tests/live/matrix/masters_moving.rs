@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
@@ -111,12 +112,20 @@ fn m05_a_failover_by_hand_is_followed() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
+/// A manager of this one master, of which these Sentinels tell. Another master has to wait no longer than for three
+/// seconds.
+fn following(sentinels: &[String]) -> Manager {
+    let manager = Manager::of_urls(&[url(sentinels, "m")]);
+    assert_eq!(manager.set_restart_guard_for(REDLOCK_GUARD_ON, 0, 3_000), REDLOCK_OK);
+    manager
+}
+
 /// The old server answers, and says that it is the master. The manager believes the Sentinel.
 #[test]
 fn m06_an_old_master_that_still_answers_is_left() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
-    let manager = Manager::of_urls(&[url(&[sentinel.address()], "m")]);
+    let manager = following(&[sentinel.address()]);
     let held = manager.take("held", TTL);
     sentinel.move_to(&new.address());
     moves(&manager, (&old, &new));
@@ -131,7 +140,7 @@ fn m06_another_sentinel_tells_of_it() {
     for silence in [(|it| it.fake().hang_up()) as Silence, Puppet::freeze] {
         let (old, new) = (primary(), primary());
         let [first, second] = [0, 1].map(|_| Puppet::of(&old.address()));
-        let manager = Manager::of_urls(&[url(&[first.address(), second.address()], "m")]);
+        let manager = following(&[first.address(), second.address()]);
         assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
         second.move_to(&new.address());
         silence(&first);
@@ -155,7 +164,7 @@ fn m06_a_sentinel_that_is_behind_is_not_asked_for_ever() {
 fn m06_a_master_that_became_a_replica_is_left() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
-    let manager = Manager::of_urls(&[url(&[sentinel.address()], "m")]);
+    let manager = following(&[sentinel.address()]);
     everything_works(&manager, RESOURCE);
     // The server does not announce it. A client that asks is told.
     sentinel.mute();
