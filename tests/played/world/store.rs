@@ -354,11 +354,16 @@ impl Store {
         self.keys.len()
     }
 
-    /// When a key with a value of this tag expires, if it is there; `i64::MAX / MS` if it never expires.
+    /// When a key with a value of this tag expires, if it is there; `i64::MAX / MS` if it never expires. Of several
+    /// resources the first to expire counts. A permit may have a second slot, which nobody extends, if the server gave
+    /// it another one at first.
     pub(crate) fn expiry_of(&self, tagged: u64) -> Option<i64> {
-        let count = if self.several.contains(&tagged) { 2 } else { 1 };
-        let mut ends = self.ends_of(tagged);
-        (ends.clone().count() >= count).then(|| ends.by_ref().min()).flatten()
+        let ends = self.ends_of(tagged);
+        match self.several.contains(&tagged) {
+            true if ends.clone().count() < 2 => None,
+            true => ends.min(),
+            false => ends.max(),
+        }
     }
 
     /// When the last of its keys expires.
