@@ -268,6 +268,21 @@ fn s25_whoever_may_not_read_the_note_locks_unguarded_and_is_told() {
     }
 }
 
+/// They look new again. But this manager has seen their notes.
+#[test]
+fn s25_new_servers_that_are_flushed_at_once_have_no_vote_for_whoever_saw_them() {
+    let cluster = new(3);
+    let manager = connected(&cluster);
+    let held = manager.take(RESOURCE, TTL);
+    cluster.iter().for_each(|it| _ = it.must(&["FLUSHALL"]));
+    cluster.iter().for_each(Server::hang_up);
+    wait_until("all have lost their memory", || {
+        let _ = manager.try_lock("another", TTL, 0, &Lease::new());
+        manager.servers().iter().all(|it| !it.votes && it.words.contains(LOST))
+    });
+    assert!(held.is_held());
+}
+
 /// Then a promotion is not seen.
 #[test]
 fn s25_whoever_may_not_ask_for_the_role_is_told() {
