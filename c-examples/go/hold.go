@@ -28,10 +28,10 @@ type hold struct {
 	mu      sync.Mutex // guards the fields below, for short moments
 	handle  *C.RedLockLease
 	words   string
-	over    error         // why the lock has ended, as far as is known
-	lost    chan struct{} // closed when the lock ends, except by a release
-	cancels []func(error) // cancel the contexts that end with the lock
-	expiry  *time.Timer   // checks for expiry, for Lost and Context
+	over    error                 // why the lock has ended, as far as is known
+	lost    chan struct{}         // closed when the lock ends, except by a release
+	cancels map[*func(error)]bool // cancel the contexts that end with the lock
+	expiry  *time.Timer           // checks for expiry, for Lost and Context
 }
 
 // errClosing is the reason why a call is cancelled when the Manager is closed.
@@ -131,22 +131,60 @@ func (h *hold) note(status C.RedLockStatus) *Error {
 
 // end tells all listeners, once, that there is no lock any more.
 func (h *hold) end(why error, isLost bool) {
+	for cancel := range h.close(why, isLost) {
+		(*cancel)(why) // without h.mu: a parent may be of any type, and is called here
+	}
+}
+
+// close returns the contexts that have to be cancelled.
+func (h *hold) close(why error, isLost bool) map[*func(error)]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over != nil {
-		return
+		return nil
 	}
 	h.over = why
 	if isLost {
 		close(h.lost)
 	}
-	for _, cancel := range h.cancels {
-		cancel(why)
-	}
-	h.cancels = nil
 	if h.expiry != nil {
 		h.expiry.Stop()
 	}
+	cancels := h.cancels
+	h.cancels = nil
+	return cancels
+}
+
+// context makes a context that ends with parent or the lock.
+func (h *hold) context(parent context.Context) context.Context {
+	ctx, cancel := withCause(parent)
+	if over := h.add(&cancel); over != nil {
+		cancel(over)
+	} else if parent.Done() != nil {
+		after(ctx, func() { h.remove(&cancel) }) // the parent may end long before the lock
+	}
+	return ctx
+}
+
+// add returns why the lock has ended, if it has.
+func (h *hold) add(cancel *func(error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		return h.over
+	}
+	h.watch()
+	if h.cancels == nil {
+		h.cancels = map[*func(error)]bool{}
+	}
+	h.cancels[cancel] = true
+	return nil
+}
+
+func (h *hold) remove(cancel *func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.cancels, cancel)
 }
 
 // watch makes the hold end when the lock expires. h.mu must be locked.

@@ -46,8 +46,8 @@ type Lease struct {
 // order the two, but Go's memory model, and its race detector, do not know about servers.
 var order atomic.Int64
 
-// Extend gives the lock a new TTL, counted from now. A TTL shorter than the remaining time does not shorten the
-// lock. ErrLost: the lock had ended. ErrUnreachable: too few servers answered, and a valid lock stays valid until
+// Extend makes the lock last for ttl, counted from now. It never shortens the lock: if it lasts longer than that, it
+// is unchanged, and the call succeeds. ErrLost: the lock had ended. ErrUnreachable: too few servers answered, and a valid lock stays valid until
 // its old expiry.
 func (l *Lease) Extend(ttl time.Duration) error {
 	return l.ExtendContext(context.Background(), ttl)
@@ -146,19 +146,10 @@ func (l *Lease) Lost() <-chan struct{} {
 }
 
 // Context is a context for the work that the lock protects. It ends with parent, when the lock is lost, and when
-// the lock is unlocked. Err gives the reason, and so does context.Cause from Go 1.20 on.
+// the lock is unlocked. Err gives the reason, and so does context.Cause from Go 1.20 on. What it occupies is given
+// back when it ends: if there is one for each request, give it a parent that ends with the request.
 func (l *Lease) Context(parent context.Context) context.Context {
-	ctx, cancel := withCause(parent)
-	h := l.inner()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over != nil {
-		cancel(h.over)
-		return ctx
-	}
-	h.watch()
-	h.cancels = append(h.cancels, cancel)
-	return ctx
+	return l.inner().context(parent)
 }
 
 // Err is the reason why there is no lock any more, as far as is known without asking servers. It is nil while there

@@ -32,8 +32,9 @@ type shared struct {
 	handle    *C.RedLock
 	tries     int
 	drift     float64
-	passwords cgo.Handle // 0, or the handle of PasswordFunc
-	logger    cgo.Handle
+	teller    *teller    // nil without a Logger
+	passwords cgo.Handle // 0, or the handle of a *passwords
+	logger    cgo.Handle // 0, or the handle of the teller
 
 	submitting sync.Mutex    // for short calls into C: each goroutine that waits in C needs a thread
 	blocking   chan struct{} // one slot for each call that blocks a thread
@@ -94,9 +95,9 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the taking of locks: waiting calls get ErrClosed, and so do later calls. Close returns when all of
-// them have returned, and calls of Connect, IsLocked and Inspect have ended, which takes no longer than the
-// timeouts. Anything that servers may have granted to waiting calls is released.
+// Close ends the taking of locks: waiting calls get ErrClosed at once, and so do later calls. Close returns when the
+// waiting calls have ended. What Connect, IsLocked and Inspect have asked servers ends with the answers, which takes no
+// longer than the timeouts. Anything that servers may have granted to waiting calls is released.
 //
 // Held locks stay held, may still be extended and unlocked, and are still kept alive if they were. The connections
 // end with the last of these locks. A second Close is harmless.
@@ -283,7 +284,7 @@ func duration(ms int64) time.Duration {
 }
 
 // ask makes a call into C that takes as long as the servers do, and occupies a thread for it. It returns when the
-// call or ctx has ended. In the second case the call ends in the background.
+// call or ctx has ended, or the Manager is being closed. In the last two cases the call ends in the background.
 func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
 	defer runtime.KeepAlive(m)
 	s := m.shared
@@ -299,7 +300,6 @@ func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
 			outcome <- call(s)
 		case <-ctx.Done():
 		case <-s.closing:
-			outcome <- ErrClosed
 		}
 	}()
 	select {
@@ -307,6 +307,8 @@ func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.closing:
+		return ErrClosed
 	}
 }
 

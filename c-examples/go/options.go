@@ -56,9 +56,9 @@ type Options struct {
 	// PasswordFunc provides the password instead. It is called when the library connects to a server for the first
 	// time, and again when the server did not accept the last answer. server is as messages name it, such as
 	// 10.0.0.7:6379. After an error the server counts as not connected, and the function is called again after one
-	// second at the earliest. A panic is such an error. The function runs on a goroutine of its own, and may run
-	// several times at once for several servers. Calls that connect wait for it, so it should be quick. It must not
-	// use the Manager.
+	// second at the earliest. A panic is such an error. The Logger is told of each error. The function runs on a
+	// goroutine of its own, and may run several times at once for several servers. Calls that connect wait for it, so
+	// it should be quick. It must not use the Manager.
 	PasswordFunc func(server string) (string, error)
 
 	// TLS, if not nil, makes the connections to servers that are given as host:port use TLS, like those given as
@@ -66,8 +66,10 @@ type Options struct {
 	TLS *TLS
 
 	// Logger is called when servers are lost or refuse (level 1) or come back (level 2), with one line of text. It
-	// runs on a goroutine of its own, one line at a time, and should be quick: answers of servers are processed
-	// only after it returns.
+	// runs on a goroutine of its own, one line at a time. No call waits for it, so it may use the Manager, and even
+	// close it. Up to 256 lines wait for a slow Logger. Beyond that, the oldest are left out, and one line reports how
+	// many. A line may still come after Close has returned. A panic in it harms no call and ends there: the Logger
+	// gets one more line, at level 1, that reports the panic.
 	Logger func(level int, message string)
 	// Trace makes the Logger also receive the events of locks, at level 3: one line of key=value pairs for each
 	// event. Default TraceOff.
@@ -130,6 +132,9 @@ func (s *shared) configure(o Options) error {
 		o.ConnectTimeout = 1500 * time.Millisecond
 	}
 	s.tries = o.Tries
+	if o.Logger != nil {
+		s.teller = &teller{logger: o.Logger}
+	}
 	err := s.check(C.RedLock_SetTimeouts(s.handle, ms(o.ConnectTimeout), ms(o.ReplyTimeout)))
 	if err == nil {
 		err = s.setRetry(o.RetryDelay)
@@ -158,8 +163,8 @@ func (s *shared) configure(o Options) error {
 	if err == nil {
 		err = s.check(C.RedLock_SetTracing(s.handle, C.int32_t(o.Trace)))
 	}
-	if err == nil && o.Logger != nil {
-		s.logger = cgo.NewHandle(o.Logger)
+	if err == nil && s.teller != nil {
+		s.logger = cgo.NewHandle(s.teller)
 		err = s.check(setLogger(s.handle, s.logger))
 	}
 	return err
@@ -188,7 +193,7 @@ func (s *shared) setCredentials(o Options) error {
 	if o.Password != "" {
 		return invalid("both Password and PasswordFunc are given")
 	}
-	s.passwords = cgo.NewHandle(o.PasswordFunc)
+	s.passwords = cgo.NewHandle(&passwords{o.PasswordFunc, s.teller})
 	return s.with(func(texts ...*C.char) C.RedLockStatus {
 		return setPasswordFunc(s.handle, texts[0], s.passwords)
 	}, o.Username)

@@ -2,10 +2,12 @@ package tests
 
 import (
 	"context"
+	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,4 +138,111 @@ func TestCollectorOnlyFrees(t *testing.T) {
 			t.Fatal("the collector released ", name)
 		}
 	}
+}
+
+// A program that keeps one lock for days makes a context for each of its requests.
+func TestAContextThatHasEndedIsForgottenWhileTheLockIsHeld(t *testing.T) {
+	const requests = 1000
+	m := impatient(t)
+	lease := mustLock(t, m, resource(t), 10*time.Minute)
+	ctx, before := lease.Context(context.Background()), runtime.NumGoroutine()
+	type key struct{}
+	var collected atomic.Int64
+	for i := 0; i < requests; i++ {
+		request := new([64]byte)
+		runtime.SetFinalizer(request, func(*[64]byte) { collected.Add(1) })
+		parent, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, request))
+		lease.Context(lease.Context(parent))
+		cancel()
+	}
+	eventually(t, "all requests are collected", func() bool {
+		runtime.GC()
+		return collected.Load() == requests
+	})
+	noneLeft(t, before)
+	if ctx.Err() != nil {
+		t.Fatal("a context has ended with others")
+	}
+	mustUnlock(t, lease)
+	ends(t, "the context that was left", ctx.Done())
+}
+
+// The servers take the release in vain until the gates open. The Lease must still know its lock then.
+func TestUnlockThatReachedTooFewServersMayBeRepeated(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		gates, addresses := newGates(t)
+		brief := redlock.Options{ReplyTimeout: 200 * time.Millisecond}
+		m, name := newManager(t, brief, addresses...), resource(t)
+		var lease *redlock.Lease
+		eventually(t, "it is locked", func() bool {
+			var err error
+			lease, err = m.TryLock(context.Background(), name, 10*time.Minute)
+			return err == nil
+		})
+		token := lease.Token()
+		if closes {
+			m.Close()
+		}
+		setAll(gates, true)
+		mustBe(t, lease.Unlock(), redlock.ErrUnreachable)
+		mustBe(t, lease.Unlock(), redlock.ErrUnreachable)
+		mustBe(t, lease.Err(), redlock.ErrReleased)
+		if lease.Held() {
+			t.Fatal("it is held")
+		}
+		// The servers have it again: only the token tells them whose it is.
+		noKeys(t, []string{name})
+		for _, server := range answering(t) {
+			ask(t, server, "SET "+name+" "+token+" PX 600000")
+		}
+		setAll(gates, false)
+		// A release may arrive although its answer comes too late, so the result of the last call is not looked at.
+		for _, server := range answering(t) {
+			eventually(t, "it is released on "+server, func() bool {
+				_ = lease.Unlock()
+				return ask(t, server, "EXISTS "+name) == ":0"
+			})
+		}
+	}
+}
+
+// Servers that say nothing hold these calls up for as long as the timeouts, and Close ends the waiting all the same.
+func TestCloseEndsTheWaitingForSilentServersAtOnce(t *testing.T) {
+	t.Parallel()
+	patient := redlock.Options{ConnectTimeout: 3 * time.Second, ReplyTimeout: 3 * time.Second}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	m := newManager(t, patient, append(listeners(t, 2), silent.Addr().String())...)
+	ctx, outcomes := context.Background(), make(chan error)
+	calls := []func() error{
+		func() error { _, err := m.Connect(ctx); return err },
+		func() error { _, err := m.IsLocked(ctx, "x"); return err },
+		func() error { _, err := m.Inspect(ctx, "x"); return err },
+		func() error { _, err := m.Semaphore("x", 2).Taken(ctx); return err },
+		func() error { _, err := m.Semaphore("x", 2).Acquire(ctx, time.Minute); return err },
+		func() error { _, err := m.Lock(ctx, "x", time.Minute); return err },
+		func() error { _, err := m.RLock(ctx, "x", time.Minute); return err },
+		func() error { _, err := m.LockAll(ctx, []string{"x", "y"}, time.Minute); return err },
+	}
+	for _, call := range calls {
+		go func(call func() error) { outcomes <- call() }(call)
+	}
+	asked, err := silent.Accept()
+	must(t, err)
+	defer asked.Close()
+	closed := make(chan struct{})
+	go func() {
+		m.Close()
+		close(closed)
+	}()
+	for range calls {
+		select {
+		case err := <-outcomes:
+			mustBe(t, err, redlock.ErrClosed)
+		case <-closed:
+			t.Fatal("a call is still under way")
+		}
+	}
+	ends(t, "the end of Close", closed)
 }

@@ -166,25 +166,3 @@ func TestFencingTokensGrow(t *testing.T) {
 		t.Error("a Lease that holds nothing has a token")
 	}
 }
-
-func TestLogger(t *testing.T) {
-	var mu sync.Mutex
-	var said []string
-	options := redlock.Options{Logger: func(level int, message string) {
-		mu.Lock()
-		defer mu.Unlock()
-		said = append(said, fmt.Sprint(level, " ", message))
-		panic("dropped")
-	}}
-	closed := "127.0.0.1:1"
-	m := newManager(t, options, servers[0], servers[1], closed)
-	eventually(t, "the one that is not there is told of", func() bool {
-		must(t, tryOnce(m, resource(t)))
-		mu.Lock()
-		defer mu.Unlock()
-		return len(said) > 0
-	})
-	if !strings.Contains(said[0], closed) || said[0][0] != '1' {
-		t.Fatal(said)
-	}
-}

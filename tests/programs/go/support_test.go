@@ -176,6 +176,7 @@ type gate struct {
 	mu       sync.Mutex
 	open     *sync.Cond
 	shut     bool
+	clients  []net.Conn
 }
 
 func newGate(t *testing.T, server string) *gate {
@@ -216,6 +217,16 @@ func (g *gate) set(shut bool) {
 	g.open.Broadcast()
 }
 
+// cut is the end of the server, as its clients see it.
+func (g *gate) cut() {
+	g.listener.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, client := range g.clients {
+		client.Close()
+	}
+}
+
 func (g *gate) serve() {
 	for {
 		client, err := g.listener.Accept()
@@ -227,6 +238,9 @@ func (g *gate) serve() {
 			client.Close()
 			continue
 		}
+		g.mu.Lock()
+		g.clients = append(g.clients, client)
+		g.mu.Unlock()
 		go func() { io.Copy(server, client); server.Close() }()
 		go func() { io.Copy(waiting{client, g}, server); client.Close() }()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,4 +139,68 @@ func TestTooFewServersAreUnreachable(t *testing.T) {
 	_, err = m.IsLocked(context.Background(), resource(t))
 	mustBe(t, err, redlock.ErrUnreachable)
 	mustBe(t, refusedByDeadline(t, m, resource(t)), redlock.ErrUnreachable)
+}
+
+// Each holder unlocks when all others wait, and then waits behind them. So the turns go round in the order of the
+// first arrival, and all get the same number of locks.
+func TestFortyWaitersGetTheLockInTheOrderOfTheirArrival(t *testing.T) {
+	const waiters, rounds = 40, 3
+	m := impatient(t)
+	for kind, lock := range map[string]func(context.Context, string) (*redlock.Lease, error){
+		"a lock": func(ctx context.Context, name string) (*redlock.Lease, error) { return m.Lock(ctx, name, time.Minute) },
+		"several": func(ctx context.Context, name string) (*redlock.Lease, error) {
+			return m.LockAll(ctx, []string{name, name + "2"}, time.Minute)
+		},
+		"a permit": func(ctx context.Context, name string) (*redlock.Lease, error) {
+			return m.Semaphore(name, 1).Acquire(ctx, time.Minute)
+		},
+	} {
+		ctx, name := within(t, 4*time.Minute), resource(t)
+		waiting := func(n uint64) {
+			for {
+				stats, err := m.Stats()
+				if err != nil || stats.Waiting == n || ctx.Err() != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		first, err := lock(ctx, name)
+		must(t, err)
+		var turns []int // guarded by the lock
+		var all sync.WaitGroup
+		for i := 0; i < waiters; i++ {
+			all.Add(1)
+			go func(i int) {
+				defer all.Done()
+				for round := 0; round < rounds; round++ {
+					lease, err := lock(ctx, name)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					turns = append(turns, i)
+					left := waiters*rounds - len(turns)
+					if left >= waiters {
+						left = waiters - 1
+					}
+					waiting(uint64(left))
+					if err := lease.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			}(i)
+			waiting(uint64(i + 1))
+		}
+		mustUnlock(t, first)
+		all.Wait()
+		for turn, i := range turns {
+			if i != turn%waiters {
+				t.Fatal(kind, ": turn ", turn, " is that of ", i, ": ", turns)
+			}
+		}
+		if len(turns) != waiters*rounds {
+			t.Fatal(kind, ": ", len(turns))
+		}
+	}
 }
