@@ -53,7 +53,7 @@ missing_tools() {
     fi
     [ "$what_for" = test ] || return 0
     # The shells read the completions of the command.
-    for tool in g++ clang valgrind pkg-config cmake groff ps zsh fish; do
+    for tool in g++ clang valgrind pkg-config cmake groff ps zsh fish mypy; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
@@ -225,6 +225,8 @@ package_of() {
     pacman/rubocop | apk/rubocop) echo ruby-rubocop ;;
     dnf/rubocop) echo rubygem-rubocop ;;
     brew/rubocop) ;;
+    dnf/mypy) echo python3-mypy ;;
+    apk/mypy) echo py3-mypy ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
     */ps) echo procps ;;
     *) echo "$1" ;;

@@ -26,7 +26,9 @@ asyncio: alock does not block, and starts no thread:
         await send_report()
 
 A task that is cancelled while it waits, or in the block, leaves no lock behind. Loops in several threads
-may share a manager. The other calls of a manager block: use asyncio.to_thread for them.
+may share a manager. Each call that asks servers has a form for tasks, whose name begins with an a. Those
+that take no lock (aconnect, ais_locked, ainspect, ataken) use a thread of the loop's pool. The other calls
+return at once.
 
 Keep-alive: with keep_alive=True a lock is extended again and again until it is unlocked, so its ttl can
 be shorter than the work. A thread of the library does this, independently of Python: a thread that
@@ -67,6 +69,7 @@ from typing import (
     SupportsFloat,
     TypeVar,
     Union,
+    cast,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +113,9 @@ Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 RestartGuard = Literal["on", "strict", "off", "durable"]
 Trace = Literal["events", "resources"]
+# How many seconds a call waits for a lock if it does not say how long.
+_WAIT = 5
+
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
 
@@ -160,6 +166,18 @@ class Info(NamedTuple):
     """For a semaphore: how many permits are taken. It is locked if all are taken."""
 
 
+def _read_info(info: Any) -> Info:
+    ms = info.remaining_ms
+    return Info(
+        locked=bool(info.locked),
+        remaining=math.inf if ms < 0 else ms / 1000,
+        shared=info.mode == _SHARED,
+        readers=info.readers,
+        words=info.words.decode("utf-8", "replace"),
+        permits_taken=info.permits_taken,
+    )
+
+
 class Outcomes(NamedTuple):
     """The number of calls of one kind, by outcome."""
 
@@ -176,7 +194,7 @@ class Outcomes(NamedTuple):
 class Histogram(NamedTuple):
     """A histogram of durations."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple counts its elements
     sum: float
     """The sum of all durations, in seconds."""
     buckets: tuple[int, ...]
@@ -631,7 +649,7 @@ def _given(resource: Names) -> tuple[Name, ...]:
         return (resource,)
     if not isinstance(resource, Iterable):
         raise TypeError(f"the resource is a str or bytes, not {type(resource).__name__}")
-    several = tuple(resource)
+    several = tuple(cast("Iterable[Name]", resource))
     if not several:
         raise InvalidArgument("there is no resource to be locked", -1)
     return several
@@ -844,8 +862,9 @@ class Manager:
     def lock(
         self,
         resource: Names,
+        *,
         ttl: Seconds,
-        wait: Seconds | None = 5,
+        wait: Seconds | None = _WAIT,
         keep_alive: bool = False,
         reentrant: bool = False,
         shared: bool = False,
@@ -893,6 +912,7 @@ class Manager:
     def try_lock(
         self,
         resource: Names,
+        *,
         ttl: Seconds,
         keep_alive: bool = False,
         reentrant: bool = False,
@@ -900,15 +920,18 @@ class Manager:
     ) -> Lease | None:
         """As lock with one attempt, but returns None if the lock is held."""
         try:
-            return self.lock(resource, ttl, 0, keep_alive, reentrant, shared)
+            return self.lock(
+                resource, ttl=ttl, wait=0, keep_alive=keep_alive, reentrant=reentrant, shared=shared
+            )
         except Taken:
             return None
 
     def alock(
         self,
         resource: Names,
+        *,
         ttl: Seconds,
-        wait: Seconds | None = 5,
+        wait: Seconds | None = _WAIT,
         keep_alive: bool = False,
         cancel_when_lost: bool = False,
         reentrant: bool = False,
@@ -941,6 +964,7 @@ class Manager:
     async def atry_lock(
         self,
         resource: Names,
+        *,
         ttl: Seconds,
         keep_alive: bool = False,
         reentrant: bool = False,
@@ -948,12 +972,14 @@ class Manager:
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None if the lock is held."""
         try:
-            return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant, shared=shared)
+            return await self.alock(
+                resource, ttl=ttl, wait=0, keep_alive=keep_alive, reentrant=reentrant, shared=shared
+            )
         except Taken:
             return None
 
     def semaphore(
-        self, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
+        self, resource: Name, permits: int, *, ttl: Seconds, keep_alive: bool = False
     ) -> Semaphore:
         """A resource that several callers can hold at the same time, in all programs with the same
         servers.
@@ -1021,8 +1047,14 @@ class Manager:
         The answer may be out of date when it arrives: to get a lock, take it without asking first.
         """
         answer = ctypes.c_bool()
-        self._renew_log_in()
-        self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
+        self._question(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
+        return answer.value
+
+    async def ais_locked(self, resource: Name) -> bool:
+        """As is_locked, for a task of asyncio."""
+        answer = ctypes.c_bool()
+        arguments = _string(resource, "the resource"), ctypes.byref(answer)
+        await self._aquestion(_c.RedLock_IsLocked, *arguments)
         return answer.value
 
     def inspect(self, resource: Name, permits: int = 0) -> Info:
@@ -1035,17 +1067,16 @@ class Manager:
         taken.
         """
         info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
-        self._renew_log_in()
-        self._call(_c.RedLock_Inspect, _string(resource, "the resource"), 0, ctypes.byref(info))
-        ms = info.remaining_ms
-        return Info(
-            locked=bool(info.locked),
-            remaining=math.inf if ms < 0 else ms / 1000,
-            shared=info.mode == _SHARED,
-            readers=info.readers,
-            words=info.words.decode("utf-8", "replace"),
-            permits_taken=info.permits_taken,
-        )
+        arguments = _string(resource, "the resource"), 0, ctypes.byref(info)
+        self._question(_c.RedLock_Inspect, *arguments)
+        return _read_info(info)
+
+    async def ainspect(self, resource: Name, permits: int = 0) -> Info:
+        """As inspect, for a task of asyncio."""
+        info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
+        arguments = _string(resource, "the resource"), 0, ctypes.byref(info)
+        await self._aquestion(_c.RedLock_Inspect, *arguments)
+        return _read_info(info)
 
     def servers(self) -> list[Server]:
         """What is known of each server, in the order in which the servers were given. No server is asked.
@@ -1092,8 +1123,11 @@ class Manager:
         Returns a message about the servers that are not connected, and why: a name may be misspelled. The
         message is empty if all are connected. If there is no quorum, Unreachable is raised.
         """
-        self._renew_log_in()
-        return self._call(_c.RedLock_Connect, _ms(timeout, "timeout"))
+        return self._question(_c.RedLock_Connect, _ms(timeout, "timeout"))
+
+    async def aconnect(self, timeout: Seconds = 0) -> str:
+        """As connect, for a task of asyncio. If the task is cancelled, the manager goes on connecting."""
+        return await self._aquestion(_c.RedLock_Connect, _ms(timeout, "timeout"))
 
     def set_logger(self, logger: Logger | None) -> None:
         """Sets the logger, which is called when servers are lost, refuse or come back; None: no logger.
@@ -1160,10 +1194,32 @@ class Manager:
         """Returns the message of a successful call."""
         handle = self._open_handle()
         try:
-            with self._asking:
-                status = function(handle, *arguments)
-                words = _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace")
-            return _check(status, words)
+            return _check(*self._answer(handle, function, arguments))
+        finally:
+            self._tell(handle)
+
+    def _answer(
+        self, handle: _CManager, function: Callable[..., int], arguments: tuple[Any, ...]
+    ) -> tuple[int, str]:
+        """Returns the status of a call, and its message."""
+        with self._asking:
+            status = function(handle, *arguments)
+            return status, _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace")
+
+    def _question(self, function: Callable[..., int], *arguments: Any) -> str:
+        """As _call, for a call that asks servers."""
+        self._renew_log_in()
+        return self._call(function, *arguments)
+
+    async def _aquestion(self, function: Callable[..., int], *arguments: Any) -> str:
+        """As _question, for a task. C has no such call that does not wait, so another thread waits."""
+        import asyncio
+
+        handle = self._open_handle()
+        self._renew_log_in()
+        answer = functools.partial(self._answer, handle, function, arguments)
+        try:
+            return _check(*await asyncio.get_running_loop().run_in_executor(None, answer))
         finally:
             self._tell(handle)
 
@@ -1474,24 +1530,20 @@ class _Call:
             self.over.set_result(None)
 
 
-class _Spent:
-    """Takes the place of a lease that has used its with block, or was unlocked."""
-
-    def pop(self) -> NoReturn:
-        raise RuntimeError("a lease is good for one with block, before it is unlocked")
-
-
-_SPENT = _Spent()
+def _spent() -> NoReturn:
+    """Enters a lease that has used its with block, or was unlocked."""
+    raise RuntimeError("a lease is good for one with block, before it is unlocked")
 
 
 class _Held:
     """The common part of leases of threads and of tasks."""
 
-    _entry: list[Any] | _Spent = _SPENT
+    _enter: Callable[[], Any] = staticmethod(_spent)  # for a with block, once: returns the lease
     _leave: Callable[[], object] = int  # does nothing
     _loop: asyncio.AbstractEventLoop | None = None
 
     _permits = 0  # of the semaphore, if it is one
+    _levels: _Weak[int, Any]  # of a lock that its owner may take again
 
     def __init__(
         self, manager: Manager, resource: Names, ttl: Seconds, shared: bool = False
@@ -1517,7 +1569,7 @@ class _Held:
         # Who must release the lock: the caller, while the lease is in this list; the with block, once it
         # has taken the lease out.
         self._callers: list[Any] = []
-        self._entry = self._callers
+        self._enter = self._callers.pop
         self._leave = self._release_in_c(self._owner, self._handle, self._callers)
 
     @property
@@ -1588,7 +1640,7 @@ class _Held:
     def _end(self) -> None:
         """Called when the lock is no longer held."""
         self._end_keeping()
-        self._entry = _SPENT
+        self._enter = _spent
         self._callers = []
         self._leave = int
         self._owner = None
@@ -1695,7 +1747,7 @@ class _Held:
     @property
     def _is_ours(self) -> bool:
         """Whether the with block, and not the caller, must release the lock."""
-        return self._entry is not _SPENT and not self._callers
+        return self._enter is not _spent and not self._callers
 
     @staticmethod
     def _waiting_time(wait: Seconds | None) -> float:
@@ -1833,8 +1885,10 @@ class Lease(_Held):
     else:
         # The exception of a signal handler can come at the beginning of any Python function. Here it
         # would lose a lock that nobody could release any more. So this is a C function: it returns the
-        # lease, and from then on the lock is released, at the latest by __del__.
-        __enter__ = property(operator.attrgetter("_entry.pop"))
+        # lease, and from then on the lock is released, at the latest by __del__. The wrapper keeps no
+        # results. It is there because it is a C function that becomes a method, which whoever enters the
+        # lease through its class needs, as contextlib.ExitStack does.
+        __enter__ = functools.lru_cache(maxsize=0)(operator.methodcaller("_enter"))
 
     def __exit__(
         self,
@@ -1925,6 +1979,12 @@ class _Levels:
     _entered: list[int]
     _core: Any = None
     _handle: _CLease
+    # Leaves the level, once, and returns the status. None: it was left before.
+    _once: Callable[[], Any]
+    if TYPE_CHECKING:
+        # Those of the lease that is the level.
+        _callers: list[Any]
+        _leave: Callable[[], object]
 
     def _find_core(self, leases: _Weak[bytes, Any]) -> Any:
         """Returns the lock that its owner already holds, if any.
@@ -1951,7 +2011,8 @@ class _Levels:
         is_entered = map(operator.not_, self._entered)
         # A C function, as for other leases: the level is left once, whatever comes in between.
         steps = itertools.compress([(manager, self._handle)], is_entered)
-        self._once = functools.partial(next, itertools.starmap(_c.RedLock_Unlock, steps), None)
+        unlocks = itertools.starmap(_c.RedLock_Unlock, steps)
+        self._once = functools.partial(next, unlocks, None)
         calls: list[Callable[[], object]] = [self._once]
         self._leave = functools.partial(
             next, itertools.chain(iter(self._callers), map(_call_it, calls)), None
@@ -2046,6 +2107,102 @@ class Level(_Levels, Lease):
         self._leave_core()
 
 
+class _Entered:
+    """What was entered and must be left by callers who are no block: the last one at the end."""
+
+    def __init__(self) -> None:
+        self._things: list[tuple[object, Any]] = []
+
+    def put(self, thing: Any) -> None:
+        self._things.append((self._caller(), thing))
+
+    def take(self) -> Any:
+        """Returns what this thread or task has entered last; otherwise what any other has entered last."""
+        caller, things = self._caller(), self._things
+        last_first = things[::-1]
+        for entered in sorted(last_first, key=lambda it: it[0] != caller):
+            try:
+                things.remove(entered)
+            except ValueError:
+                continue  # another thread has just taken it
+            return entered[1]
+        raise RuntimeError("there is no permit that a block has taken")
+
+    @staticmethod
+    def _caller() -> tuple[int, object]:
+        task = None
+        if "asyncio" in sys.modules:
+            import asyncio
+
+            with contextlib.suppress(RuntimeError):  # no loop runs here
+                task = asyncio.current_task()
+        return threading.get_ident(), task
+
+
+class _Visit:
+    """What one block has entered. The block owns it, so it is released when the block is gone."""
+
+    is_of_block = False
+
+    def __init__(self) -> None:
+        self._things: list[Any] = []
+
+    def begin(self, entered: _Entered, thing: Any) -> None:
+        if self.is_of_block:
+            self._things.append(thing)
+        else:
+            entered.put(thing)
+
+    def finish(self, entered: _Entered) -> Any:
+        return self._things.pop() if self._things else entered.take()
+
+
+class _Last(threading.local):
+    """The edge of a block that this thread has looked up last, while the look-up of the other may follow."""
+
+    edge: object = None
+    of: object = None
+    function: Callable[[], functools.partial[Any] | None] = type(None)  # a weak reference
+
+
+class _Edge:
+    """The beginning or the end of a block, as a special method.
+
+    A block may be left on another thread, or in another task, than it was entered: those of generators
+    are, which web frameworks and test frameworks run. So what a block has entered is found by the block.
+    A with statement, and whoever does the same (contextlib.ExitStack), looks up both methods, one right
+    after the other, calls the first, and keeps the second. So these two get the same visit.
+    """
+
+    _other: Any
+    _last = _Last()
+
+    def __init__(self, method: Callable[..., Any], begins: bool) -> None:
+        self._method = method
+        self._begins = begins
+
+    @classmethod
+    def pair(cls, begin: Callable[..., Any], finish: Callable[..., Any]) -> tuple[_Edge, _Edge]:
+        edges = first, second = cls(begin, True), cls(finish, False)
+        first._other, second._other = second, first
+        return edges
+
+    def __get__(self, thing: object, kind: type | None = None) -> Callable[..., Any]:
+        last = self._last
+        other = last.function() if last.edge is self._other and last.of == id(thing) else None
+        visit = _Visit() if other is None else other.args[0]
+        visit.is_of_block = other is not None
+        function = functools.partial(self._call, visit, *(() if thing is None else (thing,)))
+        # Before Python 3.14 a block looks up its end last, and from then on its beginning. So a beginning may
+        # have found an end that somebody keeps, and the end of its block may still come.
+        last.edge = None if other is not None and not self._begins else self
+        last.of, last.function = id(thing), weakref.ref(function)
+        return function
+
+    def _call(self, visit: _Visit, thing: Any, *arguments: Any) -> Any:
+        return self._method(thing, visit, *arguments)
+
+
 class Semaphore:
     """A resource that this number of callers can hold at the same time, as Manager.semaphore returns it.
 
@@ -2065,17 +2222,22 @@ class Semaphore:
         self._manager = manager
         self._ttl = ttl
         self._keep_alive = bool(keep_alive)
-        self._here = _Blocks()
+        self._entered = _Entered()
 
-    def acquire(self, wait: Seconds | None = 5) -> Lease:
+    def acquire(self, wait: Seconds | None = _WAIT) -> Lease:
         """Takes a permit, and returns it. wait and the exceptions are as for Manager.lock."""
+        lease = self._take(wait)
+        lease._callers[:] = [lease]  # must be the last call: see Lease.__enter__
+        return lease
+
+    def _take(self, wait: Seconds | None) -> Lease:
+        """Takes a permit that is released when nothing refers to it."""
         lease = Lease(self._manager, self.resource, self._ttl)
         lease._permits = self.permits
         try:
             lease._acquire(wait)
             if self._keep_alive:
                 lease.keep_alive()
-            lease._callers[:] = [lease]  # must be the last call: see Lease.__enter__
             return lease
         except BaseException:
             lease._release()
@@ -2088,7 +2250,14 @@ class Semaphore:
         except Taken:
             return None
 
-    def aacquire(self, wait: Seconds | None = 5, cancel_when_lost: bool = False) -> _Locking:
+    async def atry_acquire(self) -> AsyncLease | None:
+        """As try_acquire, for a task of asyncio."""
+        try:
+            return await self.aacquire(wait=0)
+        except Taken:
+            return None
+
+    def aacquire(self, wait: Seconds | None = _WAIT, cancel_when_lost: bool = False) -> _Locking:
         """As acquire, for a task of asyncio: await it, or enter it with async with. See Manager.alock."""
         locking = _Locking(
             AsyncLease,
@@ -2106,53 +2275,66 @@ class Semaphore:
         """Asks the servers how many permits are taken. The answer may be out of date when it arrives."""
         return self._manager.inspect(self.resource, self.permits).permits_taken
 
-    def __enter__(self) -> Lease:
-        """Takes a permit, and waits for it as long as acquire does."""
-        lease = self.acquire()
-        self._here.leases.append(lease)
+    async def ataken(self) -> int:
+        """As taken, for a task of asyncio."""
+        return (await self._manager.ainspect(self.resource, self.permits)).permits_taken
+
+    def _begin(self, visit: _Visit) -> Lease:
+        """Takes a permit for a with block, and waits for it as long as acquire does."""
+        lease = self._take(_WAIT)
+        visit.begin(self._entered, lease)
         return lease
 
-    def __exit__(
+    def _finish(
         self,
+        visit: _Visit,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._here.leases.pop().__exit__(kind, error, trace)
+        visit.finish(self._entered).__exit__(kind, error, trace)
 
-    async def __aenter__(self) -> AsyncLease:
-        import asyncio
-
+    async def _abegin(self, visit: _Visit) -> AsyncLease:
         locking = self.aacquire()
         lease = await locking.__aenter__()
-        tasks = self._here.tasks
-        tasks.setdefault(asyncio.current_task(), []).append(locking)
+        visit.begin(self._entered, locking)
         return lease
 
-    async def __aexit__(
+    async def _afinish(
         self,
+        visit: _Visit,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        import asyncio
+        await visit.finish(self._entered).__aexit__(kind, error, trace)
 
-        tasks, task = self._here.tasks, asyncio.current_task()
-        locking = tasks[task].pop()
-        if not tasks[task]:
-            del tasks[task]
-        await locking.__aexit__(kind, error, trace)
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> Lease: ...
+
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None: ...
+
+        async def __aenter__(self) -> AsyncLease: ...
+
+        async def __aexit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None: ...
+
+    else:
+        __enter__, __exit__ = _Edge.pair(_begin, _finish)
+        __aenter__, __aexit__ = _Edge.pair(_abegin, _afinish)
 
     def __repr__(self) -> str:
         return f"<redlock.Semaphore {self.resource!r} of {self.permits} permits>"
-
-
-class _Blocks(threading.local):
-    """The blocks of a thread, and of its tasks, that hold a permit."""
-
-    def __init__(self) -> None:
-        self.leases: list[Lease] = []
-        self.tasks: dict[Any, list[_Locking]] = {}
 
 
 class LostEvent:
@@ -2275,7 +2457,7 @@ class AsyncLease(_Held):
         self._keep_alive()
 
     async def __aenter__(self) -> AsyncLease:
-        lease: AsyncLease = self._entry.pop()  # from now on the block must release it
+        lease: AsyncLease = self._enter()  # from now on the block must release it
         lease._enter_block()
         return lease
 

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::bindings::{self, Ground};
 use crate::library;
+use crate::workshop::Workshop;
 
 #[test]
 fn the_tests_pass() {
@@ -26,6 +27,26 @@ fn the_examples_run() {
 fn the_examples_say_why_they_cannot() {
     bindings::the_example_says_why_it_cannot(&mut example("example.py"));
     bindings::the_example_says_why_it_cannot(&mut example("example_asyncio.py"));
+}
+
+/// A program that copies the file can have its types checked, with those of the file.
+#[test]
+fn the_types_are_right() {
+    let workshop = Workshop::new();
+    let copy = |path: &str| {
+        let text = std::fs::read_to_string(library::root().join(path)).expect(path);
+        workshop.write(path.rsplit('/').next().expect("a name"), &text)
+    };
+    let redlock = copy("c-examples/python/redlock.py");
+    let checked = |options: &[&str], program: &str| {
+        let mut mypy = Command::new("mypy");
+        mypy.args(["--cache-dir=/dev/null", "--no-error-summary"]).args(options);
+        let run = workshop.succeed(mypy.args([&redlock, &copy(program)]));
+        assert_eq!(run.stdout, "", "{program}");
+    };
+    checked(&["--strict"], "tests/programs/python/types_of.py");
+    checked(&[], "c-examples/python/example.py");
+    checked(&[], "c-examples/python/example_asyncio.py");
 }
 
 fn example(name: &str) -> Command {

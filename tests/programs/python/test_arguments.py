@@ -21,12 +21,12 @@ NOT_TIMES = ("10", b"10", [], object())
 class Arguments(RedlockTest):
     def test_ttls(self) -> None:
         for ttl in (0, -1, -0.0001, 0.0001, 0.001, -math.inf, -(10**400), math.nan, *HUGE):
-            error = self.assert_fails(redlock.InvalidArgument, self.manager.lock, self.name, ttl)
+            error = self.assert_fails(redlock.InvalidArgument, self.manager.lock, self.name, ttl=ttl)
             self.assertIsInstance(error, ValueError)
             self.assertEqual(-1, error.status)
             self.assertTrue(str(error))
         for ttl in (None, *NOT_TIMES):
-            self.assert_fails(TypeError, self.manager.lock, self.name, ttl)
+            self.assert_fails(TypeError, self.manager.lock, self.name, ttl=ttl)
         for ttl in (10, 10.5, Decimal("10.5"), Fraction(21, 2), timedelta(seconds=10)):
             with self.manager.lock(self.name, ttl=ttl) as lease:
                 self.assertTrue(5 < lease.remaining < 15)
@@ -34,11 +34,19 @@ class Arguments(RedlockTest):
 
     def test_waits(self) -> None:
         for wait in (-1, -0.0001, math.nan):
-            self.assert_fails(redlock.InvalidArgument, self.manager.lock, self.name, 60, wait)
+            self.assert_fails(redlock.InvalidArgument, self.manager.lock, self.name, ttl=60, wait=wait)
         for wait in NOT_TIMES:
-            self.assert_fails(TypeError, self.manager.lock, self.name, 60, wait)
+            self.assert_fails(TypeError, self.manager.lock, self.name, ttl=60, wait=wait)
         for wait in (None, 0, 0.0001, timedelta(milliseconds=1), *HUGE):
-            self.manager.lock(self.name, 60, wait).unlock()
+            self.manager.lock(self.name, ttl=60, wait=wait).unlock()
+        self.assert_free()
+
+    def test_a_ttl_is_given_by_its_name(self) -> None:
+        """A program that was written for redlock-py would lock for 1000 seconds instead of 1000 milliseconds."""
+        for call in (self.manager.lock, self.manager.try_lock, self.manager.alock):
+            self.assert_fails(TypeError, call, self.name, 1000)
+        self.assert_fails(TypeError, self.manager.atry_lock, self.name, 1000)
+        self.assert_fails(TypeError, self.manager.semaphore, self.name, 2, 1000)
         self.assert_free()
 
     def test_what_a_lease_is_asked(self) -> None:
@@ -131,7 +139,7 @@ class Arguments(RedlockTest):
 
 class Loading(RedlockTest):
     def test_there_are_no_warnings(self) -> None:
-        run = program("with redlock.Manager(*SERVERS).lock('python:warnings', 10): print('fine')")
+        run = program("with redlock.Manager(*SERVERS).lock('python:warnings', ttl=10): print('fine')")
         self.assertEqual((0, "fine\n", ""), (run.returncode, run.stdout, run.stderr))
 
     def test_a_library_that_is_not_there(self) -> None:

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import secrets
+import socket
 import sys
 import threading
 import unittest
@@ -104,19 +105,19 @@ class Block(AsyncTest):
         async with self.manager.alock(self.name, ttl=600) as outer:
             for wait in (0, 30, None):
                 error = await self.assert_refused(
-                    redlock.Nested, self.wait_for, self.name, 600, wait
+                    redlock.Nested, self.wait_for, self.name, ttl=600, wait=wait
                 )
                 self.assertIn("not reentrant", str(error))
             async with self.manager.alock(self.name + ":other", ttl=600):
                 await outer.confirm()
-            other = asyncio.create_task(self.wait_for(self.name, 600, 0))
+            other = asyncio.create_task(self.wait_for(self.name, ttl=600, wait=0))
             await self.assert_refused(redlock.Taken, lambda: other)
         async with self.manager.alock(self.name, ttl=600):
             pass  # one after the other is another matter
         await self.assert_all_over()
 
-    async def wait_for(self, *arguments: Any) -> redlock.AsyncLease:
-        return await self.manager.alock(*arguments)
+    async def wait_for(self, resource: str, **options: Any) -> redlock.AsyncLease:
+        return await self.manager.alock(resource, **options)
 
     async def test_one_block_for_one_lease(self) -> None:
         lease = await self.manager.alock(self.name, ttl=600)
@@ -192,18 +193,18 @@ class Explicit(AsyncTest):
     async def test_what_cannot_be_asked(self) -> None:
         alock = self.manager.alock
         for ttl in (0, -1, 0.001, math.nan, math.inf):
-            error = await self.assert_refused(redlock.InvalidArgument, alock, self.name, ttl)
+            error = await self.assert_refused(redlock.InvalidArgument, alock, self.name, ttl=ttl)
             self.assertTrue(str(error))
         for wait in (-1, math.nan):
-            await self.assert_refused(redlock.InvalidArgument, alock, self.name, 60, wait)
+            await self.assert_refused(redlock.InvalidArgument, alock, self.name, ttl=60, wait=wait)
         for bad in ("", "a\0b", "x" * 65537):
-            await self.assert_refused(redlock.InvalidArgument, alock, bad, 60)
-        await self.assert_refused(TypeError, alock, None, 60)
-        await self.assert_refused(TypeError, alock, self.name, None)
+            await self.assert_refused(redlock.InvalidArgument, alock, bad, ttl=60)
+        await self.assert_refused(TypeError, alock, None, ttl=60)
+        await self.assert_refused(TypeError, alock, self.name, ttl=None)
         for wait in (None, 0, 0.0001, math.inf):
-            await (await alock(self.name, 60, wait)).unlock()
+            await (await alock(self.name, ttl=60, wait=wait)).unlock()
         self.manager.close()
-        await self.assert_refused(redlock.Closed, alock, self.name, 60)
+        await self.assert_refused(redlock.Closed, alock, self.name, ttl=60)
 
     async def test_a_taken_lock_is_tried_once_or_for_a_time(self) -> None:
         async with self.manager.alock(self.name, ttl=600):
@@ -256,6 +257,47 @@ class Explicit(AsyncTest):
         self.assertIn("127.0.0.1:1", str(error))
         self.assertIn("127.0.0.1:1", "".join(lines))
         self.assert_nothing_is_under_way(nobody)
+
+
+class Questions(AsyncTest):
+    async def test_they_are_awaited(self) -> None:
+        self.assertEqual(self.manager.connect(), await self.manager.aconnect())
+        self.assertFalse(await self.manager.ais_locked(self.name))
+        async with self.manager.alock(self.name, ttl=60):
+            self.assertTrue(await self.manager.ais_locked(self.name))
+            info = await self.manager.ainspect(self.name)
+            self.assertTrue(info.locked and 30 < info.remaining <= 60)
+        for question in (self.manager.ais_locked, self.manager.ainspect):
+            await self.assert_refused(redlock.InvalidArgument, question, "")
+        self.manager.close()
+        for question in (self.manager.aconnect, self.manager.ais_locked, self.manager.ainspect):
+            arguments = () if question == self.manager.aconnect else (self.name,)
+            await self.assert_refused(redlock.Closed, question, *arguments)
+
+    async def test_the_loop_goes_on_meanwhile(self) -> None:
+        """The servers do not answer before the loop closes them."""
+        for ask in (
+            lambda own: own.aconnect(PATIENCE),
+            lambda own: own.ais_locked(self.name),
+            lambda own: own.ainspect(self.name),
+            lambda own: own.semaphore(self.name, 2, ttl=60).ataken(),
+            lambda own: own.semaphore(self.name, 2, ttl=60).atry_acquire(),
+        ):
+            silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+            lines: list[str] = []
+            own = manager(
+                *(f"127.0.0.1:{server.getsockname()[1]}" for server in silent),
+                connect_timeout=2 * PATIENCE,
+                logger=lambda _, line, lines=lines: lines.append(line),
+            )
+            asking = asyncio.ensure_future(ask(own))
+            for server in silent:
+                connection, _ = await asyncio.get_running_loop().run_in_executor(None, server.accept)
+                server.close()
+                connection.close()
+            with self.assertRaises(redlock.Unreachable):
+                await asyncio.wait_for(asking, PATIENCE)
+            self.assertNotEqual([], lines)
 
 
 class Tasks(AsyncTest):

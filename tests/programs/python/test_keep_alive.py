@@ -330,11 +330,11 @@ class Tasks(AsyncTest):
 
     async def test_one_that_cannot_be_had(self) -> None:
         async with self.manager.alock(self.name, ttl=600):
-            self.assertIsNone(await manager().atry_lock(self.name, 600, keep_alive=True))
+            self.assertIsNone(await manager().atry_lock(self.name, ttl=600, keep_alive=True))
             own = manager()
             for wait in (0, 0.01):
                 await self.assert_refused(
-                    redlock.Taken, own.alock, self.name, 600, wait, keep_alive=True
+                    redlock.Taken, own.alock, self.name, ttl=600, wait=wait, keep_alive=True
                 )
             self.assert_nothing_is_under_way(own)
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import gc
+import time
 import unittest
 from typing import Iterator
 
@@ -57,10 +59,11 @@ class Block(RedlockTest):
         for drift in (0.01, 0.2):
             lease = manager(drift_factor=drift).lock(self.name, ttl=100)
             for _ in range(20):
-                before = lease.remaining
+                asked, before = time.monotonic(), lease.remaining
                 lease.extend_by(50)
+                after = lease.remaining
                 # Some of it has passed by now.
-                self.assertTrue(before < lease.remaining <= before + 50.1)
+                self.assertTrue(before + 50 - (time.monotonic() - asked) <= after <= before + 50.1)
             self.assert_fails(redlock.InvalidArgument, lease.extend_by, 0)
             self.assert_fails(redlock.InvalidArgument, lease.extend_by, 1e300)
             lease.unlock()
@@ -80,7 +83,7 @@ class Block(RedlockTest):
             self.assertTrue(10 < taker.remaining < 30)
             taker.extend(60)
             self.assertTrue(taker.remaining > 30)
-            self.assert_fails(redlock.Taken, self.manager.lock, self.name, 1, 0)
+            self.assert_fails(redlock.Taken, self.manager.lock, self.name, ttl=1, wait=0)
         self.assert_free()
         self.assert_fails(redlock.Lost, other.adopt, ticket)
         for bad in ("", "no ticket", ticket[:-1], ticket + "\0", ticket + " "):
@@ -97,6 +100,16 @@ class Block(RedlockTest):
             with self.assertRaises(kind), self.manager.lock(self.name, ttl=600):
                 raise kind
             self.assert_free()
+
+    def test_a_stack_of_blocks(self) -> None:
+        """A stack enters a lease through its class."""
+        with contextlib.ExitStack() as stack:
+            lease = stack.enter_context(self.manager.lock(self.name, ttl=600))
+            self.assertTrue(lease.held)
+        self.assertFalse(lease.held)
+        self.assert_free()
+        with self.assertRaises(RuntimeError), contextlib.ExitStack() as stack:
+            stack.enter_context(lease)
 
     def test_break_and_continue_and_return_release(self) -> None:
         for _ in range(2):

@@ -128,7 +128,7 @@ class Threads(RedlockTest):
                     try:
                         signal.setitimer(signal.ITIMER_REAL, 0.00002 + i * 0.000004)
                         # Not by a Python function, because the exception could come between its end and with.
-                        with lock(name, 30, reentrant=True), lock(name, 30, reentrant=True):
+                        with lock(name, ttl=30, reentrant=True), lock(name, ttl=30, reentrant=True):
                             pass
                         signal.setitimer(signal.ITIMER_REAL, 0)
                     except Alarm:
@@ -200,7 +200,7 @@ class Tasks(RedlockTest):
                 )
                 self.assertIsNone(await other)
                 self.assertIsNotNone(
-                    lease := await self.manager.atry_lock(self.name, 30, reentrant=True)
+                    lease := await self.manager.atry_lock(self.name, ttl=30, reentrant=True)
                 )
                 await lease.unlock()
             with self.assertRaises(redlock.Nested):

@@ -27,7 +27,7 @@ class Shared(RedlockTest):
         with self.manager.lock(self.name, ttl=60, shared=True):
             with self.manager.lock(self.name, ttl=60, shared=True):
                 self.assertEqual(2, self.manager.inspect(self.name).readers)
-            self.assert_fails(redlock.Nested, self.manager.lock, self.name, 60)
+            self.assert_fails(redlock.Nested, self.manager.lock, self.name, ttl=60)
         with self.manager.lock(self.name, ttl=60):
             with self.assertRaises(redlock.Nested):
                 self.manager.lock(self.name, ttl=60, shared=True)

@@ -244,6 +244,16 @@ except KeyboardInterrupt:
 
         self.storm(lock)
 
+    def test_a_storm_of_alarms_on_permits(self) -> None:
+        semaphore = self.manager.semaphore(self.name, permits=2, ttl=600)
+
+        def lock() -> None:
+            while True:
+                with semaphore:
+                    pass
+
+        self.storm(lock)
+
     def test_a_storm_of_alarms_on_waiting(self) -> None:
         """Another thread holds the lock now and then, so that the first one waits, and is handed the lock."""
         other = threading.Event()
