@@ -29,6 +29,9 @@ require "io/wait" unless IO.method_defined?(:wait_readable)
 #             Unicorn with a preloaded application. A lock belongs to the process that took it. In a child, calls on
 #             it raise Redlock::Forked, and neither an exit nor the garbage collector releases it. Process.daemon is
 #             a fork, too.
+# Signals::   In a block of +trap+, Ruby locks no mutex. So calls there raise ThreadError, and change nothing. Only
+#             Lease#held?, #lost? and #remaining and Manager#closed? work there. Begin a thread for anything else, or
+#             raise an exception.
 # Fibers::    With a Fiber scheduler (Ruby 3.1 or later), a call on a lock blocks only its own fiber.
 # Ractors::   Only the main Ractor is supported. Manager.new raises Redlock::Error in any other, and a manager
 #             cannot be sent there.
@@ -163,7 +166,8 @@ module Redlock
     # The mode in which several callers may hold a lock.
     SHARED = 1
 
-    # A result of RedLock_NextEvent, and the kinds of events.
+    # A result of a call that was cancelled, a result of RedLock_NextEvent, and the kinds of events.
+    CANCELLED = 5
     NO_EVENT = 6
     DONE = 0
     LOST = 1
@@ -274,15 +278,27 @@ module Redlock
         handle
       end
 
-      # A string for C, in memory that does not move. Refuses a string that C would cut short: "a\0b" must not lock
-      # "a".
+      # A string for C, in memory that does not move. Refuses other objects: most have some text, which names the
+      # object and not what the caller means. Refuses a string that C would cut short: "a\0b" must not lock "a".
       def string(text, what)
-        bytes = String(text).b
+        is_text = text.is_a?(String) || text.is_a?(Symbol)
+        raise TypeError, "#{what} is a String, and not of class #{text.class}" unless is_text
+
+        bytes = text.to_s.b
         raise InvalidArgument.new("#{what} holds a NUL byte", -1) if bytes.include?("\0")
 
         copy = Fiddle::Pointer.malloc(bytes.bytesize + 1, Fiddle::RUBY_FREE)
         copy[0, bytes.bytesize + 1] = bytes << "\0"
         copy
+      end
+
+      # The name of a resource. Another object is refused: its text may differ from process to process, and then the
+      # lock would keep nobody out.
+      def name(resource)
+        case resource
+        when String, Symbol, Integer then resource.to_s
+        else raise TypeError, "a resource is a String, a Symbol or an Integer, and not of class #{resource.class}"
+        end
       end
 
       # Whether a server is given by a name, which needs a lookup.
@@ -307,7 +323,8 @@ module Redlock
       end
 
       def seconds(value, what)
-        is_time = value.respond_to?(:to_f) && !value.nil? && !value.is_a?(String)
+        # A Time is a moment, and not how long something takes.
+        is_time = value.respond_to?(:to_f) && !value.nil? && !value.is_a?(String) && !value.is_a?(Time)
         raise TypeError, "#{what} is a number of seconds, not #{value.inspect}" unless is_time
 
         seconds = value.to_f
@@ -387,7 +404,11 @@ module Redlock
     # Nil until the call has ended.
     attr_reader :status
 
-    def initialize
+    # The lease of a call that ends when the manager is closed; nil for others.
+    attr_reader :lease
+
+    def initialize(lease = nil)
+      @lease = lease
       @wakings = Thread::Queue.new
     end
 
@@ -456,6 +477,10 @@ module Redlock
       @writer.write_nonblock(".", exception: false) if call.equal?(@paused)
     end
 
+    def close
+      [@reader, @writer].each(&:close)
+    end
+
     private
 
     # If an exception from outside interrupts IO.pipe, Ruby 3.1 closes the pipe's descriptors twice. By the second
@@ -512,16 +537,32 @@ module Redlock
       @mutex = Mutex.new
     end
 
-    # A call whose event is waited for. It is submitted with its object_id, and must end with #forget.
-    def begin_call
+    # A call whose event is waited for. It is submitted with its object_id, and must end with #forget. If it has a
+    # lease, #cancel_calls cancels it.
+    def begin_call(lease)
       enter_process
-      call = Call.new
+      call = Call.new(lease)
       number = call.object_id
-      @calls[number] = call
+      @mutex.synchronize { @calls[number] = call }
     end
 
     def forget(call)
-      @calls.delete(call.object_id)
+      @mutex.synchronize { @calls.delete(call.object_id) }
+    end
+
+    # Cancels the calls that are under way in this process. With the mutex, no lease gets from such a call to its
+    # next one, which may be an unlock.
+    def cancel_calls
+      @mutex.synchronize do
+        next unless @process && @process.last == Process.pid
+
+        @calls.each_value { |call| call.lease&.cancel(call) }
+      end
+    end
+
+    # Nobody waits any more.
+    def close
+      @line&.close
     end
 
     # From now on the lease is told if its lock cannot be kept alive. The lock must be kept alive with the lease's
@@ -647,7 +688,8 @@ module Redlock
   # with its owner.
   class Servers # :nodoc:
     # The severities WARN, INFO and DEBUG of Ruby's Logger, by the levels of the library.
-    SEVERITIES = { 1 => 2, 2 => 1 }.freeze
+    WARN = 2
+    SEVERITIES = { 1 => WARN, 2 => 1 }.freeze
     DEBUG = 0
     # The number of lines that may wait during a long call. If there are more, the last ones are kept.
     LOG_LINES = 1000
@@ -673,15 +715,23 @@ module Redlock
       @watched = {}.compare_by_identity
     end
 
+    # The C manager, for those who have entered.
+    def address
+      @handle.to_i
+    end
+
     # Keeps the C manager from being freed before #leave. A +leaving+ call may enter a closed manager that is not
     # freed yet. An exception from outside may leave an ended call counted. Then the garbage collector frees the C
     # manager.
     def enter(leaving: false)
       @counting.synchronize do
-        raise Closed, "the manager was closed" unless @open || (leaving && !@freed)
-
+        check_open unless leaving && !@freed
         @calls += 1
       end
+    end
+
+    def check_open
+      raise Closed, "the manager was closed" unless @open
     end
 
     def leave
@@ -692,7 +742,7 @@ module Redlock
     def use(leaving: false)
       entered = enter(leaving: leaving)
       begin
-        yield @handle.to_i
+        yield address
       ensure
         tell if listens?
       end
@@ -704,6 +754,7 @@ module Redlock
     def call(function, *arguments)
       use do |address|
         @asking.synchronize do
+          check_open # it may have waited for its turn
           status = C.call(function, address, *arguments)
           words = C.words(C.call("RedLock_ErrorMessage", address))
           C.check(status, words)
@@ -789,9 +840,11 @@ module Redlock
       call("RedLock_KeepLog", listens? ? LOG_LINES : 0)
     end
 
+    # Calls that begin after this, or check whether the manager is open, end by themselves.
     def close
       @counting.synchronize do
         @open = false
+        @events.cancel_calls unless @freed
         free_if_done(@calls)
       end
     end
@@ -804,20 +857,25 @@ module Redlock
     def log_in(password)
       @renewal = nil
       @told_in = Process.pid
-      password = password.call if password.respond_to?(:call)
+      password = C.string(@ask ? @ask.call : password, "the password") if password
       user = @user && C.string(@user, "the user")
-      password &&= C.string(password, "the password")
-      call("RedLock_SetCredentials", user.to_i, password.to_i)
+      is_told = call("RedLock_SetCredentials", user.to_i, password.to_i)
+    ensure
+      some_server_failed unless is_told # an exception, of whatever kind, is no answer: it is asked again
     end
 
     # Asks again for a password, in a new process, and after a call in which a server could not take part, because
-    # that server may want another password by now. If no new password is available, the old one stays.
+    # that server may want another password by now. If no new password is available, the old one stays, and the
+    # logger is told.
     def renew_log_in
-      return unless @ask
+      return unless @ask && @open
 
       log_in(@ask) if @told_in != Process.pid || (@renewal && @renewal <= now)
-    rescue StandardError
+    rescue Closed
       false
+    rescue StandardError => e
+      # Not its message, which may contain anything.
+      @lines.push([WARN, "the password is not known, and the old one stays: #{e.class}"]) if @logger
     end
 
     def some_server_failed
@@ -861,9 +919,21 @@ module Redlock
       idle = Call.new
       until idle?
         @events.stand_by(idle) { look_for_faults }
-        tell if listens?
-        renew_log_in
+        look_after_program
       end
+    end
+
+    # Runs code of the program. Whatever it raises, this thread goes on: others rely on it.
+    def look_after_program
+      renew_log_in
+      tell if listens?
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      end_a_thread_with(e)
+    end
+
+    # Tells the program of an exception that no call can raise, as Ruby tells of one that ends a thread.
+    def end_a_thread_with(error)
+      Thread.new { raise error }
     end
 
     # Whether there was nothing to watch over for a moment. If so, the thread ends.
@@ -937,10 +1007,11 @@ module Redlock
       end
     end
 
+    # A lock does not depend on the logger.
     def tell_line(severity, line)
       @logger&.call(severity, line)
-    rescue StandardError
-      false # a lock does not depend on the logger
+    rescue StandardError => e
+      end_a_thread_with(e)
     end
 
     def free_if_done(calls)
@@ -949,6 +1020,7 @@ module Redlock
       @freed = true
       @handle.free = nil
       C.call("RedLock_Free", @handle.to_i)
+      @events.close
     end
   end
   private_constant :Servers
@@ -967,8 +1039,10 @@ module Redlock
     #
     # user::, password:: log-in for servers whose URL has none. A password may be anything that responds to +call+.
     #                    It is called when the manager is made, in a forked child, and a second after a server
-    #                    failed, so the password may change. Only an exception in the first of these calls reaches
-    #                    the caller.
+    #                    failed, so the password may change. If it raises a StandardError in the first of these
+    #                    calls, Manager.new does. Later, the old password stays, the logger is told, and it is
+    #                    called again after a second. Any other exception goes on to the caller, and nothing stays
+    #                    locked.
     # tls::              true, or a Hash: servers that are given as host:port are reached over TLS, like those of
     #                    rediss://. Its keys, all optional: +ca+, +certificate+ and +key+ name PEM files (without
     #                    +ca+ the system's roots are trusted); +server_name+ is the name that certificates must
@@ -1035,7 +1109,8 @@ module Redlock
     # shared lock has no fencing token. Besides the resource, the servers use the keys with :r and :i appended to
     # its name, so do not lock resources with such names.
     #
-    # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>. Its names are locked at once, all or none,
+    # +resource+ is a String, a Symbol or an Integer; anything else raises TypeError. It may be an array of them, as in
+    # <tt>lock(%w[a b], ttl: 10)</tt>. Its names are locked at once, all or none,
     # by one lock. It is extended and lost as a whole, and excludes every caller that wants one of them. 1 to 128
     # different names in any order. The message tells by its number which one was in the way.
     #
@@ -1084,7 +1159,7 @@ module Redlock
     # a lock, take it without asking first.
     def locked?(resource)
       answer = Fiddle::Pointer.malloc(1, Fiddle::RUBY_FREE)
-      name = C.string(resource, "the resource")
+      name = C.string(C.name(resource), "the resource")
       @servers.renew_log_in
       set("RedLock_IsLocked", name.to_i, answer.to_i)
       answer[0] != 0
@@ -1098,7 +1173,7 @@ module Redlock
       found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
       found.size = C::Structs::Info.size
       found.permits = C.count(permits)
-      name = C.string(resource, "the resource")
+      name = C.string(C.name(resource), "the resource")
       @servers.renew_log_in
       set("RedLock_Inspect", name.to_i, 0, found.to_i)
       info_of(found)
@@ -1131,14 +1206,20 @@ module Redlock
     # Sets the logger, which is called when servers are lost, refuse or come back; nil: no logger. It is a Logger,
     # or responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for a
     # server fault, INFO for a repaired fault. It is called on the thread whose call met the fault, at the end of
-    # that call, and may use this manager. A StandardError that it raises is ignored, and Timeout, Thread#raise and
-    # Thread#kill wait for its end. The text contains neither a password nor a token.
+    # that call, or on a thread of its own while locks are only kept alive. It may use this manager. Timeout,
+    # Thread#raise and Thread#kill wait for its end. The text contains neither a password nor a token.
+    #
+    # A StandardError that it raises does not change the result of the call. Ruby tells of it as of an exception that
+    # has ended a thread: see Thread.report_on_exception. Any other exception, such as an Interrupt, goes on to the
+    # caller; if the call was to take a lock, nothing stays locked.
     def logger=(logger)
       @servers.logger = logger
     end
 
-    # Closes the connections when the last lease is unlocked; a new call raises Closed. A manager that nothing
-    # refers to any more is closed, too.
+    # Ends the calls on locks that are under way: they raise Closed at once, and take no lock. A new call raises
+    # Closed, too. Held locks stay held, a lock that is kept alive is kept, and both can still be unlocked. An unlock
+    # that is under way is finished, and so are #locked?, #info and #connect. The connections are closed when the
+    # last lease is unlocked. A manager that nothing refers to any more is closed, too.
     def close
       @servers.close
     end
@@ -1282,8 +1363,7 @@ module Redlock
       names = resource.is_a?(Array) ? resource : [resource]
       raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
 
-      @resources = names.map { |name| String(name).dup.freeze }.freeze
-      @names = @resources.map { |name| C.string(name, "the resource") }
+      self.names = names.map { |name| C.name(name).dup.freeze }
       @ttl = ttl
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
@@ -1334,8 +1414,9 @@ module Redlock
       error.equal?(@refusal)
     end
 
-    # Gives the lock a new ttl, counted from now. Lost: the lock had ended. Unreachable: too few servers answered,
-    # and a valid lock stays valid until its old expiry.
+    # Makes the lock last for +ttl+ from now on. If it lasts longer than that, it is unchanged: an extension never
+    # shortens a lock. Lost: the lock had ended. Unreachable: too few servers answered, and a valid lock stays valid
+    # until its old expiry.
     def extend(ttl: @ttl)
       call("RedLock_SubmitExtend", @handle.to_i, C.ms(ttl, "ttl"))
     end
@@ -1433,6 +1514,11 @@ module Redlock
       tell_of_loss
     end
 
+    # Ends the call if it is the one that is under way, and no unlock.
+    def cancel(call) # :nodoc:
+      C.call("RedLock_Cancel", @servers.address, @handle.to_i) if call.lease && call.equal?(@call)
+    end
+
     # Releases the lock. Lost: the lock had already ended, and no lock of another holder was changed. Unreachable:
     # the release did not reach some servers; the lock expires there.
     def unlock
@@ -1476,12 +1562,28 @@ module Redlock
       "#<#{self.class} of #{what.inspect}, valid for #{remaining} s>"
     end
 
-    # The resource, of these, that this lease holds; nil if it holds none of them.
-    def held_of(servers, resources) # :nodoc:
-      (resources & @resources).first if @permits.zero? && servers.equal?(@servers) && held?
+    # The first resource that this lease holds and the other one wants; nil if there is none.
+    def held_of(other) # :nodoc:
+      return unless @permits.zero? && other.servers.equal?(@servers) && held?
+
+      index = @keys.index { |key| other.keys.include?(key) }
+      index && @resources[index]
     end
 
+    protected
+
+    # The names as bytes: the same bytes in two encodings are one key, but two strings.
+    attr_reader :keys
+
+    attr_reader :servers
+
     private
+
+    def names=(names)
+      @resources = names.freeze
+      @keys = names.map(&:b)
+      @names = names.map { |name| C.string(name, "the resource") }
+    end
 
     def acquire(wait)
       wait_ms = wait.nil? ? -1 : C.ms(wait, "wait")
@@ -1500,8 +1602,7 @@ module Redlock
       text = C.string(ticket, "the ticket")
       @servers.renew_log_in
       call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
-      @resources = adopted_names.freeze
-      @names = @resources.map { |name| C.string(name, "the resource") }
+      self.names = adopted_names
       @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
     ensure
       text&.to_i # keeps it alive until C has read it
@@ -1566,7 +1667,7 @@ module Redlock
       return if @permits.positive?
 
       outer = innermost.reject { |lease| @wants_shared && lease.shared? }
-      held = outer.filter_map { |lease| lease.held_of(@servers, @resources) }.first
+      held = outer.filter_map { |lease| lease.held_of(self) }.first
       return unless held
 
       words = "the block around this call holds #{held.inspect}: locks are not reentrant unless both ask for that"
@@ -1604,8 +1705,9 @@ module Redlock
         @calling.synchronize do
           settle(address)
           take_status(begin
-            @call = @servers.events.begin_call
+            @call = @servers.events.begin_call(leaving ? nil : self)
             status = C.call(function, address, *arguments, @call.object_id)
+            cancel(@call) if @servers.closed?
             status.zero? ? @servers.wait_for(@call, patient: patient) : @call.end_with(status)
             @call.status
           ensure
@@ -1613,6 +1715,7 @@ module Redlock
           end)
         end
       end
+      @servers.check_open if patient # what was taken meanwhile is released
       be_in_time(was_held) unless leaving
       true
     end
@@ -1630,6 +1733,7 @@ module Redlock
 
     def take_status(status)
       @message = C.words(C.call("RedLockLease_ErrorMessage", @handle.to_i))
+      @servers.check_open if status == C::CANCELLED
       C.check(status, @message)
     end
 
@@ -1666,11 +1770,11 @@ module Redlock
       Thread.current[:redlock_cores] ||= []
     end
 
-    # The lock of all these resources that this fiber already holds, if any. A lost lock counts, too, while one of
-    # its blocks is still running.
-    def self.find(servers, resources)
+    # The lock of all resources of the lease that this fiber already holds, if any. A lost lock counts, too, while one
+    # of its blocks is still running.
+    def self.find(lease)
       of_fiber.delete_if(&:over?)
-      of_fiber.find { |core| core.of?(servers, resources) }
+      of_fiber.find { |core| core.of?(lease) }
     end
 
     public :settle_what_is_left
@@ -1682,8 +1786,8 @@ module Redlock
     end
 
     # In a child, a lock of the parent does not count.
-    def of?(servers, resources)
-      servers.equal?(@servers) && (resources.map(&:b) - @resources.map(&:b)).empty? && @process == Process.pid
+    def of?(lease)
+      lease.servers.equal?(@servers) && (lease.keys - @keys).empty? && @process == Process.pid
     end
 
     # Whether no level can be added: the lock is not held, and none of its blocks is still running.
@@ -1817,7 +1921,7 @@ module Redlock
     end
 
     def refuse_nested
-      found = Core.find(@servers, @resources)
+      found = Core.find(self)
       return super unless found
 
       @inner = found

@@ -62,4 +62,41 @@ class LoginTest < RedlockTest
     assert_equal :in, (in_child { locker.lock(@name, ttl: 600) { :in } }), "the old one is still good"
     assert_free
   end
+
+  # As #test_a_password_that_changes_while_nobody_looks, but at first the new one is not to be had.
+  def assert_asked_again(error)
+    answers = ["second", -> { raise error, "no vault" }, "first"]
+    locker = manager(user: @user, password: -> { (answer = answers.pop).is_a?(String) ? answer : answer.call })
+    lines = []
+    locker.logger = ->(severity, line) { lines.push([severity, line]) }
+    let_in("second")
+    eventually("it is let in") { gets_in?(locker) && answers.empty? }
+    told = [2, "the password is not known, and the old one stays: #{error}"]
+    assert_equal error.ancestors.include?(StandardError), lines.include?(told)
+    assert_free
+  end
+
+  def gets_in?(locker)
+    locker.lock(@name, ttl: 600, wait: 0) { true }
+  rescue Redlock::Unreachable, NotImplementedError
+    false
+  end
+
+  def test_who_cannot_say_the_new_password_is_asked_again
+    assert_asked_again(IOError)
+    let_in("first")
+    assert_asked_again(NotImplementedError)
+  end
+
+  def test_what_is_raised_for_a_password_leaves_nothing
+    answers = ["first"]
+    locker = manager(user: @user, password: -> { answers.pop or raise NotImplementedError, "no vault" })
+    seen = in_child do
+      locker.lock(@name, ttl: 600)
+    rescue NotImplementedError => e
+      e.message
+    end
+    assert_equal "no vault", seen
+    assert_free
+  end
 end

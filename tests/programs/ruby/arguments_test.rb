@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "bigdecimal"
+require_relative "scheduler"
 require_relative "support"
 
 class ArgumentsTest < RedlockTest
@@ -12,7 +13,7 @@ class ArgumentsTest < RedlockTest
       assert_equal(-1, error.status)
       refute_empty error.message
     end
-    [nil, "10", :ten, [], Object.new].each do |ttl|
+    [nil, "10", :ten, [], Object.new, Time.now].each do |ttl|
       assert_raises(TypeError) { @locker.lock(@name, ttl: ttl) { flunk } }
     end
     [10, 10.5, 21r / 2, BigDecimal("10.5")].each do |ttl|
@@ -43,13 +44,56 @@ class ArgumentsTest < RedlockTest
   end
 
   def test_names
-    ["", nil, "x" * 65_537].each do |bad|
+    ["", :"", "x" * 65_537].each do |bad|
       assert_raises(Redlock::InvalidArgument) { @locker.lock(bad, ttl: 60) { flunk } }
       assert_raises(Redlock::InvalidArgument) { @locker.locked?(bad) }
     end
     ["", "host:0", "host:65536", "http://host", "a\0b:1"].each do |bad|
       assert_raises(Redlock::InvalidArgument) { Redlock::Manager.new(bad) }
     end
+  end
+
+  # Their texts differ from process to process, or are not what the caller means.
+  NO_NAMES = [Object.new, nil, true, 1.5, { a: 1 }, Time.now, Struct.new(:id).new(1), String].freeze
+
+  def test_an_object_is_no_name
+    NO_NAMES.each do |bad|
+      [bad, [bad], ["a", bad], [["a"]]].each do |resource|
+        error = assert_raises(TypeError) { @locker.lock(resource, ttl: 60) { flunk } }
+        assert_match(/a resource is a String, a Symbol or an Integer, and not of class /, error.message)
+        assert_raises(TypeError) { @locker.try_lock(resource, ttl: 60) { flunk } }
+        assert_raises(TypeError) { @locker.lock(resource, ttl: 60, reentrant: true) { flunk } }
+        assert_raises(TypeError) { @locker.semaphore(resource, permits: 2, ttl: 60).acquire { flunk } }
+      end
+      assert_raises(TypeError) { @locker.locked?(bad) }
+      assert_raises(TypeError) { @locker.info(bad) }
+      assert_raises(TypeError) { @locker.semaphore(bad, permits: 2, ttl: 60).taken }
+    end
+    [[], ["a"]].each { |several| assert_raises(TypeError) { @locker.locked?(several) } }
+  end
+
+  def test_a_number_is_a_name
+    number = SecureRandom.random_number(10**15)
+    @locker.lock([number, @name], ttl: 60) do |lease|
+      assert_equal [number.to_s, @name], lease.resources
+      assert manager.locked?(number.to_s)
+      assert_nil manager.try_lock(number.to_s, ttl: 60)
+    end
+    assert_free(number.to_s)
+  end
+
+  def test_an_object_is_no_text
+    [Object.new, 5, ["a"], { a: 1 }].each do |bad|
+      { "the password" => { password: bad }, "the user" => { user: bad, password: "x" },
+        "a file" => { tls: { ca: bad } }, "server_name" => { tls: { server_name: bad } } }.each do |what, options|
+        error = assert_raises(TypeError) { manager(**options) }
+        assert_match(/#{what} is a String|no implicit conversion/, error.message)
+        refute_includes error.message, bad.inspect
+      end
+      assert_raises(TypeError) { manager(password: -> { bad }) }
+      assert_raises(TypeError) { @locker.adopt(bad) }
+    end
+    assert_raises(TypeError) { manager(password: -> {}) }
   end
 
   def test_settings
@@ -136,6 +180,147 @@ class ClosedTest < RedlockTest
     assert lease.unlock
     assert_raises(Redlock::Closed) { lease.unlock }
     eventually("it is released") { keys(@name).zero? }
+  end
+
+  def outcome(&call)
+    Thread.new do
+      call.call
+    rescue Redlock::Error => e
+      e.class
+    end
+  end
+
+  def assert_closed(threads)
+    threads.each { |thread| assert thread.join(PATIENCE), "it waits for ever" }
+    assert_equal [Redlock::Closed], threads.map(&:value).uniq
+  end
+
+  def test_those_who_wait_end_at_once
+    other = manager
+    held = other.lock(@name, ttl: 600)
+    semaphore = @locker.semaphore(@name, permits: 1, ttl: 600)
+    calls = [
+      -> { @locker.lock(@name, ttl: 600, wait: nil) { flunk } }, -> { @locker.lock(@name, ttl: 600, wait: nil) },
+      -> { @locker.lock(@name, ttl: 600, wait: nil, reentrant: true) { flunk } },
+      -> { @locker.lock(["#{@name}:b", @name], ttl: 600, wait: nil) }, -> { semaphore.acquire(wait: nil) { flunk } },
+      -> { @locker.lock(@name, ttl: 600, wait: nil, shared: true, keep_alive: true) { flunk } }
+    ]
+    threads = calls.map { |call| outcome(&call) }
+    eventually("they wait") { @locker.stats.waiting == threads.size }
+    @locker.close
+    assert_closed(threads)
+    assert_predicate held, :held?
+    assert held.unlock
+    @locker = other
+    assert_free
+    assert_free("#{@name}:b")
+  end
+
+  def test_fibers_that_wait_end_at_once
+    skip "there are no schedulers before Ruby 3.1" unless schedulers?
+    other = manager
+    held = other.lock(@name, ttl: 600)
+    outcomes = []
+    Turns.run do
+      3.times do
+        Fiber.schedule do
+          @locker.lock(@name, ttl: 600, wait: nil) { flunk }
+        rescue Redlock::Closed
+          outcomes.push(:closed)
+        end
+      end
+      Fiber.schedule do
+        sleep 0.002 until @locker.stats.waiting == 3
+        @locker.close
+      end
+    end
+    assert_equal [:closed] * 3, outcomes
+    assert held.unlock
+  end
+
+  def test_nobody_has_to_wait_for_silent_servers
+    silent = Array.new(3) { TCPServer.new("127.0.0.1", 0) }
+    addresses = silent.map { |server| "127.0.0.1:#{server.addr[1]}" }
+    locker = manager(*addresses, connect_timeout: 600, reply_timeout: 600)
+    thread = outcome { locker.lock(@name, ttl: 600, wait: nil) { flunk } }
+    silent.first(2).each(&:accept) # it has begun
+    locker.close
+    assert_closed([thread])
+  ensure
+    silent&.each(&:close)
+  end
+
+  # Whatever they do with a lock that they hold: it stays held, and an unlock that has begun is finished.
+  def test_calls_on_a_lock_end_at_once
+    locker = manager(reply_timeout: 600)
+    leases = Array.new(4) { |i| locker.lock("#{@name}:#{i}", ttl: 600) }
+    ticket = locker.lock("#{@name}:a", ttl: 600).detach
+    threads = unlocking = nil
+    paused do
+      unlocking = outcome { leases[3].unlock }
+      calls = [-> { leases[0].extend }, -> { leases[1].extend_by(60) }, -> { leases[2].downgrade },
+               -> { locker.adopt(ticket, keep_alive: true) { flunk } }]
+      threads = calls.map { |call| outcome(&call) }
+      eventually("they wait") { [unlocking, *threads].all? { |thread| thread.status == "sleep" } }
+      locker.close
+      assert_closed(threads)
+      assert_equal "sleep", unlocking.status
+    end
+    assert_equal true, unlocking.value
+    leases.first(3).each do |lease|
+      assert_predicate lease, :held?
+      assert lease.unlock
+    end
+    4.times { |i| assert_free("#{@name}:#{i}") }
+    ask_all("DEL", "#{@name}:a")
+  end
+
+  # It is closed after it was checked that it is open, and before the library has got the call.
+  def test_a_call_that_is_about_to_begin_ends_at_once
+    other = manager
+    held = other.lock(@name, ttl: 600)
+    locker = @locker
+    events = locker.instance_variable_get(:@servers).events
+    events.define_singleton_method(:begin_call) do |lease|
+      super(lease).tap { locker.close }
+    end
+    assert_closed([outcome { locker.lock(@name, ttl: 600, wait: nil) { flunk } }])
+    assert held.unlock
+    @locker = other
+    assert_free
+  end
+
+  # The logger is called when the lock is taken.
+  def test_a_lock_that_is_taken_meanwhile_is_released
+    [{}, { reentrant: true }].each do |kind|
+      locker = manager(trace: :events, logger: ->(*) { locker.close })
+      assert_raises(Redlock::Closed) { locker.lock(@name, ttl: 600, **kind) { flunk } }
+      assert_free
+      locker = manager(trace: :events, logger: ->(*) { locker.close })
+      assert_raises(Redlock::Closed) { locker.lock(@name, ttl: 600, **kind) }
+      assert_free
+    end
+  end
+
+  def test_nothing_stays_open
+    out, = ruby_with_manager(<<~SCRIPT)
+      GC.disable
+      files = -> { Dir["/proc/self/fd/*"].size }
+      before = files.call
+      LOCKER.lock(NAME, ttl: 600) { puts files.call > before }
+      LOCKER.close
+      puts files.call == before
+    SCRIPT
+    assert_equal "true\n" * 2, out
+  end
+
+  def test_a_child_closes_its_own
+    @locker.lock(@name, ttl: 600) do |lease|
+      in_child { @locker.close }
+      lease.extend
+      assert_equal :in, @locker.lock("#{@name}:b", ttl: 600) { :in }
+    end
+    assert_free
   end
 
   def test_a_block_that_has_begun_releases

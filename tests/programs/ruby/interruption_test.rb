@@ -240,6 +240,35 @@ class InterruptionTest < RedlockTest
     end
   end
 
+  # Ruby locks no mutex there.
+  def test_what_works_in_a_trap
+    lease = @locker.lock(@name, ttl: 600)
+    assert_equal([true, false, false], in_trap { [lease.held?, lease.lost?, @locker.closed?] })
+    assert_operator(in_trap { lease.remaining }, :>, 0)
+    calls = [-> { lease.unlock }, -> { lease.extend }, -> { lease.confirm }, -> { @locker.lock(@name, ttl: 600) },
+             -> { @locker.close }, -> { @locker.locked?(@name) }, -> { @locker.stats }]
+    calls.each { |call| assert_instance_of ThreadError, in_trap(&call) }
+    assert lease.confirm
+    assert lease.unlock
+    refute_predicate @locker, :closed?
+    assert_free
+  end
+
+  # What the block returns or raises when it handles a signal.
+  def in_trap
+    result = nil
+    old = trap("USR1") do
+      result = [yield]
+    rescue StandardError => e
+      result = [e]
+    end
+    Process.kill("USR1", Process.pid)
+    eventually("it is handled") { result }
+    result.first
+  ensure
+    trap("USR1", old || "DEFAULT")
+  end
+
   def test_an_interrupt_that_is_masked_outside_stays_masked
     ended = false
     holding = Queue.new

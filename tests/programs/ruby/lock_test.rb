@@ -197,6 +197,25 @@ class BlockTest < RedlockTest
     assert_free
   end
 
+  # The same bytes are one key, whatever the encoding of the string.
+  def test_a_name_in_another_encoding_is_the_same
+    name = "#{@name}:Grüße"
+    [[name, name.b], [name.b, name], [name, name.dup.force_encoding("ISO-8859-1")]].each do |first, second|
+      @locker.lock([first, "#{@name}:b"], ttl: 600) do
+        error = assert_raises(Redlock::Nested) { @locker.lock(second, ttl: 600, wait: nil) { flunk } }
+        assert_includes error.message, first.inspect
+      end
+      @locker.lock([first, "#{@name}:b"], ttl: 600, reentrant: true) do |lease|
+        @locker.lock(second, ttl: 600, wait: 0, reentrant: true) { |inner| assert_equal lease.token, inner.token }
+      end
+      ticket = @locker.lock(first, ttl: 600).detach
+      @locker.adopt(ticket) { assert_raises(Redlock::Nested) { @locker.lock(second, ttl: 600, wait: nil) { flunk } } }
+    end
+    other = name.encode("ISO-8859-1") # other bytes
+    @locker.lock(name, ttl: 600) { @locker.lock(other, ttl: 600, wait: 0) { |lease| assert_equal other, lease.resource } }
+    assert_free(name)
+  end
+
   def test_names_may_be_symbols_or_any_bytes_but_nul
     @locker.lock(@name.to_sym, ttl: 600) { assert manager.locked?(@name) }
     ["#{@name}:Grüße, 東京", "#{@name}\xFF\n\u00e9".b].each do |odd|

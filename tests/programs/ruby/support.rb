@@ -69,6 +69,14 @@ class RedlockTest < Minitest::Test
     SERVERS.each { |server| ask(server, *words) }
   end
 
+  # The servers are up, and answer no call that changes something.
+  def paused
+    ask_all("CLIENT", "PAUSE", "600000", "WRITE")
+    yield
+  ensure
+    ask_all("CLIENT", "UNPAUSE")
+  end
+
   def eventually(what)
     deadline = now + PATIENCE
     until yield

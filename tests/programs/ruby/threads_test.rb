@@ -57,6 +57,32 @@ class ThreadsTest < RedlockTest
     silent&.each(&:close)
   end
 
+  # Each of them waits again before the next one is let go, so none can overtake another by luck.
+  def test_those_who_wait_get_it_in_their_order_and_equally_often
+    first = @locker.lock(@name, ttl: 600)
+    order = []
+    threads = Array.new(WAITERS) do |i|
+      thread = Thread.new { ROUNDS.times { in_turn(i, order) } }
+      eventually("it waits") { @locker.stats.waiting == i + 1 }
+      thread
+    end
+    first.unlock
+    threads.each { |thread| assert thread.join(PATIENCE), "it waits for ever" }
+    assert_equal (0...WAITERS).to_a * ROUNDS, order
+    assert_free
+  end
+
+  WAITERS = 40
+  ROUNDS = 10
+
+  def in_turn(who, order)
+    @locker.lock(@name, ttl: 600, wait: nil) do
+      order.push(who)
+      left = WAITERS * ROUNDS - order.size
+      eventually("all others wait") { @locker.stats.waiting == [left, WAITERS - 1].min }
+    end
+  end
+
   def test_hundreds_of_threads
     counter = 0
     threads = Array.new(300) { Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { counter += 1 } } }

@@ -133,14 +133,6 @@ class WaitingTest < RedlockTest
     assert_raises(*interruption.drop(1)) { thread.join(PATIENCE) or flunk "it went on" } if interruption[1]
     assert thread.join(PATIENCE), "it went on" unless interruption[1]
   end
-
-  # The servers are up, and answer no call that changes something.
-  def paused
-    ask_all("CLIENT", "PAUSE", "600000", "WRITE")
-    yield
-  ensure
-    ask_all("CLIENT", "UNPAUSE")
-  end
 end
 
 class FibersTest < RedlockTest
@@ -161,6 +153,29 @@ class FibersTest < RedlockTest
     end
     assert_equal %w[a b c], seen.each_slice(2).map { |first, last| first if first == last }.sort
     assert_free
+  end
+
+  # As threads do.
+  def test_fibers_get_it_in_their_order_and_equally_often
+    order = []
+    first = @locker.lock(@name, ttl: 600)
+    Turns.run do
+      40.times do |i|
+        Fiber.schedule { 10.times { @locker.lock(@name, ttl: 600, wait: nil) { in_turn(i, order) } } }
+      end
+      Fiber.schedule do
+        sleep 0.002 until @locker.stats.waiting == 40
+        first.unlock
+      end
+    end
+    assert_equal (0...40).to_a * 10, order
+    assert_free
+  end
+
+  def in_turn(who, order)
+    order.push(who)
+    left = 400 - order.size
+    sleep 0.002 until @locker.stats.waiting == [left, 39].min
   end
 
   def test_hundreds_of_fibers_wait_in_one_thread

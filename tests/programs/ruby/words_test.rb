@@ -162,18 +162,63 @@ class LoggerTest < RedlockTest
     assert_raises(TypeError) { @locker.logger = "a file" }
   end
 
-  def test_its_errors_do_not_matter
-    locker = two_of_three
-    locker.logger = ->(*line) { @tell.call(*line) && raise(IOError, "no space left on device") }
-    locker.lock(@name, ttl: 60) { true }
-    refute_empty @lines
+  # They are told as those of threads.
+  def test_its_errors_do_not_change_a_call
+    out, words = ruby_with_manager(<<~SCRIPT)
+      LOCKER.logger = ->(*) { raise IOError, "no space left on device" }
+      locker = Redlock::Manager.new(*#{TWO_OF_THREE}, logger: ->(*) { raise IOError, "no space left on device" })
+      lease = locker.lock(NAME, ttl: 60)
+      puts lease.extend, lease.unlock
+      sleep 0.001 while Thread.list.size > 1
+    SCRIPT
+    assert_equal "true\ntrue\n", out
+    assert_match(/terminated with exception.*no space left on device \(IOError\)/m, words)
     assert_free
   end
 
   def test_what_is_raised_beyond_that_is_raised_and_leaves_nothing
-    locker = two_of_three(logger: ->(*) { raise Interrupt, "in the logger" })
-    assert_raises(Interrupt) { locker.lock(@name, ttl: 60) { flunk } }
-    assert_free
+    takes = [->(locker) { locker.lock(@name, ttl: 60) { flunk } }, ->(locker) { locker.lock(@name, ttl: 60) },
+             ->(locker) { locker.lock(@name, ttl: 60, keep_alive: true, reentrant: true) },
+             ->(locker) { locker.semaphore(@name, permits: 2, ttl: 60).acquire { flunk } },
+             ->(locker) { locker.adopt(@locker.lock(@name, ttl: 60).detach) { flunk } }]
+    takes.each do |take|
+      locker = manager(trace: :events, logger: ->(*) { raise Interrupt, "in the logger" })
+      assert_raises(Interrupt) { take.call(locker) }
+      assert_free
+    end
+    takes.first(2).each do |take|
+      catch(:out) { take.call(manager(trace: :events, logger: ->(*) { throw :out })) }
+      assert_free
+    end
+  end
+
+  # No call is made meanwhile: a thread of the library is told of what it does for the lock.
+  def test_whatever_it_raises_a_kept_lock_is_looked_after
+    silently do
+      [IOError, NotImplementedError].each do |error|
+        calls = Queue.new
+        told = Queue.new
+        locker = manager(trace: :events)
+        lease = locker.lock(@name, ttl: 1.2, keep_alive: true)
+        lease.on_lost { told.push(true) }
+        locker.logger = ->(*) { calls.push(true) && raise(error, "in the logger") }
+        eventually("it is called again and again") { calls.size > 2 }
+        assert_predicate lease, :held?
+        ask_all("DEL", @name)
+        eventually("the loss is told") { !told.empty? }
+        locker.logger = nil
+        assert_raises(Redlock::Lost) { lease.unlock }
+      end
+    end
+  end
+
+  # Threads that end with an exception do not say so.
+  def silently
+    before = Thread.report_on_exception
+    Thread.report_on_exception = false
+    yield
+  ensure
+    Thread.report_on_exception = before
   end
 
   def test_it_may_use_the_manager
