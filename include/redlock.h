@@ -1383,6 +1383,33 @@ RedLockStatus RedLock_NextEvent(RedLock *rl,
                                 RedLockEvent *event);
 
 /**
+ * Waits for the submitted call that uses a lease. This is for a program that waits in a thread and must stay
+ * interruptible: it submits the call, waits in slices with this function, looks after its other duties between two
+ * slices, and calls RedLock_Cancel to give up. The call goes on between two slices, so a caller keeps its place in
+ * the queue of its resource. After RedLock_Cancel the program must call this function once more, with wait_ms less
+ * than 0. That returns at once: REDLOCK_CANCELLED, or the result of a call that had ended before. So no lock is
+ * taken between the last slice and the cancellation without the program being told.
+ *
+ * Any number of threads may wait at once, each for a lease of its own. One of them does the work that is due for
+ * all. If the call ends while no thread is in this function, its end is an event as usual. It is for whoever comes
+ * first: this function, RedLock_NextEvent, or the function of RedLock_SetEventCallback. With
+ * RedLockLease_SetDoneEvents(lease, false) it is for this function alone.
+ *
+ * @param rl      the manager that the call was submitted to.
+ * @param lease   the lease of the call.
+ * @param wait_ms how long to wait, in milliseconds. 0: do the work that is due, and do not wait. Less than 0: until
+ *                the call has ended.
+ * @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
+ *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
+ *         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+ *         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
+ *         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
+ */
+RedLockStatus RedLock_Wait(RedLock *rl,
+                           RedLockLease *lease,
+                           int64_t wait_ms);
+
+/**
  * Sets whether the manager has a thread of its own, named "redlock". This thread does the work that is due
  * for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
  * otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
@@ -1789,13 +1816,25 @@ RedLockLease *RedLockLease_New(void);
 
 /**
  * Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
- * and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes.
+ * and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes,
+ * unless RedLockLease_SetDoneEvents has switched it off.
  * This function does not wait. In a child process it touches nothing that belongs to the parent.
  *
  * @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
  *              twice.
  */
 void RedLockLease_Free(RedLockLease *lease);
+
+/**
+ * Sets whether each call that is submitted with this lease has an event of its end (REDLOCK_EVENT_DONE). Without
+ * one, only RedLock_Wait returns the result, and no other thread can take it. REDLOCK_EVENT_LOST comes in any case.
+ *
+ * @param lease   the lease.
+ * @param enabled true, the default: the end of a call is an event. false: it is kept for RedLock_Wait.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: the lease is NULL, or in use by a call. REDLOCK_FORKED. No I/O.
+ */
+RedLockStatus RedLockLease_SetDoneEvents(RedLockLease *lease,
+                                         bool enabled);
 
 /**
  * Tells whether the lock is held and valid now, by this machine's clock. No I/O.

@@ -11,6 +11,10 @@ pub(crate) struct Call {
     /// The place of its operation, once it has one.
     place: AtomicUsize,
     is_cancelled: AtomicBool,
+    /// The number of the notice of its end. 0: there is no notice that nobody has taken.
+    notice: AtomicU64,
+    /// Whether its end is kept for the caller that waits for this call, and is never an event.
+    is_without_event: AtomicBool,
 }
 
 impl Call {
@@ -18,6 +22,7 @@ impl Call {
     pub(crate) fn begin(&self, manager: u64) {
         self.is_cancelled.store(false, Ordering::Relaxed);
         self.place.store(usize::MAX, Ordering::Relaxed);
+        self.notice.store(0, Ordering::Relaxed);
         self.manager.store(manager, Ordering::Release);
     }
 
@@ -40,6 +45,24 @@ impl Call {
     pub(crate) fn begin_operation(&self, place: usize) -> bool {
         self.place.store(place, Ordering::Relaxed);
         self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Whether the end of each call from now on is kept for the caller that waits for it.
+    pub(crate) fn set_without_event(&self, is_without_event: bool) {
+        self.is_without_event.store(is_without_event, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_without_event(&self) -> bool {
+        self.is_without_event.load(Ordering::Relaxed)
+    }
+
+    /// The notice of the end has this number. 0: somebody has taken it.
+    pub(crate) fn set_notice(&self, number: u64) {
+        self.notice.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn notice(&self) -> u64 {
+        self.notice.load(Ordering::Relaxed)
     }
 
     pub(crate) fn place_of_operation(&self) -> usize {

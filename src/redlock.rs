@@ -10,7 +10,6 @@ pub use crate::call::Canceller;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::log::{Log, Logger};
-use crate::moment::Moment;
 use crate::process_state::ProcessStates;
 use crate::runtime::Runtime;
 use crate::server_list::ServerList;
@@ -285,10 +284,14 @@ impl RedLock {
     /// Does the work that is due for submitted calls and kept locks, and waits for an event for at most
     /// `wait_ms`. 0 means not to wait, and a negative value means to wait forever.
     pub fn next_event(&self, wait_ms: i64) -> Result<Option<Event>, Error> {
-        let event = self.ask(|own| {
-            let until = if wait_ms < 0 { Moment::NEVER } else { own.now().plus_ms(wait_ms) };
-            own.next_event(until)
-        })?;
+        let event = self.ask(|own| own.next_event(own.until(wait_ms)))?;
+        Ok(event.map(|event| event.in_time(|lease| self.in_time(lease))))
+    }
+
+    /// Waits for the end of the submitted call that uses the lease of the canceller, for at most `wait_ms`. 0 means
+    /// not to wait, and a negative value means to wait forever. If it has ended, there is no other event for it.
+    pub fn wait(&self, canceller: &Canceller, wait_ms: i64) -> Result<Option<Event>, Error> {
+        let event = self.ask(|own| own.wait_for(canceller.call(), own.until(wait_ms)))?;
         Ok(event.map(|event| event.in_time(|lease| self.in_time(lease))))
     }
 
@@ -324,10 +327,17 @@ impl RedLock {
     pub(crate) fn abandon(&self) {
         if let Some(own) = self.states.known() {
             own.abandon();
+            own.discard_kept();
             if !self.background.tells_events() {
                 own.discard_untold();
             }
         }
+    }
+
+    /// Cancels the submitted call of the canceller, whose end is kept for a caller that will not come. Releases what
+    /// it has taken.
+    pub(crate) fn discard_call(&self, canceller: &Canceller) {
+        self.states.known().into_iter().for_each(|own| own.discard_call(canceller.call()));
     }
 
     /// Releases the lock of a lease that is no longer wanted, without waiting.

@@ -134,6 +134,11 @@ impl Runtime {
         clock::now()
     }
 
+    /// When a wait of `wait_ms` milliseconds ends, or never if that is negative.
+    pub(crate) fn until(&self, wait_ms: i64) -> Moment {
+        if wait_ms < 0 { Moment::NEVER } else { self.now().plus_ms(wait_ms) }
+    }
+
     /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does the work
     /// that is due on the connections, if no other thread does, and the chores that come up.
     pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<Call>>) -> End {
@@ -187,6 +192,32 @@ impl Runtime {
             Turn::Event(notice) => Some(notice),
             Turn::Ended(_) | Turn::Stopped => None,
         }
+    }
+
+    /// Waits until this moment for the end of a submitted call. Meanwhile does the work that is due, unless another
+    /// thread does. `None` in a child that was forked meanwhile.
+    pub(crate) fn await_call(&self, call: &Arc<Call>, until: Moment) -> Option<Wakening> {
+        let engine = &self.engine;
+        let mut chores = |chore| self.do_chore(chore);
+        if until <= self.now() {
+            let found = engine.look_for(&mut |engine| engine.end_of(call), &mut chores);
+            return Some(found.unwrap_or(Wakening::TimeUp));
+        }
+        let begin = |engine: &mut Engine, place| engine.await_call(place, call, until);
+        match engine.run(begin, &mut chores) {
+            Turn::Ended(wakening) => Some(wakening),
+            Turn::Event(_) | Turn::Stopped => None,
+        }
+    }
+
+    /// Ends a submitted call whose end is kept for a caller that will not come. Returns the notice.
+    pub(crate) fn forget_call(&self, call: &Arc<Call>) -> Option<Notice> {
+        self.engine.visit(|engine| engine.forget_call(call))
+    }
+
+    /// Takes a notice that is kept for a caller that will not come, because the engine is abandoned.
+    pub(crate) fn next_kept_notice(&self) -> Option<Notice> {
+        self.engine.visit(Engine::next_kept_notice)
     }
 
     /// Takes a notice if there is one. Does none of the work that is due.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::call::Call;
 use crate::check;
-use crate::engine::Notice;
+use crate::engine::{Notice, Wakening};
 use crate::error::{Error, Status};
 use crate::held_lock::HeldLock;
 use crate::keeper::{Keeper, Kept};
@@ -129,10 +129,28 @@ impl Runtime {
 
     /// Nobody takes events any more: releases the locks whose events were not taken.
     pub(crate) fn discard_untold(&self) {
-        while let Some(Notice { end, .. }) = self.next_notice_at_once() {
-            if let Ok(Ended::Acquired { hold, .. }) = end {
-                self.release_unwanted(&hold);
-            }
+        while let Some(notice) = self.next_notice_at_once() {
+            self.discard_notice(&notice);
+        }
+    }
+
+    /// Nobody waits for calls any more: releases the locks of calls whose ends were kept for a caller.
+    pub(crate) fn discard_kept(&self) {
+        while let Some(notice) = self.next_kept_notice() {
+            self.discard_notice(&notice);
+        }
+    }
+
+    /// Cancels a submitted call whose end is kept for a caller, and releases what it has taken.
+    pub(crate) fn discard_call(&self, call: &Arc<Call>) {
+        if let Some(notice) = self.forget_call(call) {
+            self.discard_notice(&notice);
+        }
+    }
+
+    fn discard_notice(&self, notice: &Notice) {
+        if let Ok(Ended::Acquired { hold, .. }) = &notice.end {
+            self.release_unwanted(hold);
         }
     }
 
@@ -154,6 +172,22 @@ impl Runtime {
         }
     }
 
+    /// Waits until this moment for the end of this submitted call. There is then no other event for it. `None`
+    /// if the call is still under way.
+    pub(crate) fn wait_for(&self, call: &Arc<Call>, until: Moment) -> Result<Option<Event>, Error> {
+        self.ask_for_passwords();
+        self.check_process()?;
+        if !call.is_on(self.number()) {
+            return Err(no_call());
+        }
+        match self.await_call(call, until) {
+            Some(Wakening::Noticed(notice)) => self.event_of(notice).map(Some).ok_or_else(no_call),
+            Some(Wakening::TimeUp) => Ok(None),
+            Some(Wakening::NoCall | Wakening::Ended(_)) => Err(no_call()),
+            None => Err(Error::forked_within()),
+        }
+    }
+
     /// Stands by; see [`Self::stand_by_for_notice`].
     pub(crate) fn stand_by(&self, listens: bool) -> Option<Event> {
         self.ask_for_passwords();
@@ -171,7 +205,7 @@ impl Runtime {
     }
 
     /// The event for the end of an operation. `None` if nobody is interested any more.
-    fn event_of(&self, Notice { payload, end }: Notice) -> Option<Event> {
+    fn event_of(&self, Notice { payload, end, .. }: Notice) -> Option<Event> {
         match *payload.downcast::<Companion>().ok()? {
             Companion::Call { mut lease, then, tag } => {
                 lease.call.end();
@@ -205,6 +239,12 @@ impl Event {
             lost @ Self::Lost { .. } => lost,
         }
     }
+}
+
+fn no_call() -> Error {
+    Error::invalid(
+        "the lease has no submitted call under way on this manager that no other thread waits for",
+    )
 }
 
 /// Everything that is needed to keep a lock alive, and to report with this tag if that is no longer possible.

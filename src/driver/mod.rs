@@ -87,13 +87,22 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         &self,
         chores: &mut dyn FnMut(E::Chore) -> bool,
     ) -> Option<E::Event> {
+        self.look_for(&mut |engine| engine.next_event(), chores)
+    }
+
+    /// The same for anything that `take` may take from the engine.
+    pub(crate) fn look_for<T>(
+        &self,
+        take: &mut dyn FnMut(&mut E) -> Option<T>,
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> Option<T> {
         let mut shared = self.lock();
         let mut has_looked = false;
         loop {
             shared.sort_ends();
-            if let Some(event) = shared.engine.next_event() {
+            if let Some(taken) = take(&mut shared.engine) {
                 self.go(shared);
-                return Some(event);
+                return Some(taken);
             }
             if let Some(chore) = shared.engine.next_chore() {
                 self.go(shared);

@@ -72,7 +72,7 @@ impl Driven for Engine {
         self.watched = watch.descriptors;
         self.settle(now);
         self.expire(now);
-        self.end_listening(now);
+        self.end_waits(now);
         was_woken
     }
 
@@ -85,7 +85,7 @@ impl Driven for Engine {
     }
 
     fn next_event(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        self.notices.next()
     }
 
     fn has_chore(&self) -> bool {
@@ -103,7 +103,9 @@ impl Driven for Engine {
     }
 
     fn withdraw(&mut self, thread: usize) {
-        self.listeners.retain(|listener| listener.0 != thread);
+        if let Some(place) = self.waits.remove(thread).and_then(|wait| wait.operation) {
+            self.state.end_waiting(place);
+        }
         self.standing_by = self.standing_by.filter(|&standing_by| standing_by != thread);
     }
 
@@ -168,13 +170,13 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Ends the waits for events that are over.
-    pub(super) fn end_listening(&mut self, now: Moment) {
-        let is_over = |listener: &mut (usize, Moment)| now >= listener.1;
-        let over = self.listeners.extract_if(.., is_over).map(|it| (it.0, Wakening::TimeUp));
-        let before = self.ends.len();
-        self.ends.extend(over);
-        self.state.effects.changed |= self.ends.len() > before;
+    /// Ends the waits of threads that are over.
+    pub(super) fn end_waits(&mut self, now: Moment) {
+        while let Some((thread, wait)) = self.waits.take_due(now) {
+            wait.operation.into_iter().for_each(|place| self.state.end_waiting(place));
+            self.ends.push_back((thread, Wakening::TimeUp));
+            self.state.effects.changed = true;
+        }
     }
 
     /// Data may have arrived on connections that owe answers too long. By now other connections may owe

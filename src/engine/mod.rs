@@ -6,6 +6,7 @@
 
 mod counting;
 mod driven;
+mod notices;
 mod pushes;
 mod questions;
 mod readiness;
@@ -13,6 +14,7 @@ mod restoring;
 mod state;
 mod step;
 mod timers;
+mod waits;
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,10 +22,13 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+pub(crate) use self::notices::Notice;
+use self::notices::Notices;
 use self::readiness::Readiness;
 pub(crate) use self::state::Chore;
-use self::state::{Caller, State};
+use self::state::{Caller, Slot, State};
 use self::step::Step;
+use self::waits::Waits;
 use crate::call::Call;
 use crate::moment::Moment;
 use crate::operation::{End, Ended, Event, Operation, Payload, Prepared};
@@ -44,9 +49,9 @@ pub(crate) struct Engine {
     /// Results for waiting threads, by their places.
     ends: VecDeque<(usize, Wakening)>,
     /// Notices for the threads that ask for events.
-    notices: VecDeque<Notice>,
-    /// The places of the threads that wait for events, and when each wait ends.
-    listeners: Vec<(usize, Moment)>,
+    notices: Notices,
+    /// The threads that wait for events, or for the ends of submitted calls.
+    waits: Waits,
     /// The place of the thread that stands by.
     standing_by: Option<usize>,
     /// The standby thread was called back before it began to stand by.
@@ -71,15 +76,12 @@ pub(crate) struct Engine {
 pub(crate) enum Wakening {
     /// Its operation has ended.
     Ended(End),
-    /// No event came before the wait ended.
+    /// The submitted call that it waits for has ended.
+    Noticed(Notice),
+    /// There is no submitted call that it could wait for.
+    NoCall,
+    /// Nothing came before the wait ended.
     TimeUp,
-}
-
-/// The end of an operation that no thread waits for.
-pub(crate) struct Notice {
-    /// The payload that was given when the operation began.
-    pub(crate) payload: Payload,
-    pub(crate) end: End,
 }
 
 impl Engine {
@@ -94,8 +96,8 @@ impl Engine {
             waker,
             decided: Vec::new(),
             ends: VecDeque::new(),
-            notices: VecDeque::new(),
-            listeners: Vec::new(),
+            notices: Notices::new(),
+            waits: Waits::default(),
             standing_by: None,
             is_called_back: false,
             is_abandoned: false,
@@ -148,7 +150,42 @@ impl Engine {
     /// The thread at this place waits for an event until this moment.
     pub(crate) fn listen(&mut self, thread: usize, until: Moment) {
         let until = if self.is_abandoned { Moment::from_nanos(0) } else { until };
-        self.listeners.push((thread, until));
+        self.waits.add(thread, until, None);
+    }
+
+    /// The thread at this place waits until this moment for the end of a submitted call.
+    pub(crate) fn await_call(&mut self, thread: usize, call: &Arc<Call>, until: Moment) {
+        if let Some(wakening) = self.end_of(call) {
+            return self.ends.push_back((thread, wakening));
+        }
+        let place = call.place_of_operation();
+        if let Some(slot) = self.state.slots.get_mut(place).and_then(Option::as_mut) {
+            slot.waiter = Some(thread);
+            self.waits.add(thread, until, Some(place));
+        }
+    }
+
+    /// The end of a submitted call. `None` if the call is under way and no thread waits for it.
+    pub(crate) fn end_of(&mut self, call: &Arc<Call>) -> Option<Wakening> {
+        if let Some(notice) = self.notices.take(call) {
+            return Some(Wakening::Noticed(notice));
+        }
+        let is_free = |slot: &Slot| {
+            slot.is_of(call) && matches!(slot.caller, Caller::Program(_)) && slot.waiter.is_none()
+        };
+        let slot = self.state.slots.get(call.place_of_operation()).and_then(Option::as_ref);
+        if slot.is_some_and(is_free) { None } else { Some(Wakening::NoCall) }
+    }
+
+    /// Ends a submitted call whose end is kept for a caller, because no caller will come. Returns the notice.
+    pub(crate) fn forget_call(&mut self, call: &Arc<Call>) -> Option<Notice> {
+        self.cancel(call);
+        self.notices.take(call)
+    }
+
+    /// A notice that is kept for a caller that will not come, because the engine is abandoned.
+    pub(crate) fn next_kept_notice(&mut self) -> Option<Notice> {
+        self.notices.next_kept()
     }
 
     /// The thread at this place stands by.
@@ -190,10 +227,8 @@ impl Engine {
     /// Cancels the operation that is under way for this call, if there is one.
     pub(crate) fn cancel(&mut self, call: &Arc<Call>) {
         let place = call.place_of_operation();
-        let is_of =
-            |slot: &&mut state::Slot| slot.call.as_ref().is_some_and(|own| Arc::ptr_eq(own, call));
-        let slot = self.state.slots.get_mut(place).and_then(Option::as_mut);
-        if slot.is_some_and(|slot| is_of(&slot)) {
+        let slot = self.state.slots.get(place).and_then(Option::as_ref);
+        if slot.is_some_and(|slot| slot.is_of(call)) {
             self.cancel_at(place);
         }
     }
@@ -222,13 +257,16 @@ impl Engine {
     /// for notices any more.
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
-        let is_program = |slot: &state::Slot| matches!(slot.caller, Caller::Program(_));
+        let is_program = |slot: &Slot| matches!(slot.caller, Caller::Program(_));
         for place in 0..self.state.slots.len() {
             if self.state.slots[place].as_ref().is_some_and(is_program) {
                 self.cancel_at(place);
             }
         }
-        self.end_listening(Moment::NEVER);
+        while let Some(thread) = self.waits.take_listener() {
+            self.ends.push_back((thread, Wakening::TimeUp));
+            self.state.effects.changed = true;
+        }
         self.end_standing_by();
     }
 
@@ -275,15 +313,28 @@ impl Engine {
         if let Some(end) = Step::new(&mut self.state, place).run(operation, event) {
             // The thread that polls may not be the one that waits for this end.
             self.state.effects.changed = true;
-            match self.state.remove(place) {
-                Some(Caller::Thread(thread)) => {
-                    self.ends.push_back((thread, Wakening::Ended(end)));
-                }
-                Some(Caller::Program(payload)) if !matches!(end, Ok(Ended::Stopped)) => {
-                    self.notices.push_back(Notice { payload, end });
-                }
-                Some(Caller::Program(_)) | None => {}
+            if let Some(slot) = self.state.remove(place) {
+                self.report(slot, end);
             }
+        }
+    }
+
+    /// Reports the end of an operation to whoever waits for it.
+    fn report(&mut self, Slot { caller, call, waiter, .. }: Slot, end: End) {
+        let payload = match caller {
+            Caller::Thread(thread) => {
+                return self.ends.push_back((thread, Wakening::Ended(end)));
+            }
+            Caller::Program(payload) => payload,
+        };
+        let notice = Notice { payload, end, call };
+        match waiter {
+            Some(thread) => {
+                self.waits.remove(thread);
+                self.ends.push_back((thread, Wakening::Noticed(notice)));
+            }
+            None if matches!(notice.end, Ok(Ended::Stopped)) => {}
+            None => self.notices.push(notice),
         }
     }
 
@@ -320,11 +371,11 @@ impl Engine {
 
     fn next_due(&mut self) -> Moment {
         let of_operations = self.state.next_due();
-        let of_listeners = self.listeners.iter().map(|listener| listener.1);
+        let of_waits = self.waits.next_due();
         let is_busy = self.state.is_busy();
         let servers = self.state.servers.iter().filter(|server| is_busy || !server.is_dormant());
         let of_servers = servers.map(Server::next_due);
-        of_servers.chain(of_listeners).fold(of_operations, Moment::min)
+        of_servers.fold(of_operations.min(of_waits), Moment::min)
     }
 }
 

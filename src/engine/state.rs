@@ -58,6 +58,8 @@ pub(super) struct Slot {
     /// The generation of its question or wait.
     pub(super) generation: u64,
     pub(super) caller: Caller,
+    /// The place of the thread that waits for the end of an operation of the program.
+    pub(super) waiter: Option<usize>,
     /// The call through which it can be cancelled.
     pub(super) call: Option<Arc<Call>>,
     /// `None` only while the operation handles an event.
@@ -153,6 +155,7 @@ impl State {
             record: Record::new(operation.account(), resource),
             generation,
             caller,
+            waiter: None,
             call,
             operation: Some(operation),
             question: None,
@@ -165,14 +168,14 @@ impl State {
         Ticket::new(place, generation)
     }
 
-    /// The operation has ended. Returns the recipient of its result.
-    pub(super) fn remove(&mut self, place: usize) -> Option<Caller> {
+    /// The operation has ended.
+    pub(super) fn remove(&mut self, place: usize) -> Option<Slot> {
         let slot = self.slots[place].take()?;
         if let Some(lock) = slot.keeps.as_deref() {
             self.keepers.remove(&(*lock, place));
         }
         self.free.push(place);
-        Some(slot.caller)
+        Some(slot)
     }
 
     /// Whether any operation has work to do. An operation that keeps a lock alive mostly waits. While it
@@ -239,6 +242,11 @@ impl State {
         }
     }
 
+    /// No thread waits for the end of the operation at this place any more.
+    pub(super) fn end_waiting(&mut self, place: usize) {
+        self.slots[place].iter_mut().for_each(|slot| slot.waiter = None);
+    }
+
     /// The token of the channel through which servers push messages.
     pub(super) fn channel(&mut self) -> Result<Token, Error> {
         match self.channel {
@@ -293,6 +301,13 @@ impl State {
     pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(ticket.place())?.as_mut();
         slot.filter(|slot| slot.generation == ticket.generation())
+    }
+}
+
+impl Slot {
+    /// Whether the operation belongs to this call.
+    pub(super) fn is_of(&self, call: &Arc<Call>) -> bool {
+        self.call.as_ref().is_some_and(|own| Arc::ptr_eq(own, call))
     }
 }
 

@@ -12,12 +12,13 @@ use super::lease::Lease;
 use super::lost::News;
 use super::options::Options;
 use super::shared::Shared;
-use super::slot::{Outcome, Slot, Tag};
+use super::slot::{self, Outcome, Slot, Tag};
 use super::ticket::Ticket;
 use super::time::ms;
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
 use crate::redlock::Canceller;
+use crate::system::clock;
 
 /// A lock that is being taken, or taken over. Dropping this future cancels the call and leaves nothing locked.
 #[must_use = "a future does nothing unless it is polled"]
@@ -101,7 +102,7 @@ impl Future for Acquire {
     ///
     /// If it is polled again after it has returned its result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.begin() {
+        if let Err(error) = self.shared.check_polled().and_then(|()| self.begin()) {
             return Poll::Ready(Err(error));
         }
         let Stage::Pending(pending, news) = &mut self.stage else {
@@ -112,6 +113,32 @@ impl Future for Acquire {
         self.stage = Stage::Over;
         // After a failure the lease is empty.
         Poll::Ready(outcome.map(|()| Lease::of(Arc::clone(&self.shared), plain, news)))
+    }
+}
+
+impl Acquire {
+    /// Waits for the result in this thread, for at most `time`, and returns none if the call is still under way then.
+    /// Meanwhile the thread does the work that is due, so no other thread needs to drive the manager. This is for a
+    /// thread that must look after other things from time to time: the call goes on between two waits, and keeps its
+    /// place in the queue of its resource. Dropping the future cancels the call.
+    ///
+    /// # Panics
+    ///
+    /// If the result was returned before.
+    pub fn wait_for(&mut self, time: Duration) -> Option<Result<Lease, Error>> {
+        if let Err(error) = self.begin() {
+            return Some(Err(error));
+        }
+        let Stage::Pending(pending, news) = &mut self.stage else {
+            panic!("the future was polled after its end");
+        };
+        let (plain, outcome) = match pending.wait_for(time) {
+            Ok(ended) => ended?,
+            Err(error) => return Some(Err(error)),
+        };
+        let news = Arc::clone(news);
+        self.stage = Stage::Over;
+        Some(outcome.map(|()| Lease::of(Arc::clone(&self.shared), plain, news)))
     }
 }
 
@@ -160,7 +187,6 @@ impl<'a> Change<'a> {
     /// call ends, even if this future is dropped.
     fn begin(&self) -> Result<Pending, Error> {
         let (shared, verb) = (self.lease.shared(), self.verb);
-        shared.check_driven("a future was polled")?;
         let is_cancelled = !matches!(verb, Verb::Unlock);
         let submit = |lease, tag: Tag| match verb {
             Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
@@ -174,20 +200,40 @@ impl<'a> Change<'a> {
         pending.is_open = is_cancelled;
         Ok(pending)
     }
+
+    /// The submitted call.
+    fn pending(&mut self) -> Result<&mut Pending, Error> {
+        let pending = match self.pending.take() {
+            Some(pending) => pending,
+            None => self.begin()?,
+        };
+        Ok(self.pending.insert(pending))
+    }
+
+    /// Waits for the result in this thread: see [`Acquire::wait_for`]. Returns none if the call is still under way
+    /// after `time`.
+    pub fn wait_for(&mut self, time: Duration) -> Option<Result<(), Error>> {
+        let (plain, outcome) = match self.pending().and_then(|pending| pending.wait_for(time)) {
+            Ok(ended) => ended?,
+            Err(error) => return Some(Err(error)),
+        };
+        self.lease.set_plain(plain);
+        Some(outcome)
+    }
 }
 
 impl Future for Change<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.pending.is_none() {
-            match self.begin() {
-                Ok(pending) => self.pending = Some(pending),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        if let Err(error) = self.lease.shared().check_polled() {
+            return Poll::Ready(Err(error));
         }
-        let Some(pending) = &mut self.pending else { return Poll::Pending };
-        let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
+        let ended = match self.pending() {
+            Ok(pending) => pending.poll(context),
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let Poll::Ready((plain, outcome)) = ended else { return Poll::Pending };
         self.lease.set_plain(plain);
         Poll::Ready(outcome)
     }
@@ -200,7 +246,6 @@ impl Pending {
         plain: PlainLease,
         submit: impl FnOnce(PlainLease, Tag) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        shared.check_driven("a future was polled")?;
         let slot = Arc::new(Slot::new(takes));
         let canceller = Canceller::from(&plain);
         submit(plain, Tag::Call(Arc::clone(&slot)))?;
@@ -208,13 +253,29 @@ impl Pending {
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Outcome> {
-        let outcome = self.slot.poll(context);
-        self.is_open &= outcome.is_pending();
-        // The task may have been polled long after the call ended.
-        outcome.map(|(mut lease, outcome)| {
-            let outcome = outcome.and_then(|()| self.shared.core.in_time(&mut lease));
-            (lease, outcome)
-        })
+        self.slot.poll(context).map(|outcome| self.end(outcome))
+    }
+
+    /// Waits for the result in this thread.
+    fn wait_for(&mut self, time: Duration) -> Result<Option<Outcome>, Error> {
+        let core = &self.shared.core;
+        let until = clock::now().plus_ms(ms(time));
+        match core.wait(&self.canceller, ms(time)) {
+            Ok(Some(event)) => slot::deliver(event, |lease| core.discard(lease)),
+            // Another thread has taken the event, and passes it on.
+            Err(error) if error.status() == Status::InvalidArgument => {}
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let outcome = self.slot.await_end(until);
+        Ok(outcome.map(|outcome| self.end(outcome)))
+    }
+
+    /// The future gets this result now, perhaps long after the call ended.
+    fn end(&mut self, (mut lease, outcome): Outcome) -> Outcome {
+        self.is_open = false;
+        let outcome = outcome.and_then(|()| self.shared.core.in_time(&mut lease));
+        (lease, outcome)
     }
 }
 

@@ -24,6 +24,11 @@ impl Shared {
         Ok(Arc::default())
     }
 
+    /// A future was polled.
+    pub(super) fn check_polled(&self) -> Result<(), Error> {
+        self.check_driven("a future was polled")
+    }
+
     pub(super) fn check_driven(&self, what: &str) -> Result<(), Error> {
         if self.is_driven.load(Ordering::Relaxed) {
             return Ok(());

@@ -1,12 +1,16 @@
 //! The result of a submitted call, stored until its future takes it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
 
 use super::lost::News;
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::moment::Moment;
 use crate::submitted::{self, Event};
+use crate::system::clock;
 
 /// The result of a call: its lease, and whether the call succeeded.
 pub(super) type Outcome = (Lease, Result<(), Error>);
@@ -15,6 +19,15 @@ pub(super) type Outcome = (Lease, Result<(), Error>);
 pub(super) enum Tag {
     Call(Arc<Slot>),
     Kept(Arc<News>),
+}
+
+/// Wakes a thread that waits in [`Slot::await_end`].
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 /// One submitted call.
@@ -62,6 +75,22 @@ impl Slot {
         };
         *state = next;
         outcome
+    }
+
+    /// Waits in this thread for the result, until then.
+    pub(super) fn await_end(&self, until: Moment) -> Option<Outcome> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(outcome) = self.poll(&context) {
+                return Some(outcome);
+            }
+            let left = until - clock::now();
+            if left <= 0 {
+                return None;
+            }
+            thread::park_timeout(Duration::from_nanos(left.unsigned_abs()));
+        }
     }
 
     /// Ends the call with this result. If no future waits for it, returns the lock that the call has taken.

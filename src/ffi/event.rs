@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::arguments::{Versioned, versioned, write_versioned};
 use super::call::{manager_call, side_call, told};
 use super::callback::{RedLockDestroy, UserData};
-use super::handle::RedLock;
-use super::lease::{RedLockLease, shared_lease};
+use super::guard::catch;
+use super::handle::{RedLock, shared};
+use super::lease::{RedLockLease, held_lease, shared_lease};
 use super::status::RedLockStatus;
 use crate::background::EventSink;
 use crate::error::{Error, Status};
@@ -143,6 +144,57 @@ pub unsafe extern "C" fn RedLock_NextEvent(
         let next = RedLockEvent { size, ..next };
         write_versioned(event, &next, size);
         Ok(RedLockStatus::REDLOCK_OK)
+    })
+}
+
+/// Waits for the submitted call that uses a lease. This is for a program that waits in a thread and must stay
+/// interruptible: it submits the call, waits in slices with this function, looks after its other duties between two
+/// slices, and calls RedLock_Cancel to give up. The call goes on between two slices, so a caller keeps its place in
+/// the queue of its resource. After RedLock_Cancel the program must call this function once more, with wait_ms less
+/// than 0. That returns at once: REDLOCK_CANCELLED, or the result of a call that had ended before. So no lock is
+/// taken between the last slice and the cancellation without the program being told.
+///
+/// Any number of threads may wait at once, each for a lease of its own. One of them does the work that is due for
+/// all. If the call ends while no thread is in this function, its end is an event as usual. It is for whoever comes
+/// first: this function, RedLock_NextEvent, or the function of RedLock_SetEventCallback. With
+/// RedLockLease_SetDoneEvents(lease, false) it is for this function alone.
+///
+/// @param rl      the manager that the call was submitted to.
+/// @param lease   the lease of the call.
+/// @param wait_ms how long to wait, in milliseconds. 0: do the work that is due, and do not wait. Less than 0: until
+///                the call has ended.
+/// @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
+///         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
+///         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+///         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
+///         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Wait(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    wait_ms: i64,
+) -> RedLockStatus {
+    let _uncancelled = Uncancelled::new();
+    let handle = shared(rl);
+    let Some(lease) = held_lease(lease) else {
+        if let Some(handle) = handle {
+            handle.message.set("lease is NULL");
+        }
+        return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
+    };
+    let outcome = catch(|| {
+        let handle = handle.ok_or_else(|| Error::invalid("rl is NULL"))?;
+        lease.check_has_submitted()?;
+        let (event, _) = told(&handle.manager, || handle.manager.wait(lease.canceller(), wait_ms));
+        let Some(event) = event? else {
+            return Ok(RedLockStatus::REDLOCK_NO_EVENT);
+        };
+        let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
+        Ok(convert(event, own)?.status)
+    });
+    outcome.unwrap_or_else(|error| {
+        lease.note_error(&error);
+        error.status().into()
     })
 }
 

@@ -9,6 +9,7 @@ use super::arguments::copy_words;
 use super::guard::{catch, guard};
 use super::handle::RedLock;
 use super::lease_state::State;
+use super::status::RedLockStatus;
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::keeper::Keeper;
@@ -57,7 +58,8 @@ pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
 }
 
 /// Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
-/// and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes.
+/// and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes,
+/// unless RedLockLease_SetDoneEvents has switched it off.
 /// This function does not wait. In a child process it touches nothing that belongs to the parent.
 ///
 /// @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
@@ -72,6 +74,30 @@ pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
         }
         Ok(())
     });
+}
+
+/// Sets whether each call that is submitted with this lease has an event of its end (REDLOCK_EVENT_DONE). Without
+/// one, only RedLock_Wait returns the result, and no other thread can take it. REDLOCK_EVENT_LOST comes in any case.
+///
+/// @param lease   the lease.
+/// @param enabled true, the default: the end of a call is an event. false: it is kept for RedLock_Wait.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: the lease is NULL, or in use by a call. REDLOCK_FORKED. No I/O.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_SetDoneEvents(
+    lease: *mut RedLockLease,
+    enabled: bool,
+) -> RedLockStatus {
+    let set = guard(|| match shared_lease(lease) {
+        Some(lease) => {
+            let set = lease.set_done_events(enabled);
+            set.inspect_err(|error| lease.note_error(error))
+        }
+        None => Err(Error::invalid("lease is NULL")),
+    });
+    match set {
+        Ok(()) => RedLockStatus::REDLOCK_OK,
+        Err(error) => error.status().into(),
+    }
 }
 
 /// Tells whether the lock is held and valid now, by this machine's clock. No I/O.
@@ -276,18 +302,50 @@ impl RedLockLease {
             && let Ok(manager) = self.submitted_to.lock().map(|manager| manager.upgrade())
             && let Some(manager) = manager
         {
-            manager.manager.cancel(&self.canceller);
+            match self.canceller.call().is_without_event() {
+                // Nobody will wait for the call.
+                true => manager.manager.discard_call(&self.canceller),
+                false => manager.manager.cancel(&self.canceller),
+            }
+        }
+    }
+
+    /// Sets whether the calls that are submitted from now on have events.
+    fn set_done_events(&self, are_enabled: bool) -> Result<(), Error> {
+        let _turn = self.take_turn_at_once()?;
+        self.canceller.call().set_without_event(!are_enabled);
+        Ok(())
+    }
+
+    /// Fails if no submitted call uses the lease.
+    pub(super) fn check_has_submitted(&self) -> Result<(), Error> {
+        match self.has_submitted()? {
+            true => Ok(()),
+            false => Err(Error::invalid("the lease has no submitted call under way")),
+        }
+    }
+
+    /// Stores the message of a call that has changed nothing.
+    pub(super) fn note_error(&self, error: &Error) {
+        if let Ok(mut state) = self.state.lock() {
+            state.refresh(Some(error));
+        }
+    }
+
+    /// Whether a submitted call uses the lease. Fails if that is a call of the parent process.
+    fn has_submitted(&self) -> Result<bool, Error> {
+        match self.submitted.load(Ordering::Acquire) {
+            0 => Ok(false),
+            process if process == this_process() => Ok(true),
+            _ => Err(Error::new(Status::Forked, "the lease is in use by a call of the parent")),
         }
     }
 
     /// Fails if a submitted call uses the lease.
     fn check_submitted(&self) -> Result<(), Error> {
-        match self.submitted.load(Ordering::Acquire) {
-            0 => Ok(()),
-            process if process == this_process() => {
-                Err(Error::invalid("the lease is in use by a submitted call"))
-            }
-            _ => Err(Error::new(Status::Forked, "the lease is in use by a call of the parent")),
+        match self.has_submitted()? {
+            true => Err(Error::invalid("the lease is in use by a submitted call")),
+            false => Ok(()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redlock::ffi::acquire::{REDLOCK_SHARED, RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::{
     REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
-    RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLockEvent,
+    RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLock_Wait, RedLockEvent,
 };
 use redlock::ffi::shared_lock::RedLock_SubmitDowngrade;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_NO_EVENT, REDLOCK_OK};
@@ -210,6 +210,12 @@ impl Manager {
     pub(crate) fn cancel(&self, lease: &Lease) -> RedLockStatus {
         // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_Cancel(self.raw(), lease.raw()) }
+    }
+
+    /// Waits for the submitted call of this lease.
+    pub(crate) fn wait(&self, lease: &Lease, wait_ms: i64) -> RedLockStatus {
+        // SAFETY: the manager and the lease are alive.
+        unsafe { RedLock_Wait(self.raw(), lease.raw(), wait_ms) }
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

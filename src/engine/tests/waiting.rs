@@ -121,7 +121,7 @@ fn who_abandons_a_manager_ends_all_that_no_thread_waits_for() {
     // No thread can wait for events any more.
     engine.listen(5, Moment::NEVER);
     engine.stand_by(6);
-    engine.end_listening(NOW);
+    engine.end_waits(NOW);
     assert_eq!(told(&mut engine), [6, 5]);
 }
 
@@ -131,12 +131,12 @@ fn who_listens_is_told_when_its_time_is_up() {
     engine.listen(1, NOW);
     engine.listen(2, NOW.plus_ms(1));
     engine.take_change();
-    engine.end_listening(NOW.plus_ms(-1));
+    engine.end_waits(NOW.plus_ms(-1));
     assert!(told(&mut engine).is_empty() && !engine.take_change());
-    engine.end_listening(NOW);
+    engine.end_waits(NOW);
     assert_eq!(told(&mut engine), [1]);
     assert!(engine.take_change(), "whoever waits for the sockets does not know it");
-    engine.end_listening(NOW);
+    engine.end_waits(NOW);
     assert!(told(&mut engine).is_empty() && !engine.take_change());
 }
 
@@ -147,7 +147,7 @@ fn who_has_withdrawn_is_not_told() {
     engine.listen(2, NOW);
     engine.stand_by(1);
     engine.withdraw(1);
-    engine.end_listening(NOW);
+    engine.end_waits(NOW);
     assert_eq!(told(&mut engine), [2]);
     engine.stand_by(4);
     engine.withdraw(1);

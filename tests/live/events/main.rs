@@ -9,6 +9,7 @@ mod cancelled;
 mod kept;
 mod loops;
 mod submitted;
+mod waited;
 mod wrong;
 
 const TTL: i64 = 600_000;

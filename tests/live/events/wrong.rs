@@ -4,8 +4,10 @@ use std::ptr;
 
 use redlock::ffi::RedLock_CopyErrorMessage;
 use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
-use redlock::ffi::event::{RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLockEvent};
-use redlock::ffi::lease::RedLockLease_CopyErrorMessage;
+use redlock::ffi::event::{
+    RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLock_Wait, RedLockEvent,
+};
+use redlock::ffi::lease::{RedLockLease_CopyErrorMessage, RedLockLease_SetDoneEvents};
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_NO_SERVERS, REDLOCK_OK,
 };
@@ -167,6 +169,9 @@ fn null_is_refused_everywhere() {
             RedLock_KeepAlive(no_manager, lease.raw(), no_data),
             RedLock_Cancel(no_manager, lease.raw()),
             RedLock_Cancel(manager.raw(), no_lease),
+            RedLock_Wait(no_manager, lease.raw(), 0),
+            RedLock_Wait(manager.raw(), no_lease, 0),
+            RedLockLease_SetDoneEvents(no_lease, false),
             RedLock_NextEvent(manager.raw(), 0, ptr::null_mut()),
             RedLock_NextEvent(no_manager, 0, ptr::null_mut()),
         ] {

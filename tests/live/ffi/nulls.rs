@@ -178,7 +178,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 68] = calls! {
+    let calls: [(&str, Call); 70] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -208,6 +208,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SubmitConfirm(it.rl(), it.lease(), 0, it.user_data()) of it;
         Status RedLock_KeepAlive(it.rl(), it.lease(), it.user_data()) of it;
         Status RedLock_Cancel(it.rl(), it.lease()) of it;
+        Status RedLock_Wait(it.rl(), it.lease(), 0) of it;
         Descriptor RedLock_Descriptor(it.rl()) of it;
         Status RedLock_NextEvent(it.rl(), 0, it.event()) of it;
         Status RedLock_SetBackgroundThread(it.rl(), false) of it;
@@ -249,6 +250,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetTlsServerName(it.rl(), it.text("name", c"name")) of it;
         Status RedLock_SetTlsInsecureSkipVerify(it.rl(), false) of it;
         Nothing RedLockLease_Free(it.lease()) of it;
+        Status RedLockLease_SetDoneEvents(it.lease(), false) of it;
         Held RedLockLease_IsHeld(it.lease()) of it;
         Milliseconds RedLockLease_RemainingMs(it.lease()) of it;
         Milliseconds RedLockLease_ValidityMs(it.lease()) of it;

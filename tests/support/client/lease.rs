@@ -4,8 +4,8 @@ use redlock::ffi::acquire::REDLOCK_SHARED;
 use redlock::ffi::fencing::RedLockLease_FencingToken;
 use redlock::ffi::lease::{
     RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
-    RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
-    RedLockLease_ValidityMs,
+    RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_SetDoneEvents,
+    RedLockLease_Token, RedLockLease_ValidityMs,
 };
 use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
 use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
@@ -33,6 +33,18 @@ impl Lease {
         let raw = RedLockLease_New();
         assert!(!raw.is_null());
         Self { raw }
+    }
+
+    /// An empty lease whose submitted calls have no events of their ends.
+    pub(crate) fn without_done_events() -> Self {
+        let lease = Self::new();
+        assert_eq!(lease.set_done_events(false), RedLockStatus::REDLOCK_OK);
+        lease
+    }
+
+    pub(crate) fn set_done_events(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the lease is alive.
+        unsafe { RedLockLease_SetDoneEvents(self.raw, enabled) }
     }
 
     pub(crate) fn raw(&self) -> *mut RedLockLease {
