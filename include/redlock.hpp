@@ -48,6 +48,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -188,6 +189,10 @@ private:
     std::vector<const char *> texts_;
 };
 
+// What {"a", "b"} is where a function takes several texts, or says that it takes one: as a std::string it would
+// be made of two pointers that have nothing to do with each other.
+using Several = std::initializer_list<std::string>;
+
 // Passes an empty string to C as NULL.
 inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
@@ -247,6 +252,58 @@ private:
     std::size_t clean_at_ = 64;
 };
 
+// Why servers have no password, for the logger: C is told nothing except that there is none.
+class Refusals {
+public:
+    void add(const std::string &server, const std::string &why) {
+        const std::lock_guard<std::mutex> here(mutex_);
+        why_[server] = why;
+    }
+
+    std::map<std::string, std::string> take() {
+        const std::lock_guard<std::mutex> here(mutex_);
+        std::map<std::string, std::string> taken;
+        taken.swap(why_);
+        return taken;
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<std::string, std::string> why_; // at most one for each server
+};
+
+// What the exception says that is being handled.
+inline std::string words_of_exception() {
+    try {
+        throw;
+    } catch (const std::exception &error) {
+        return error.what();
+    } catch (...) {
+        return "an exception of another kind than std::exception";
+    }
+}
+
+// Calls a function of the program. No exception may pass through the frames of C further up the stack.
+template <class Call, class Told>
+void outside(const Call &call, const Told &told) noexcept {
+    try {
+        try {
+            call();
+        } catch (...) {
+            told(words_of_exception());
+        }
+    } catch (...) {
+        // It cannot be told, either.
+    }
+}
+
+// A logger, or a password callback, as the library keeps it.
+template <class Callback>
+struct Kept {
+    Callback callback;
+    std::shared_ptr<Refusals> refusals;
+};
+
 // The C manager. The Manager and every Lease and Mutex made with it share this object, so that none of
 // them has to outlive another.
 class Engine {
@@ -280,18 +337,17 @@ public:
         if (!logger) {
             return status_of(RedLock_SetLogger(rl_, nullptr, nullptr));
         }
-        std::unique_ptr<Logger> kept(new Logger(std::move(logger)));
-        return status_of(RedLock_SetLoggerWithDestroy(rl_, &Engine::tell, kept.release(),
-                                                      &Engine::destroy<Logger>));
+        return status_of(RedLock_SetLoggerWithDestroy(rl_, &Engine::tell, kept(std::move(logger)),
+                                                      &Engine::destroy<Kept<Logger>>));
     }
 
     Status set_password_callback(const char *user, PasswordCallback callback) {
         if (!callback) {
             return status_of(RedLock_SetPasswordCallback(rl_, user, nullptr, nullptr));
         }
-        std::unique_ptr<PasswordCallback> kept(new PasswordCallback(std::move(callback)));
         return status_of(RedLock_SetPasswordCallbackWithDestroy(
-            rl_, user, &Engine::ask, kept.release(), &Engine::destroy<PasswordCallback>));
+            rl_, user, &Engine::ask, kept(std::move(callback)),
+            &Engine::destroy<Kept<PasswordCallback>>));
     }
 
     // Sets `lost` when the lock of the lease cannot be kept alive. Keeping a lock alive needs a thread
@@ -322,25 +378,46 @@ private:
         }
     }
 
-    static void tell(std::int32_t level, const char *message, void *logger) {
-        try {
-            (*static_cast<Logger *>(logger))(static_cast<int>(level), message);
-        } catch (...) {
-            // There are C frames further up the stack: no exception may pass through them.
-        }
+    template <class Callback>
+    void *kept(Callback callback) {
+        return new Kept<Callback>{std::move(callback), refusals_};
     }
 
-    static bool ask(const char *server, char *password, std::size_t size, void *callback) {
-        try {
-            const std::string answer = (*static_cast<PasswordCallback *>(callback))(server);
-            if (answer.empty() || answer.size() >= size || answer.find('\0') != std::string::npos) {
-                return false;
-            }
-            password[answer.copy(password, size - 1)] = '\0';
-            return true;
-        } catch (...) {
-            return false;
-        }
+    static void tell(std::int32_t level, const char *message, void *kept) {
+        const Kept<Logger> &it = *static_cast<Kept<Logger> *>(kept);
+        outside(
+            [&] {
+                for (const auto &refusal : it.refusals->take()) {
+                    const std::string &server = refusal.first;
+                    say(it.callback, 1, ("no password for " + server + ": " + refusal.second).c_str());
+                }
+            },
+            [](const std::string &) {});
+        say(it.callback, level, message);
+    }
+
+    // A logger that throws is told so, once for each line.
+    static void say(const Logger &logger, std::int32_t level, const char *message) noexcept {
+        outside([&] { logger(static_cast<int>(level), message); },
+                [&](const std::string &words) {
+                    logger(1, ("the logger could not take a line: " + words).c_str());
+                });
+    }
+
+    static bool ask(const char *server, char *password, std::size_t size, void *kept) {
+        const Kept<PasswordCallback> &it = *static_cast<Kept<PasswordCallback> *>(kept);
+        bool is_given = false;
+        outside(
+            [&] {
+                const std::string answer = it.callback(server);
+                if (answer.size() >= size || answer.find('\0') != std::string::npos) {
+                    throw std::length_error("the password is too long, or holds a NUL");
+                }
+                password[answer.copy(password, size - 1)] = '\0';
+                is_given = !answer.empty();
+            },
+            [&](const std::string &words) { it.refusals->add(server, words); });
+        return is_given;
     }
 
     template <class Callback>
@@ -351,11 +428,64 @@ private:
     RedLock *rl_;
     std::atomic<double> drift_{0.01};
     std::atomic<int> tries_{3};
+    const std::shared_ptr<Refusals> refusals_ = std::make_shared<Refusals>();
     std::mutex mutex_; // guards the members below
     std::shared_ptr<Watches> watches_;
 };
 
 using EnginePtr = std::shared_ptr<Engine>;
+
+// The threads that wait for one object, in the order in which they came. The object's mutex guards it.
+class Line {
+public:
+    // A place in the line, on the stack of the thread that waits.
+    struct Place {
+        std::condition_variable called;
+        bool is_called = false;
+        Place *next = nullptr;
+    };
+
+    // Waits until next() calls this thread, or until that time has passed. Negative: without limit. Returns
+    // whether it was called.
+    bool wait(std::unique_lock<std::mutex> &here, Milliseconds wait) {
+        Place place;
+        Place **end = &first_;
+        while (*end != nullptr) {
+            end = &(*end)->next;
+        }
+        *end = &place;
+        const auto is_called = [&place] { return place.is_called; };
+        if (wait < Milliseconds::zero()) {
+            place.called.wait(here, is_called);
+        } else if (!place.called.wait_for(here, wait, is_called)) {
+            remove(&place);
+        }
+        return place.is_called;
+    }
+
+    // Calls the first thread, and takes it out of the line. Returns whether there is one.
+    bool next() noexcept {
+        Place *const place = first_;
+        if (place == nullptr) {
+            return false;
+        }
+        first_ = place->next;
+        place->is_called = true;
+        place->called.notify_one(); // the mutex is locked, so the place is still there
+        return true;
+    }
+
+private:
+    void remove(const Place *place) noexcept {
+        Place **it = &first_;
+        while (*it != place) {
+            it = &(*it)->next;
+        }
+        *it = place->next;
+    }
+
+    Place *first_ = nullptr;
+};
 
 #ifdef __cpp_lib_jthread
 // Makes a call on the lease, and cancels the call when a stop is requested. A call that has not begun
@@ -474,8 +604,8 @@ public:
         return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "nothing was ever locked";
     }
 
-    /** Gives the lock a new TTL, counted from now, with the same token. One round, no retries. A TTL
-     * shorter than the remaining time does not shorten the lock, and is a success.
+    /** Makes the lock last for `ttl`, counted from now, with the same token. One round, no retries. This
+     * never shortens the lock: if it lasts longer than that, it is unchanged, and the call is a success.
      *
      * Returns false if this failed. status() is then Status::Lost if the lock is gone, or
      * Status::Unreachable if too few servers answered. In the second case a valid lock stays valid until
@@ -513,8 +643,11 @@ public:
             status_ = Status::Lost;
             return false;
         }
-        watch();
-        return settle(RedLock_KeepAlive(native(), handle_.get(), nullptr));
+        std::string words;
+        if (detail::is_fault(keep(words))) {
+            throw Error(status_, words);
+        }
+        return status_ == Status::Ok;
     }
 
     /** Whether a lock that is kept alive can no longer be kept: stop the work within remaining(). Another
@@ -660,13 +793,26 @@ private:
         status_ = Status::Lost;
     }
 
-    // From now on lost() is true when the library reports that the lock cannot be kept alive.
-    void watch() {
+    // Keeps the lock alive. From now on lost() is true when the library reports that it cannot do so.
+    Status keep(std::string &words) {
         lost_ = std::make_shared<std::atomic<bool>>(false);
-        const Status status = engine_->watch(handle_.get(), lost_);
-        if (detail::is_fault(status)) {
-            throw Error(status, "the lock cannot be kept");
+        status_ = engine_->watch(handle_.get(), lost_);
+        if (status_ != Status::Ok) {
+            words = std::string("the lock cannot be kept: ") + RedLock_ErrorMessage(native());
+            return status_;
         }
+        status_ = detail::status_of(RedLock_KeepAlive(native(), handle_.get(), nullptr));
+        words = message();
+        return status_;
+    }
+
+    // After take: keeps the lock alive if it was taken and that is wanted. The status is that of both.
+    Status keep_if(bool is_wanted, std::string &words) {
+        if (is_wanted && status_ == Status::Ok) {
+            return keep(words);
+        }
+        words = message();
+        return status_;
     }
 
     RedLock *native() const noexcept { return detail::native(engine_); }
@@ -693,6 +839,14 @@ public:
             add_server(url);
         }
     }
+    // Otherwise the inner braces would make one std::string of two pointers.
+    Manager(std::initializer_list<std::initializer_list<const char *>> lists) : Manager() {
+        for (const std::initializer_list<const char *> &urls : lists) {
+            for (const char *url : urls) {
+                add_server(url);
+            }
+        }
+    }
 
     Manager(Manager &&) noexcept = default;
     Manager &operator=(Manager &&) noexcept = default;
@@ -713,6 +867,8 @@ public:
         const char *text = detail::without_nul(url, "the URL").c_str();
         return settle(RedLock_AddServerUrl(native(), text, 0));
     }
+    /** One call adds one server. */
+    Manager &add_server(detail::Several urls) = delete;
 
     /** The total number of tries of lock() (at least 1; default 3), and the mean pause between two tries
      * of any call that waits (default 200 ms). Throws Error if out of range. */
@@ -764,9 +920,10 @@ public:
 
     /** Sets a function that is called when servers are lost, refuse or come back. An empty function, the
      * default, means no logger. The logger is called at the end of calls to this library, on the thread
-     * that made the call, with nothing held, and by one thread at a time. Exceptions that it throws are
-     * dropped. It may be replaced at any time, and is destroyed when no call can use it any more. In a
-     * forked child, a logger that the parent set is not destroyed. */
+     * that made the call, with nothing held, and by one thread at a time. An exception that it throws harms
+     * no call and ends there: the logger gets one more line, at level 1, that reports it. It may be replaced
+     * at any time, and is destroyed when no call can use it any more. In a forked child, a logger that the
+     * parent set is not destroyed. */
     Manager &set_logger(Logger logger) {
         return settle(engine_ ? engine_->set_logger(std::move(logger))
                               : Status::InvalidArgument);
@@ -797,8 +954,8 @@ public:
      * the library connects to a server for the first time, and again when the server did not accept the
      * last answer. It is called on the thread whose call connects, and by several threads at once for
      * several servers, so it should be quick. It must not use this Manager. An exception that it throws
-     * says that there is no password now. The function is then called again after one second at the
-     * earliest. An empty function: nobody is asked.
+     * says that there is no password now, and the logger is told of it. The function is then called again
+     * after one second at the earliest. An empty function: nobody is asked.
      *
      * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user cannot
      * be used. Without a user, the default user is meant. */
@@ -877,6 +1034,10 @@ public:
         }
         return lease;
     }
+    /** lock({"a", "b"}, ttl) is lock_all. */
+    REDLOCK_HPP_NODISCARD Lease lock(detail::Several resources, std::chrono::milliseconds ttl) {
+        return lock_all(resources, ttl);
+    }
 
     /** Takes a lock, and tries for a time instead of a number of times. `wait` zero: one attempt. More:
      * try until this time has passed. Less: try until the lock is taken.
@@ -895,6 +1056,12 @@ public:
             throw Error(status, lease.message());
         }
         return lease;
+    }
+    /** try_lock({"a", "b"}, ttl) is try_lock_all. */
+    REDLOCK_HPP_NODISCARD Lease
+    try_lock(detail::Several resources, std::chrono::milliseconds ttl,
+             std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        return try_lock_all(resources, ttl, wait);
     }
 
 #ifdef __cpp_lib_jthread
@@ -916,6 +1083,9 @@ public:
         }
         return lease;
     }
+    /** Only a wait for one resource can be stopped. */
+    Lease try_lock(detail::Several resources, std::chrono::milliseconds ttl,
+                   std::chrono::milliseconds wait, const std::stop_token &token) = delete;
 #endif
 
     /** As lock, but shared: other callers that want it shared can hold the lock at the same time, and no
@@ -925,12 +1095,14 @@ public:
         detail::without_nul(resource, "the resource");
         Lease lease(engine_);
         const Status status =
-            lease.take_shared(resource, ttl, engine_->tries(), std::chrono::milliseconds::zero());
+            lease.take_shared(resource, ttl, tries(), std::chrono::milliseconds::zero());
         if (status != Status::Ok) {
             throw Error(status, lease.message());
         }
         return lease;
     }
+    /** A shared lock is of one resource. */
+    Lease lock_shared(detail::Several resources, std::chrono::milliseconds ttl) = delete;
 
     /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"},
      * ttl). The lock has one token. It is extended and lost as a whole, and excludes every caller that
@@ -942,7 +1114,7 @@ public:
         Lease lease(engine_);
         const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
             const RedLockAcquireOptions options =
-                names.options(ttl, detail::Milliseconds::zero(), engine_ ? engine_->tries() : 1);
+                names.options(ttl, detail::Milliseconds::zero(), tries());
             return RedLock_Acquire(rl, &options, handle);
         });
         if (status != Status::Ok) {
@@ -963,6 +1135,10 @@ public:
         }
         return lease;
     }
+    /** A shared lock is of one resource. */
+    Lease try_lock_shared(
+        detail::Several resources, std::chrono::milliseconds ttl,
+        std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) = delete;
 
     /** As lock_all, but tries for a time, as try_lock does. The message tells by its number which
      * resource was in the way. */
@@ -1004,6 +1180,8 @@ public:
         settle(RedLock_IsLocked(native(), text, &locked));
         return locked;
     }
+    /** One call asks about one resource. */
+    bool is_locked(detail::Several resources) = delete;
 
     /** As is_locked, and how long the resource is still held; see RedLock_Inspect and RedLockInfo. It
      * finds the locks of any client, and changes nothing. Throws Error, also for Status::Unreachable. */
@@ -1017,6 +1195,8 @@ public:
         }
         return info;
     }
+    /** One call asks about one resource. */
+    RedLockInfo inspect(detail::Several resources) = delete;
 
     /** What is known of each server, in the order in which the servers were added: whether it is
      * connected and votes, if not, why not, and what it said about itself. No server is asked, and the
@@ -1086,6 +1266,9 @@ private:
 
     RedLock *native() const noexcept { return detail::native(engine_); }
 
+    // Any number for a Manager that was moved from: its calls are refused.
+    int tries() const noexcept { return engine_ ? engine_->tries() : 1; }
+
     detail::EnginePtr engine_;
 };
 
@@ -1100,8 +1283,8 @@ inline constexpr KeepAlive keep_alive{};
  * Manager.
  *
  * Threads may share one Mutex. It has one owner at a time, and the other threads wait for it in this
- * object before they ask the servers. Unlike std::mutex, it may be unlocked by a thread other than the
- * one that locked it.
+ * object, in the order in which they came, before they ask the servers. Unlike std::mutex, it may be
+ * unlocked by a thread other than the one that locked it.
  *
  * The lock lasts for the given TTL, and then expires even if its owner is still at work. Call extend()
  * in time, and check last_unlock_status() where it matters whether the lock held to the end. After fork,
@@ -1119,7 +1302,7 @@ public:
         : lease_(manager.engine_), resources_(std::move(resources)), ttl_(ttl) {
         detail::Names checked(resources_);
     }
-    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+    Mutex(Manager &manager, detail::Several resources,
           std::chrono::milliseconds ttl)
         : Mutex(manager, std::vector<std::string>(resources), ttl) {}
 
@@ -1135,7 +1318,7 @@ public:
         : Mutex(manager, std::move(resources), ttl) {
         keeps_ = true;
     }
-    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+    Mutex(Manager &manager, detail::Several resources,
           std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::vector<std::string>(resources), ttl) {
         keeps_ = true;
@@ -1147,14 +1330,12 @@ public:
     /** Releases the lock if it is still held. */
     ~Mutex() {}
 
-    /** Waits until the lock is taken, also while too few servers answer. Throws Error only for a fault of
-     * the call. */
+    /** Waits until the lock is taken, also while too few servers answer. Throws Error for a fault of the
+     * call, or if a lock that is to be kept alive ended before that began. */
     void lock() {
-        std::unique_lock<std::mutex> here(state_);
-        vacated_.wait(here, [this] { return !owned_; });
-        owned_ = true;
-        here.unlock();
-        if (!take(std::chrono::milliseconds(-1))) {
+        const std::chrono::milliseconds forever(-1);
+        own_within(forever);
+        if (!take(forever)) {
             throw Error(status(), message());
         }
     }
@@ -1181,18 +1362,20 @@ public:
         return try_lock_for(Precise(time.time_since_epoch()) - now);
     }
 
-    /** Releases the lock. Never throws, because guards call it in their destructors; the result is in
-     * last_unlock_status(). */
+    /** Releases the lock. If no thread holds it, nothing happens, also while a thread waits in lock(). Never
+     * throws, because guards call it in their destructors; the result is in last_unlock_status(). */
     void unlock() noexcept {
-        bool owned = false;
         {
-            std::lock_guard<std::mutex> here(state_);
-            owned = owned_;
+            // A thread that is still locking has nothing to be released yet, and a lock is released once.
+            const std::lock_guard<std::mutex> here(state_);
+            if (!locked_) {
+                last_unlock_status_ = Status::Lost;
+                return;
+            }
+            locked_ = false;
         }
-        last_unlock_status_ = owned ? lease_.release() : Status::Lost;
-        if (owned) {
-            vacate();
-        }
+        last_unlock_status_ = lease_.release();
+        vacate();
     }
 
     /** The result of the last unlock(). Status::Ok: released. Status::Lost: the lock was not held, or had
@@ -1213,8 +1396,8 @@ public:
         return message_;
     }
 
-    /** For the owner: as the members of Lease with these names. extend() without an argument gives the
-     * lock the TTL of this Mutex again. */
+    /** For the owner: as the members of Lease with these names. extend() without an argument makes the lock
+     * last for the TTL of this Mutex again; if it lasts longer than that, it is unchanged. */
     bool held() const noexcept { return lease_.held(); }
     std::chrono::milliseconds remaining() const noexcept { return lease_.remaining(); }
     bool lost() const noexcept { return lease_.lost(); }
@@ -1249,7 +1432,7 @@ private:
 
     bool own_within(std::chrono::milliseconds wait) {
         std::unique_lock<std::mutex> here(state_);
-        if (!vacated_.wait_for(here, wait, [this] { return !owned_; })) {
+        if (owned_ && !line_.wait(here, wait)) {
             status_ = Status::Taken;
             message_ = "another thread holds this Mutex";
             return false;
@@ -1262,23 +1445,27 @@ private:
     // granted lock, too, is given up if there is no memory for its message.
     bool take(std::chrono::milliseconds wait) {
         Vacate unless_granted(this);
-        const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
-            return ask(rl, wait, handle);
-        });
-        std::string words = lease_.message();
-        std::lock_guard<std::mutex> here(state_);
+        lease_.take([&](RedLock *rl, RedLockLease *handle) { return ask(rl, wait, handle); });
+        std::string words;
+        const Status status = lease_.keep_if(keeps_, words);
+        note(status, words);
+        if (status != Status::Ok) {
+            return false;
+        }
+        unless_granted.owner = nullptr;
+        const std::lock_guard<std::mutex> here(state_);
+        locked_ = true;
+        return true;
+    }
+
+    // The result of an attempt. Throws Error for a fault of the call.
+    void note(Status status, std::string &words) {
+        const std::lock_guard<std::mutex> here(state_);
         status_ = status;
         message_.swap(words);
         if (detail::is_fault(status)) {
             throw Error(status, message_);
         }
-        if (status == Status::Ok) {
-            if (keeps_ && !lease_.keep_alive()) {
-                return false;
-            }
-            unless_granted.owner = nullptr;
-        }
-        return status == Status::Ok;
     }
 
     RedLockStatus ask(RedLock *rl, std::chrono::milliseconds wait, RedLockLease *handle) const {
@@ -1290,10 +1477,10 @@ private:
         return RedLock_Acquire(rl, &options, handle);
     }
 
+    // Hands the ownership to the thread that has waited longest.
     void vacate() noexcept {
-        std::lock_guard<std::mutex> here(state_);
-        owned_ = false;
-        vacated_.notify_one();
+        const std::lock_guard<std::mutex> here(state_);
+        owned_ = line_.next();
     }
 
     struct Vacate {
@@ -1316,8 +1503,9 @@ private:
     std::atomic<Status> last_unlock_status_{Status::Ok};
 
     mutable std::mutex state_; // guards the members below; never held while the servers are asked
-    std::condition_variable vacated_;
-    bool owned_ = false;
+    detail::Line line_;
+    bool owned_ = false;  // a thread has the lock, or asks the servers for it or for its release
+    bool locked_ = false; // it may be released
     Status status_ = Status::Ok;
     std::string message_;
 };
@@ -1332,11 +1520,22 @@ private:
  * and each unlock() leaves Status::Lost in last_unlock_status(). */
 class RecursiveMutex {
 public:
-    /** As the constructors of Mutex. */
+    /** As the constructors of Mutex: one resource or several. */
     RecursiveMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
         : mutex_(manager, std::move(resource), ttl) {}
     RecursiveMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : mutex_(manager, std::move(resource), ttl, KeepAlive()) {}
+    RecursiveMutex(Manager &manager, std::vector<std::string> resources,
+                   std::chrono::milliseconds ttl)
+        : mutex_(manager, std::move(resources), ttl) {}
+    RecursiveMutex(Manager &manager, std::vector<std::string> resources,
+                   std::chrono::milliseconds ttl, KeepAlive)
+        : mutex_(manager, std::move(resources), ttl, KeepAlive()) {}
+    RecursiveMutex(Manager &manager, detail::Several resources, std::chrono::milliseconds ttl)
+        : mutex_(manager, resources, ttl) {}
+    RecursiveMutex(Manager &manager, detail::Several resources, std::chrono::milliseconds ttl,
+                   KeepAlive)
+        : mutex_(manager, resources, ttl, KeepAlive()) {}
 
     RecursiveMutex(const RecursiveMutex &) = delete;
     RecursiveMutex &operator=(const RecursiveMutex &) = delete;
@@ -1405,6 +1604,7 @@ public:
         return mutex_.confirm(least);
     }
     const std::string &resource() const noexcept { return mutex_.resource(); }
+    const std::vector<std::string> &resources() const noexcept { return mutex_.resources(); }
     std::chrono::milliseconds ttl() const noexcept { return mutex_.ttl(); }
 
 private:
@@ -1468,14 +1668,18 @@ private:
  * program or another. Each lock_shared() lasts for the given TTL, like a lock(). */
 class SharedMutex : public Mutex {
 public:
-    /** As for Mutex. */
+    /** As for Mutex, with one resource. */
     SharedMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
         : Mutex(manager, std::move(resource), ttl) {}
     SharedMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::move(resource), ttl, KeepAlive{}) {}
+    /** A shared lock is of one resource. */
+    SharedMutex(Manager &manager, detail::Several resources, std::chrono::milliseconds ttl) = delete;
+    SharedMutex(Manager &manager, detail::Several resources, std::chrono::milliseconds ttl,
+                KeepAlive) = delete;
 
-    /** Waits until the shared lock is taken, also while too few servers answer. Throws Error only for a
-     * fault of the call. */
+    /** Waits until the shared lock is taken, also while too few servers answer. Throws Error as lock()
+     * does. */
     void lock_shared() {
         if (!take_shared(std::chrono::milliseconds(-1))) {
             throw Error(status(), message());
@@ -1533,11 +1737,11 @@ public:
         here.lock();
         status_ = lease_.status();
         message_.swap(words);
-        if (done && owned_) {
+        if (done && locked_) {
             std::swap(reader.lease, lease_);
             readers_.push_back(std::move(reader));
-            owned_ = false;
-            vacated_.notify_one();
+            locked_ = false;
+            owned_ = line_.next();
         }
         return done;
     }
@@ -1583,18 +1787,14 @@ private:
 
     bool take_shared(std::chrono::milliseconds wait) {
         Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
-        const Status status = reader.lease.take_shared(resource(), ttl_, 0, wait);
-        std::string words = reader.lease.message();
-        const bool kept = status == Status::Ok && keeps_ ? reader.lease.keep_alive() : true;
-        std::lock_guard<std::mutex> here(state_);
-        status_ = status;
-        message_.swap(words);
-        if (detail::is_fault(status)) {
-            throw Error(status, message_);
-        }
-        if (status != Status::Ok || !kept) {
+        reader.lease.take_shared(resource(), ttl_, 0, wait);
+        std::string words;
+        const Status status = reader.lease.keep_if(keeps_, words);
+        note(status, words);
+        if (status != Status::Ok) {
             return false;
         }
+        const std::lock_guard<std::mutex> here(state_);
         readers_.push_back(std::move(reader));
         return true;
     }
@@ -1629,6 +1829,11 @@ public:
         : Semaphore(manager, std::move(resource), permits, ttl) {
         keeps_ = true;
     }
+    /** A permit is of one resource. */
+    Semaphore(Manager &manager, detail::Several resources, std::int32_t permits,
+              std::chrono::milliseconds ttl) = delete;
+    Semaphore(Manager &manager, detail::Several resources, std::int32_t permits,
+              std::chrono::milliseconds ttl, KeepAlive) = delete;
 
     Semaphore(const Semaphore &) = delete;
     Semaphore &operator=(const Semaphore &) = delete;
@@ -1639,9 +1844,15 @@ public:
     /** The maximum number of permits. */
     static constexpr std::ptrdiff_t(max)() noexcept { return 256; }
 
-    /** Waits for a permit, also while too few servers answer. Throws Error only for a fault of the call.
-     */
-    void acquire() { keep(permit(std::chrono::milliseconds(-1))); }
+    /** Waits for a permit, also while too few servers answer. Throws Error for a fault of the call, or if a
+     * permit that is to be kept alive ended before that began. */
+    void acquire() {
+        Lease lease = permit(std::chrono::milliseconds(-1));
+        if (lease.status() != Status::Ok) {
+            throw Error(lease.status(), lease.message());
+        }
+        keep(std::move(lease));
+    }
 
     /** Makes one attempt. Returns false if no permit was taken: status() and message() give the reason.
      * Throws Error for a fault of the call. */
@@ -1699,20 +1910,16 @@ public:
         options.ttl_ms = ttl_.count();
         options.wait_ms = wait.count();
         options.permits = permits_;
-        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+        lease.take([&](RedLock *rl, RedLockLease *handle) {
             return RedLock_Acquire(rl, &options, handle);
         });
-        std::string words = lease.message();
-        {
-            std::lock_guard<std::mutex> here(state_);
-            status_ = status;
-            message_.swap(words);
-        }
+        std::string words;
+        const Status status = lease.keep_if(keeps_, words);
+        const std::lock_guard<std::mutex> here(state_);
+        status_ = status;
+        message_.swap(words);
         if (detail::is_fault(status)) {
-            throw Error(status, lease.message());
-        }
-        if (status == Status::Ok && keeps_ && !lease.keep_alive()) {
-            throw Error(lease.status(), lease.message());
+            throw Error(status, message_);
         }
         return lease;
     }

@@ -88,6 +88,16 @@ fn the_semaphore_does_what_it_promises() {
 }
 
 #[test]
+fn threads_get_a_lock_in_the_order_of_their_arrival() {
+    passes("tests/programs/cpp/order.cpp", compilers::cxx_apart());
+}
+
+#[test]
+fn slips_of_a_program_are_borne() {
+    passes("tests/programs/cpp/misuse.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn an_exception_through_a_guard_releases_the_lock() {
     passes("tests/programs/cpp/exceptions.cpp", compilers::cxx_apart());
 }
@@ -289,7 +299,9 @@ fn what_must_not_be_copied_cannot_be() {
     let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
     for compiler in oldest.chain(compilers::cxx_apart()) {
         assert_eq!(workshop.check(compiler, SOURCE, &[]), Ok(()), "{compiler:?}");
-        let words = workshop.check(compiler, SOURCE, &["-DCOPIES"]).expect_err("copies are made");
+        let no_limit = if compiler.program == "g++" { "-fmax-errors=0" } else { "-ferror-limit=0" };
+        let options = ["-DCOPIES", no_limit];
+        let words = workshop.check(compiler, SOURCE, &options).expect_err("copies are made");
         let wanted = if compiler.standard == "c++98" { &lines[..OLD] } else { &lines };
         for line in wanted {
             let place = format!("no_copy.cpp:{line}:");
@@ -311,10 +323,12 @@ fn no_test_program_is_forgotten() {
         "dropin_sds.cpp",
         "exceptions.cpp",
         "keep_alive.cpp",
+        "misuse.cpp",
         "mutex.cpp",
         "no_copy.cpp",
         "no_exceptions.cpp",
         "no_memory.cpp",
+        "order.cpp",
         "recursive.cpp",
         "semaphore.cpp",
         "shared_mutex.cpp",

@@ -3,7 +3,10 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "redlock.hpp"
 #include "servers.hpp"
@@ -164,6 +167,36 @@ void a_callback_may_fail(const Servers &servers) {
     CHECK(lock_once(nobody, fresh_name("nobody")) == Status::Ok);
 }
 
+// C is told only that there is no password. The logger hears why.
+void the_logger_is_told_why_there_is_no_password(const Servers &servers) {
+    const User user(servers);
+    const std::vector<std::pair<redlock::PasswordCallback, std::string>> failing = {
+        {[](const std::string &) -> std::string { throw std::runtime_error("the vault is shut"); },
+         "the vault is shut"},
+        {[](const std::string &) -> std::string { throw 7; }, "an exception of another kind"},
+        {[](const std::string &) { return std::string("sesame\0street", 13); }, "holds a NUL"},
+        {[](const std::string &) { return std::string(1 << 20, 'x'); }, "is too long"},
+    };
+    for (const auto &it : failing) {
+        Manager manager = manager_of(servers);
+        std::mutex here;
+        std::string told;
+        manager.set_password_callback(user.name(), it.first).set_logger([&](int level, const char *line) {
+            std::lock_guard<std::mutex> guard(here);
+            told += std::to_string(level) + ' ' + line + '\n';
+        });
+        const std::string beginning = "1 no password for " + std::string(servers.host(0)) + ":";
+        for (bool is_told = false; !is_told;) {
+            CHECK(lock_once(manager, fresh_name("told")) == Status::Unreachable);
+            std::lock_guard<std::mutex> guard(here);
+            is_told = told.find(it.second) != std::string::npos;
+            CHECK(!is_told || told.find(beginning) != std::string::npos);
+            CHECK(told.find("sesame") == std::string::npos && told.find("xxx") == std::string::npos);
+        }
+        manager.set_logger(redlock::Logger());
+    }
+}
+
 // The captures of a callback live as long as any object that may call it.
 void a_callback_outlives_its_manager(const Servers &servers) {
     const User user(servers);
@@ -192,6 +225,7 @@ int main(int argc, char **argv) {
     what_holds_a_nul_is_refused(servers);
     a_callback_is_asked_for_each_server(servers);
     a_callback_may_fail(servers);
+    the_logger_is_told_why_there_is_no_password(servers);
     a_callback_outlives_its_manager(servers);
     return 0;
 }

@@ -182,6 +182,26 @@ void through_a_thread(Manager &manager, const std::string &name) {
     mutex.unlock();
 }
 
+// The logger throws at each line, also at the one that tells it so. The calls do what they do without it.
+void out_of_a_logger(const Servers &servers, const std::string &name) {
+    Manager manager = manager_of(servers);
+    std::string told;
+    manager.set_tracing(redlock::Trace::Events).set_logger([&](int level, const char *line) {
+        told += std::to_string(level) + ' ' + line + '\n';
+        level == 3 ? throw OutOfPaper() : throw 7;
+    });
+    {
+        Mutex mutex(manager, name, ttl);
+        const std::lock_guard<Mutex> guard(mutex);
+        CHECK(mutex.held());
+        CHECK(told.find("3 event=acquired") == 0);
+        CHECK(told.find("\n1 the logger could not take a line: out of paper\n") != std::string::npos);
+        CHECK(!manager.try_lock(name, ttl));
+    }
+    CHECK(told.find("3 event=released") != std::string::npos);
+    manager.set_logger(redlock::Logger());
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -199,5 +219,6 @@ int main(int argc, char **argv) {
     leases(manager, name), nothing_stays();
     while_another_is_on_its_way(manager, name), nothing_stays();
     through_a_thread(manager, name), nothing_stays();
+    out_of_a_logger(servers, name), nothing_stays();
     return 0;
 }
