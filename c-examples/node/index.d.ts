@@ -34,8 +34,9 @@ export interface ManagerOptions {
   username?: string;
   /**
    * A function is called before the first call, and before a call that begins a second or more after a server could
-   * not take part, so the password may change. If the function throws the first time, so does the call. If it throws
-   * later, the old password remains in use. To end or renew a log-in at another time, see setCredentials.
+   * not take part, so the password may change. If the function throws the first time, so does the call, and it has
+   * locked nothing. If it throws later, the old password remains in use, the logger is told, and a call that begins a
+   * second or more later asks again. To end or renew a log-in at another time, see setCredentials.
    */
   password?: string | (() => string | Promise<string>);
   /** The names of environment variables that hold the user (optional) and the password. */
@@ -74,7 +75,7 @@ export interface ManagerOptions {
   waking?: boolean;
   /**
    * Is called when servers are lost, refuse or come back: a function, or an object such as console. A line contains
-   * neither a password nor a token. An exception that it throws is an uncaught exception.
+   * neither a password nor a token. An exception that it throws is an uncaught exception; it changes no call.
    */
   logger?: Logger;
   /**
@@ -188,8 +189,9 @@ export interface LockOptions {
    */
   shared?: boolean;
   /**
-   * Ends the wait: the promise is rejected with the signal's reason when nothing is left of the call. A lock that was
-   * taken at that moment is unlocked. Has no effect once the promise is settled.
+   * Ends the wait: the promise is rejected with the signal's reason when nothing is left of the call; with an AbortError
+   * if the signal is of a kind that has no reasons. A lock that was taken at that moment is unlocked. Has no effect
+   * once the promise is settled.
    */
   signal?: AbortSignal;
 }
@@ -211,22 +213,22 @@ export interface Server {
   votes: boolean;
   /** Why it is not connected, or does not vote. */
   words: string;
-  /** How many milliseconds its last answer took. */
+  /** How many milliseconds its last answer took; left out if there was none yet. */
   roundTrip?: number;
-  /** How many milliseconds its last answer took. */
-  clockOffset?: number;
   /** How many milliseconds its clock is ahead of this machine's clock; left out if that is not known. */
-  version: string;
+  clockOffset?: number;
   /**
    * The program and its version. This field and the following ones are what the server said about itself when it was
    * last asked. They are empty if it did not say it, or if the user may not ask.
    */
+  version: string;
+  /** "primary", or "replica" or "sentinel", which cannot vote. */
   role: string;
-  /** Another after each start. */
-  runId: string;
   /** Changes with each start. */
-  keeps: string;
+  runId: string;
   /** Which of its data outlives its process: "log, synced always", ..., "no log". */
+  keeps: string;
+  /** Its maxmemory-policy. */
   eviction: string;
 }
 
@@ -245,7 +247,7 @@ export interface Info {
   words: string;
 }
 
-/** The name of a resource. */
+/** The name of a resource. A string with half of a surrogate pair is refused: UTF-8 has no form for it. */
 export type Resource = string | Uint8Array;
 
 /** Takes locks on one set of servers. */
@@ -327,9 +329,10 @@ export class Manager {
   setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;
 
   /**
-   * Ends the calls that are under way: they reject with ClosedError, as all later calls do. unlock(), isLocked(),
-   * inspect() and connect() run to their own ends. Resolves when all have ended. Held locks can still be unlocked,
-   * and locks that are kept alive are kept until then. The connections are closed with the last of these locks.
+   * Ends the calls that are under way: they reject with ClosedError at once, as all later calls do, and take no lock.
+   * An unlock() runs to its own end. Resolves when nothing of all these calls is left; threads that isLocked(),
+   * inspect() or connect() occupy may need their timeouts for that. Held locks can still be unlocked, and locks that
+   * are kept alive are kept until then. The connections are closed with the last of these locks.
    */
   close(): Promise<void>;
 
@@ -388,9 +391,10 @@ export class Lease extends EventEmitter {
   readonly fencingToken: number | undefined;
 
   /**
-   * Gives the lock a new ttl, counted from now; without an argument the ttl of lock(). Rejects with LostError if the
-   * lock had ended. Rejects with UnreachableError if too few servers answered; a valid lock then stays valid until
-   * its old expiry.
+   * Makes the lock last for this many milliseconds from now on; without an argument for the ttl of lock(). If it lasts
+   * longer than that, it is unchanged: an extension never shortens a lock. Rejects with LostError if the lock had
+   * ended. Rejects with UnreachableError if too few servers answered; a valid lock then stays valid until its old
+   * expiry.
    */
   extend(ttl?: number, options?: CallOptions): Promise<void>;
 

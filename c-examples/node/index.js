@@ -6,6 +6,7 @@
 const { EventEmitter } = require('node:events');
 const fs = require('node:fs');
 const path = require('node:path');
+const { isUint8Array } = require('node:util').types;
 
 const addon = loadAddon();
 
@@ -125,12 +126,22 @@ function outOfRange(name, wanted, value) {
   return Object.assign(new RangeError(`${name} has to be ${wanted}, not ${value}`), { code: 'ERR_OUT_OF_RANGE' });
 }
 
+function wrongValue(words) {
+  return Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+}
+
+// The string as UTF-8. Half of a surrogate pair has no form there: all of them would become the same character, and so
+// different strings would become the same bytes.
+function utf8(name, value) {
+  const encoded = Buffer.from(value);
+  if (encoded.toString() !== value) throw wrongValue(`${name} holds a lone surrogate`);
+  return encoded;
+}
+
 function text(name, value) {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
   // C would see only the part before the NUL.
-  if (value.includes('\0')) {
-    throw Object.assign(new TypeError(`${name} holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
-  }
+  if (utf8(name, value).includes(0)) throw wrongValue(`${name} holds a NUL`);
   return value;
 }
 
@@ -160,36 +171,38 @@ function duration(name, value) {
 function options(name, value, known) {
   if (typeof value !== 'object' || value === null) throw wrongType(name, 'an object', value);
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) throw Object.assign(new TypeError(`${name} has no ${key}`), { code: 'ERR_INVALID_ARG_VALUE' });
+    if (!known.includes(key)) throw wrongValue(`${name} has no ${key}`);
   }
   return value;
 }
 
 // The bytes that are the name of the key.
-function bytes(resource) {
-  if (typeof resource === 'string') return Buffer.from(resource);
-  // Not for a view of another type: its bytes depend on the machine.
-  if (resource instanceof Uint8Array) return Buffer.from(resource);
-  throw wrongType('resource', 'a string or a Uint8Array', resource);
+function bytes(resource, name = 'resource') {
+  if (typeof resource === 'string') return utf8(name, resource);
+  // Not for a view of another type: its bytes depend on the machine. Not by instanceof: a test runner, or node:vm, has
+  // a Uint8Array of its own.
+  if (isUint8Array(resource)) return Buffer.from(resource);
+  throw wrongType(name, 'a string or a Uint8Array', resource);
 }
 
 // For several resources: all names, each with a NUL, and their number. An array with one resource is the same as that
 // resource.
 function namesOf(resource) {
   if (!Array.isArray(resource)) return { name: bytes(resource), count: 0 };
-  if (resource.length === 0) throw Object.assign(new TypeError('resource is an empty array'), { code: 'ERR_INVALID_ARG_VALUE' });
-  const names = resource.map(bytes);
+  if (resource.length === 0) throw wrongValue('resource is an empty array');
+  // Not the map of the array, which leaves out what a sparse array lacks.
+  const names = Array.from(resource, (it, i) => bytes(it, `resource[${i}]`));
   if (names.length === 1) return { name: names[0], count: 0 };
   const wrong = names.findIndex((name) => name.includes(0));
-  if (wrong >= 0) throw Object.assign(new TypeError(`resource[${wrong}] holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
+  if (wrong >= 0) throw wrongValue(`resource[${wrong}] holds a NUL`);
   return { name: Buffer.concat(names.flatMap((name) => [name, NUL])), count: names.length };
 }
 
 function abortSignal(name, signal) {
   if (signal === undefined || signal === null) return undefined;
-  if (typeof signal !== 'object' || typeof signal.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
-    throw wrongType(name, 'an AbortSignal', signal);
-  }
+  const isOne = typeof signal === 'object' && typeof signal.aborted === 'boolean' &&
+    typeof signal.addEventListener === 'function' && typeof signal.removeEventListener === 'function';
+  if (!isOne) throw wrongType(name, 'an AbortSignal', signal);
   return signal;
 }
 
@@ -203,7 +216,7 @@ function demandOf(resource, given) {
   const { ttl, wait, tries, permits, keepAlive, shared, signal } =
     options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'shared', 'signal']);
   if (tries !== undefined && wait !== undefined) {
-    throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
+    throw wrongValue('wait and tries exclude each other');
   }
   if (tries !== undefined) {
     if (typeof tries !== 'number') throw wrongType('tries', 'a number', tries);
@@ -235,11 +248,8 @@ function permitsOf(permits) {
 }
 
 function adoptionOf(ticket, given) {
-  if (typeof ticket !== 'string') throw wrongType('ticket', 'a string', ticket);
-  // The library reads the ticket up to a NUL.
-  if (ticket.includes('\0')) throw Object.assign(new TypeError('the ticket holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
   const { keepAlive, signal } = options('options', given, ['keepAlive', 'signal']);
-  return { ticket: Buffer.from(ticket), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
+  return { ticket: Buffer.from(text('the ticket', ticket)), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
 }
 
 // --- What is under way ---
@@ -332,7 +342,12 @@ function onAbort(signal, action) {
 
 function throwIfAborted(signal) {
   // Not the method of the signal, because not every implementation has it.
-  if (signal?.aborted) throw signal.reason;
+  if (signal?.aborted) throw reasonOf(signal);
+}
+
+// Not every implementation of signals has reasons. An error that is undefined looks like none.
+function reasonOf(signal) {
+  return signal.reason === undefined ? new DOMException('This operation was aborted', 'AbortError') : signal.reason;
 }
 
 // The result of the promise, or a rejection with the reason of the first aborted signal, whichever comes first.
@@ -340,8 +355,8 @@ async function unlessAborted(promise, ...signals) {
   const undo = [];
   const aborted = new Promise((resolve, reject) => {
     for (const signal of signals) {
-      if (signal?.aborted) reject(signal.reason);
-      else undo.push(onAbort(signal, () => reject(signal.reason)));
+      if (signal?.aborted) reject(reasonOf(signal));
+      else undo.push(onAbort(signal, () => reject(reasonOf(signal))));
     }
   });
   try {
@@ -357,6 +372,8 @@ async function unlessAborted(promise, ...signals) {
 class Core {
   // How much faster a server's clock may run than this machine's.
   drift = 0.01;
+  // The number of the logger: a reference would keep all that the logger refers to for as long as a lease.
+  loggerId = 0;
   #handle = addon.newManager(bridge);
   // Aborted when the manager is closed.
   #closing = new AbortController();
@@ -438,14 +455,24 @@ class Core {
     this.checkOpen();
   }
 
+  // The result of the call, unless the signal or close() comes first.
+  async whileWanted(call, signal) {
+    try {
+      return await unlessAborted(call, signal, this.#closing.signal);
+    } catch (error) {
+      // Each caller gets an error of its own.
+      throw error === this.#closing.signal.reason ? closed() : error;
+    }
+  }
+
   // A call that waits on another thread. Returns its message and its answer.
   async wait(name, values, signal) {
     this.checkWanted(signal);
-    return unlessAborted(this.operate(async () => {
+    return this.whileWanted(this.operate(async () => {
       if (this.mustAsk) await this.askForPassword(signal);
       const turn = this.#line.then(() => {
         // The caller no longer needs the answer.
-        throwIfAborted(signal);
+        this.checkWanted(signal);
         return addon[name](this.#handle, ...values);
       });
       this.#line = turn.catch(() => {});
@@ -486,7 +513,7 @@ class Core {
 
   // Asks for the password if that is due. The signal, and close(), end the wait.
   askForPassword(signal) {
-    return this.operate(() => unlessAborted(this.#logIn(), signal, this.#closing.signal));
+    return this.operate(() => this.whileWanted(this.#logIn(), signal));
   }
 
   // Concurrent callers share one request.
@@ -514,6 +541,10 @@ class Core {
       if (ask !== this.#password) return;
       // The old password may still be valid.
       this.#askAgainAt = performance.now() + 1000;
+      // Not its message, which may contain anything.
+      const words = `the password is not known, and the old one stays: ${error?.name}`;
+      const logger = loggers.get(this.loggerId)?.deref();
+      if (logger) later(() => logger.tell(WARN, words));
     }
   }
 
@@ -526,7 +557,8 @@ class Core {
 }
 
 // By the levels of the library.
-const LEVELS = { 1: 'warn', 2: 'info', 3: 'debug' };
+const WARN = 1;
+const LEVELS = { [WARN]: 'warn', 2: 'info', 3: 'debug' };
 
 class Logger {
   #logger;
@@ -584,7 +616,7 @@ class Manager {
     const number = GUARDS.indexOf(text('restartGuard', mode));
     if (number < 0) {
       const words = `restartGuard has to be one of '${GUARDS.join("', '")}', not '${mode}'`;
-      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+      throw wrongValue(words);
     }
     this.#core.set('setRestartGuard', number, milliseconds('longestTtl', longestTtl), milliseconds('guardCap', guardCap));
   }
@@ -592,7 +624,7 @@ class Manager {
   #setCredentials(username, password, fromEnv) {
     if (fromEnv !== undefined) {
       if (username !== undefined || password !== undefined) {
-        throw Object.assign(new TypeError('credentialsFromEnv excludes username and password'), { code: 'ERR_INVALID_ARG_VALUE' });
+        throw wrongValue('credentialsFromEnv excludes username and password');
       }
       const { username: userName, password: passwordName } = options('credentialsFromEnv', fromEnv, ['username', 'password']);
       this.#core.set('setCredentialsFromEnv', optionalText('credentialsFromEnv.username', userName),
@@ -618,7 +650,7 @@ class Manager {
     const number = TRACES.indexOf(trace);
     if (number < 0) {
       const words = `trace has to be 'events' or 'resources', not '${text('trace', trace)}'`;
-      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+      throw wrongValue(words);
     }
     this.#core.set('setTracing', number);
   }
@@ -629,6 +661,7 @@ class Manager {
     if (typeof logger !== 'function' && !isObject) throw wrongType('logger', `a function or an object with ${names.join(' and ')}`, logger);
     const id = newId();
     this.#logger = new Logger(logger);
+    this.#core.loggerId = id;
     loggers.set(id, new WeakRef(this.#logger));
     collectedManagers.register(this, id);
     this.#core.set('setLogger', id);
@@ -676,7 +709,7 @@ class Manager {
   async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
     // The library takes the name as a string that ends with a NUL.
-    if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
+    if (name.includes(0)) throw wrongValue('resource holds a NUL');
     const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
   }
@@ -740,7 +773,6 @@ async function take(core, demand) {
   // Nothing waits between this line and the point where the signal is handled: an abort in between would be missed.
   const lease = new Lease(OWN, core, demand);
   await lease[OWN].take(demand);
-  if (demand.ticket !== undefined && demand.keepAlive) await lease.keepAlive();
   return lease;
 }
 
@@ -820,9 +852,12 @@ class Hold {
     let id;
     try {
       await core.operate(async () => {
-        const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count, shared)
-          : addon.adopt(handle, number, ticket));
+        const begin = (handle, number) => {
+          id = number;
+          return ticket === undefined
+            ? addon.acquire(handle, id, name, ttl, wait, tries, keepAlive, permits, count, shared)
+            : addon.adopt(handle, id, ticket);
+        };
         let status = await submit(this.#handle, begin);
         let words = this.message;
         core.note(status, words);
@@ -837,7 +872,11 @@ class Hold {
         this.#token = addon.token(this.#handle);
         core.remember(this.#state);
         if (ticket !== undefined) this.#ttl = this.remaining;
-        if (keepAlive && id !== undefined) this.#keepAs(id);
+        if (!keepAlive) return;
+        // The library keeps a lock that it takes from the start, but not one that it adopts. Nothing waits in between:
+        // a failure would leave the adopted lock to nobody.
+        if (ticket !== undefined) check(addon.keepAlive(this.#handle, id), () => this.message);
+        this.#keepAs(id);
       }, cancel);
     } finally {
       undo();
@@ -895,7 +934,9 @@ class Hold {
       const isInner = this.levels > 1;
       await this.#core.operate(async () => {
         const { status, words } = await this.#submit(addon.unlock);
-        if (!isInner || !this.isHeld) this.#forget();
+        // A lock that some servers still have can be unlocked again.
+        if (status === UNREACHABLE) endKept(this.#state.keptAs);
+        else if (!isInner || !this.isHeld) this.#forget();
         check(status, () => words);
       });
     });
@@ -928,6 +969,7 @@ class Hold {
     } catch (error) {
       // The block held the lock to its end. On a server that the release did not reach, the lock expires.
       if (!(error instanceof UnreachableError)) throw error;
+      this.#forget();
     }
   }
 
@@ -993,8 +1035,8 @@ class Hold {
         undo();
       }
     });
-    // An abort reaches a caller that waits for its turn at once.
-    return unlessAborted(turn, signal);
+    // An abort, or close(), reaches a caller that waits for its turn at once.
+    return core.whileWanted(turn, signal);
   }
 
   // Calls on one lease are made one after the other, because the library refuses a second call at the same time.

@@ -1520,14 +1520,18 @@ module Redlock
     end
 
     # Releases the lock. Lost: the lock had already ended, and no lock of another holder was changed. Unreachable:
-    # the release did not reach some servers; the lock expires there.
+    # the release did not reach some servers. The lock expires there, or another call of this releases it.
     def unlock
       # Once the lock is being unlocked, no loss is reported. So a lock that had already ended is reported before.
       be_lost if !@unlocked && !@on_lost.empty? && !held?
       @unlocked = true
       call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+    rescue Unreachable
+      is_left = true # on some servers
+      raise
     ensure
-      let_go unless held?
+      @servers.keep_no_more(self) unless held?
+      let_go unless is_left || held?
     end
 
     # How many seconds the lock is valid from now on; 0 if it is not valid.

@@ -15,6 +15,43 @@ test('before it begins', async (t) => {
   assert.equal(await keys(name), 0);
 });
 
+// As those of other implementations than that of Node.js.
+class PlainSignal {
+  aborted = false;
+  #listeners = new Set();
+
+  addEventListener(_, listener) {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_, listener) {
+    this.#listeners.delete(listener);
+  }
+
+  abort() {
+    this.aborted = true;
+    this.#listeners.forEach((it) => it());
+  }
+}
+
+test('a signal that has no reason', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await other.lock(name, { ttl: TTL });
+  const signals = Array.from({ length: 2 }, () => new PlainSignal());
+  const calls = signals.map((signal) => failureOf(locker.lock(name, { ttl: TTL, wait: Infinity, signal })));
+  await turn();
+  signals.forEach((it) => it.abort());
+  const [signal] = signals;
+  calls.push(...[locker.lock(name, { ttl: TTL, signal }), locker.isLocked(name, { signal }), lease.extend(TTL, { signal })].map(failureOf));
+  for (const call of calls) assert.equal((await call)?.name, 'AbortError');
+  // A reason may be anything else.
+  for (const reason of [null, 0, '', false]) {
+    assert.equal(await failureOf(locker.lock(name, { ttl: TTL, signal: AbortSignal.abort(reason) })), reason);
+  }
+  await lease.unlock();
+  await assertFree(locker, name);
+});
+
 test('while somebody else has it', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const lease = await other.lock(name, { ttl: TTL });

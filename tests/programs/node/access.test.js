@@ -66,6 +66,17 @@ test('who does not know the password', async (t) => {
   assert.match((await failureOf(odd.isLocked(name))).message, /password\(\)/);
 });
 
+test('who does not know the new password is asked again', async (t) => {
+  const [name, username, lines] = [nameFor(t), await newUser(t, 'second'), []];
+  const answers = [() => 'first', () => { throw new EvalError('the secret of the vault'); }, async () => 5, () => 'second'];
+  const locker = manager(t, SERVERS, { username, password: () => answers.shift()(), logger: (...line) => lines.push(line) });
+  await eventually('it is let in', () => assertLocks(locker, name, { wait: 0 }).then(() => true, (error) => assert.equal(error.code, 'UNREACHABLE')));
+  assert.equal(answers.length, 0);
+  const told = ['EvalError', 'TypeError'].map((it) => ['warn', `the password is not known, and the old one stays: ${it}`]);
+  assert.deepEqual(lines.filter(([, line]) => line.startsWith('the password')), told);
+  await assertFree(locker, name);
+});
+
 test('who gives up in the moment in which the password is told', async (t) => {
   const [other, name, username] = [manager(t), nameFor(t), await newUser(t, 'first')];
   const lease = await other.lock(name, { ttl: TTL });

@@ -2,7 +2,10 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { ClosedError, QUORUM, SERVERS, TTL, assertCode, assertFree, eventually, keys, manager, nameFor, silentServers, waysToServers } = require('./support');
+const {
+  ClosedError, QUORUM, SERVERS, TTL, askAll, assertCode, assertEndsWell, assertFree, eventually, keys, manager, nameFor, program,
+  silentServers, waysToServers,
+} = require('./support');
 
 test('after it everything says so', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
@@ -51,12 +54,92 @@ test('nobody has to wait for silent servers', async (t) => {
   await call;
 });
 
-test('a call that asks comes to its end', async (t) => {
-  const [locker, name] = [manager(t), nameFor(t)];
-  const answers = Promise.all([locker.isLocked(name), locker.isLocked(name), locker.connect()]);
+test('a call that asks hears of it, and its thread comes to its end', async (t) => {
+  const { addresses, connected } = await silentServers(t);
+  const locker = manager(t, addresses, { connectTimeout: 500, replyTimeout: 500 });
+  // The first is on a thread, and the others are behind it.
+  const calls = [locker.isLocked('x'), locker.inspect('x'), locker.connect()];
+  await eventually('it is connected', () => connected.length >= QUORUM);
+  let isClosed = false;
+  const closing = locker.close().then(() => { isClosed = true; });
+  const errors = await Promise.all(calls.map((call) => assertCode(call, 'CLOSED')));
+  assert.equal(isClosed, false);
+  assert.equal(new Set(errors).size, calls.length);
+  await closing;
+});
+
+test('who waits behind an unlock hears of it', async (t) => {
+  const { addresses, stop, go } = await waysToServers(t);
+  const [locker, name] = [manager(t, addresses), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  stop();
+  const unlocked = lease.unlock();
+  const behind = assertCode(lease.extend(), 'CLOSED');
+  await new Promise(setImmediate);
+  const closing = locker.close();
+  await behind;
+  go();
+  await Promise.all([unlocked, closing]);
+  await assertFree(manager(t), name);
+});
+
+test('who adopts a lock at that moment has it, or nobody has', async (t) => {
+  const [other, name] = [manager(t), nameFor(t)];
+  const ticket = await (await other.lock(name, { ttl: TTL })).detach();
+  const locker = manager(t);
+  // The call stops listening when it has the lock.
+  const signal = { aborted: false, addEventListener() {}, removeEventListener() { locker.close(); } };
+  const lease = await locker.adopt(ticket, { keepAlive: true, signal }).catch(() => undefined);
+  assert.equal(lease?.isKept, await keys(name) >= QUORUM ? true : undefined);
+  await lease?.unlock();
+  await assertFree(other, name);
+});
+
+test('a lock that did not reach all servers can be unlocked again', async (t) => {
+  const { addresses, stop, go } = await waysToServers(t);
+  const [other, name] = [manager(t), nameFor(t)];
+  const locker = manager(t, addresses, { replyTimeout: 200, connectTimeout: 200 });
+  const lease = await locker.lock(name, { ttl: TTL, wait: Infinity, keepAlive: true });
+  stop();
   await locker.close();
-  const [first, second, words] = await answers;
-  assert.deepEqual([first, second, typeof words], [false, false, 'string']);
+  await assertCode(lease.unlock(), 'UNREACHABLE');
+  assert.deepEqual([lease.isHeld, lease.isKept], [false, false]);
+  go();
+  // Or a late release has done it.
+  await eventually('it is unlocked', () => lease.unlock().then(() => true, ({ code }) => code === 'LOST' || assert.equal(code, 'UNREACHABLE')));
+  await assertFree(other, name);
+  await assertCode(lease.unlock(), 'CLOSED');
+});
+
+test('a function whose lock could not be unlocked holds no closed manager', async (t) => {
+  const { addresses, stop } = await waysToServers(t);
+  const locker = manager(t, addresses, { replyTimeout: 200, connectTimeout: 200 });
+  let lease;
+  await locker.using(nameFor(t), { ttl: TTL, wait: Infinity }, async (it) => {
+    lease = it;
+    stop();
+    await locker.close();
+  });
+  // The manager of the library is freed.
+  await assertCode(lease.unlock(), 'CLOSED');
+  await askAll('DEL', lease.resource);
+});
+
+test('nothing stays open', async (t) => {
+  await assertEndsWell(program(t, `
+    const fs = require('node:fs');
+    const files = () => fs.readdirSync('/proc/self/fd').length;
+    const use = async (i) => {
+      const manager = newManager();
+      await manager.using(NAME + i, { ttl: TTL, keepAlive: true }, () => {});
+      await manager.connect();
+      await manager.close();
+    };
+    const before = files();
+    for (let i = 1; i < 10; i++) await use(i);
+    // Threads of the library may still be closing some. If one stays, this does not end.
+    while (files() > before) await turn();
+    console.log('the end');`, { name: nameFor(t) }), 'the end\n');
 });
 
 test('who extends a lock hears of it', async (t) => {

@@ -3,7 +3,7 @@
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const {
-  Lease, LostError, QUORUM, RedlockError, SERVERS, TTL, TakenError, TooShortError, ask, askAll, assertCode, assertFree, failureOf, keys,
+  Lease, LostError, QUORUM, RedlockError, SERVERS, TTL, TakenError, TooShortError, ask, askAll, assertCode, assertFree, eventually, failureOf, keys,
   manager, nameFor, version,
 } = require('./support');
 
@@ -262,6 +262,27 @@ test('those who wait get it in their order', async (t) => {
   await first.unlock();
   await Promise.all(others);
   assert.deepEqual(order, Array.from({ length: 20 }, (_, i) => i));
+  await assertFree(locker, name);
+});
+
+// Each waits again before the next is let go, so none can overtake another by luck.
+test('those who wait get it in their order and equally often', async (t) => {
+  const [locker, name, waiters, rounds] = [manager(t), nameFor(t), 40, 10];
+  const first = await locker.lock(name, { ttl: TTL });
+  const order = [];
+  const others = Array.from({ length: waiters }, async (_, i) => {
+    for (let round = 0; round < rounds; round++) {
+      await locker.using(name, { ttl: TTL, wait: Infinity }, async () => {
+        order.push(i);
+        const waiting = Math.min(waiters * rounds - order.length, waiters - 1);
+        await eventually('all others wait', () => locker.stats().waiting === waiting);
+      });
+    }
+  });
+  await eventually('they wait', () => locker.stats().waiting === waiters);
+  await first.unlock();
+  await Promise.all(others);
+  assert.deepEqual(order, Array.from({ length: waiters * rounds }, (_, i) => i % waiters));
   await assertFree(locker, name);
 });
 

@@ -2,6 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
+const vm = require('node:vm');
 const { InvalidArgumentError, Lease, Manager, SERVERS, TTL, assertFree, failureOf, manager, nameFor } = require('./support');
 
 // Fails with words that name the argument.
@@ -66,6 +67,62 @@ test('settings', async () => {
   for (const bad of [null, 'a file', {}, { warn() {} }]) await assertType(make({ logger: bad }), 'logger');
 });
 
+test('arrays of names', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const options = { ttl: TTL, wait: 0 };
+  await assertType(locker.lock([], options), 'resource');
+  for (const [bad, index] of [[[, 'a'], 0], [[,], 0], [['a', , 'b'], 1], [['a', 5], 1], [['a', ['b']], 1], [new Array(3), 0]]) {
+    await assertType(locker.lock(bad, options), `resource[${index}]`);
+    await assertType(locker.using(bad, options, () => assert.fail()), `resource[${index}]`);
+  }
+  await assertType(locker.lock([name, 'a\0b'], options), 'resource[1] holds a NUL');
+  await assertValue(locker.lock([name, name], options), 'resource 2 of 2');
+  await assertValue(locker.lock(Array.from({ length: 129 }, (_, i) => name + i), options), 'resource');
+});
+
+// UTF-8 has no form for them: they all would be the same character.
+test('half of a surrogate pair', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  for (const half of ['\ud800', '\udfff', '\ude00\ud83d']) {
+    const words = 'holds a lone surrogate';
+    for (const bad of [half, `${name}${half}`, [name, half]]) {
+      await assertType(locker.lock(bad, { ttl: TTL }), words);
+      await assertType(locker.using(bad, { ttl: TTL }, () => assert.fail()), words);
+    }
+    await assertType(locker.isLocked(half), words);
+    await assertType(locker.inspect(half), words);
+    await assertType(locker.adopt(half), words);
+    await assertType((async () => new Manager([`redis://u:${half}@h`]))(), words);
+    await assertType((async () => new Manager(SERVERS, { username: half, password: 'x' }))(), words);
+    await assertType((async () => new Manager(SERVERS, { password: half }))(), words);
+    await assertType(manager(t, SERVERS, { password: () => half }).connect(), words);
+  }
+  const whole = `${name}\ud83d\ude00`;
+  const lease = await locker.lock(whole, { ttl: TTL });
+  await assertType(locker.lock([whole, `${name}\ud83d`], { ttl: TTL }), 'resource[1]');
+  assert.equal(await locker.isLocked(Buffer.from(whole)), true);
+  await lease.unlock();
+});
+
+// A test runner, or node:vm, gives a program its own Array and Uint8Array.
+test('values of another realm', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const foreign = vm.runInNewContext('(bytes) => Uint8Array.from(bytes)')([...Buffer.from(name)]);
+  assert.ok(!(foreign instanceof Uint8Array));
+  const lease = await locker.lock(foreign, { ttl: TTL });
+  assert.equal(lease.resource, foreign);
+  assert.equal(await other.isLocked(name), true);
+  assert.equal((await other.inspect(foreign)).isLocked, true);
+  await lease.unlock();
+  const several = await locker.lock(vm.runInNewContext('(a, b) => [a, b]')(foreign, `${name}:b`), vm.runInNewContext(`({ ttl: ${TTL} })`));
+  assert.deepEqual(await Promise.all([other.isLocked(name), other.isLocked(`${name}:b`)]), [true, true]);
+  await several.unlock();
+  for (const bad of ['new Uint16Array(2)', 'new ArrayBuffer(2)', '({ length: 1, 0: 65 })']) {
+    await assertType(locker.lock(vm.runInNewContext(bad), { ttl: TTL }), 'resource');
+  }
+  await assertType(locker.lock(Object.create(Uint8Array.prototype), { ttl: TTL }), 'resource');
+});
+
 test('what is to be locked', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   for (const bad of [undefined, null, 5, {}, [1], new Uint16Array(2), Symbol('a'), new ArrayBuffer(2)]) {
@@ -96,7 +153,7 @@ test('how it is to be locked', async (t) => {
   for (const bad of [0, -1, 1.5, NaN, Infinity, 2 ** 31]) await assertRange(locker.lock(name, { ttl: TTL, tries: bad }), 'tries');
   await assertType(locker.lock(name, { ttl: TTL, tries: 1, wait: 1 }), 'tries');
   for (const bad of [1, 'yes', null]) await assertType(locker.lock(name, { ttl: TTL, keepAlive: bad }), 'keepAlive');
-  for (const bad of [1, {}, 'x', { aborted: false }]) await assertType(locker.lock(name, { ttl: TTL, signal: bad }), 'signal');
+  for (const bad of [1, {}, 'x', { aborted: false }, { aborted: false, addEventListener() {} }]) await assertType(locker.lock(name, { ttl: TTL, signal: bad }), 'signal');
   await assertType(locker.lock(name, { ttl: TTL, keepalive: true }), 'keepalive');
   await assertType(locker.using(name, { ttl: TTL }), 'third argument');
   for (const good of [0, 0.1, 1e300, Infinity, undefined]) await (await locker.lock(name, { ttl: TTL + 0.5, wait: good })).unlock();

@@ -83,6 +83,27 @@ test('what a listener throws is an uncaught exception', async (t) => {
   assert.match(stderr, /of a listener/);
 });
 
+test('what a logger throws is an uncaught exception, and changes no call', async (t) => {
+  const name = nameFor(t);
+  const running = program(t, `
+    const thrown = [];
+    process.on('uncaughtException', (error) => thrown.push(error));
+    process.on('unhandledRejection', (error) => thrown.push(error));
+    const { Manager } = require(MODULE);
+    for (const logger of [() => { throw 'of a logger'; }, async () => { throw 'of a logger'; }]) {
+      const manager = new Manager(SERVERS, { ...OPTIONS, logger, trace: 'events' });
+      const lease = await manager.lock(NAME, { ttl: TTL, keepAlive: true });
+      await lease.extend();
+      await lease.confirm();
+      await lease.unlock();
+      while (thrown.length < 3) await turn();
+      await manager.close();
+      console.log(new Set(thrown.splice(0)));
+    }`, { name });
+  await assertEndsWell(running, "Set(1) { 'of a logger' }\n".repeat(2));
+  await assertFree(manager(t), name);
+});
+
 test('a lease that is collected is not unlocked', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   // Kept or not, it no longer holds the process.

@@ -1,8 +1,9 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const { AsyncLocalStorage } = require('node:async_hooks');
 const { test } = require('node:test');
-const { TTL, TakenError, assertCode, failureOf, manager, nameFor } = require('./support');
+const { TTL, TakenError, assertCode, eventually, failureOf, manager, nameFor } = require('./support');
 
 test('so many have a permit, and no more', async (t) => {
   const [ours, theirs, name] = [manager(t), manager(t), nameFor(t)];
@@ -48,6 +49,21 @@ test('calls share the permits', async (t) => {
   };
   await Promise.all(Array.from({ length: 8 }, work));
   assert.ok(most >= 1 && most <= 3, `${most}`);
+});
+
+test('a permit is released wherever its function ends', async (t) => {
+  const [ours, name] = [manager(t), nameFor(t)];
+  const contexts = Array.from({ length: 3 }, () => new AsyncLocalStorage());
+  const ends = [];
+  const uses = contexts.map((context, i) => context.run(i, () => ours.using(name, { ttl: TTL, permits: 3, keepAlive: true },
+    () => new Promise((resolve) => { ends[i] = resolve; }))));
+  await eventually('all have one', () => ends.filter(Boolean).length === 3);
+  for (const [i, end] of ends.entries()) {
+    contexts[(i + 1) % 3].run(i, () => setImmediate(end));
+    await uses[i];
+    assert.equal((await ours.inspect(name, { permits: 3 })).permitsTaken, 2 - i);
+  }
+  assert.equal(ours.stats().kept, 0);
 });
 
 test('what is no number of permits is said', async (t) => {

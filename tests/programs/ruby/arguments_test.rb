@@ -275,6 +275,29 @@ class ClosedTest < RedlockTest
     ask_all("DEL", "#{@name}:a")
   end
 
+  def test_an_unlock_that_did_not_reach_all_servers_can_be_repeated
+    other = manager
+    locker = manager(reply_timeout: 0.2)
+    lease = locker.lock(@name, ttl: 600, wait: nil, keep_alive: true)
+    paused do
+      locker.close
+      assert_raises(Redlock::Unreachable) { lease.unlock }
+      refute_predicate lease, :held?
+    end
+    eventually("it is unlocked") { unlocked?(lease) }
+    @locker = other
+    assert_free
+    assert_raises(Redlock::Closed) { lease.unlock }
+  end
+
+  def unlocked?(lease)
+    lease.unlock
+  rescue Redlock::Unreachable
+    false
+  rescue Redlock::Lost
+    true # a late release has done it
+  end
+
   # It is closed after it was checked that it is open, and before the library has got the call.
   def test_a_call_that_is_about_to_begin_ends_at_once
     other = manager
