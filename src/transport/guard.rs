@@ -157,6 +157,8 @@ struct Life {
     promotion: Option<RunId>,
     /// When the server last showed that it was no replica. Not known after it refused a request as a replica.
     primary_at: Option<Moment>,
+    /// Whether it has been a replica, so that its data is another server's.
+    was_replica: bool,
     /// The longest TTL that the server has noted or was told to note.
     longest_ms: i64,
     /// Whether this user may have a TTL noted.
@@ -196,7 +198,9 @@ impl Guard {
         let &Note { id: process, generation, longest_ms, life: id, .. } = note;
         let (promotion, primary_at) = (note.promotion, Some(now));
         let (read, may_note) = ((generation, longest_ms), true);
-        let life = Life { process, id, read, promotion, primary_at, longest_ms, may_note };
+        let was_replica = false;
+        let life =
+            Life { process, id, read, promotion, primary_at, was_replica, longest_ms, may_note };
         let noted_at = (!note.is_of_new()).then(|| now.plus_ms(-note.age_ms(clock_ms)));
         Self { life: Some(life), lost_at: noted_at.max(found_at), ..Self::default() }
     }
@@ -230,7 +234,7 @@ impl Guard {
             RoleTold::Nothing => self.is_blind = true,
             RoleTold::Replica => return Err(Forgotten),
             RoleTold::Primary { promotion }
-                if promotion.is_none() || promotion == life.promotion => {}
+                if !life.was_replica && (promotion.is_none() || promotion == life.promotion) => {}
             RoleTold::Primary { .. } => return Err(Forgotten),
         }
         Ok(())
@@ -255,7 +259,7 @@ impl Guard {
     /// The server has refused a request as a replica.
     pub(super) fn note_replica(&mut self) {
         if let Some(life) = &mut self.life {
-            life.primary_at = None;
+            (life.primary_at, life.was_replica) = (None, true);
         }
     }
 

@@ -17,8 +17,22 @@ pub(super) struct Lasting {
     pub(super) memories: Memories,
 }
 
-/// The memories that were seen, by the process that had them.
-pub(super) struct Memories(Mutex<Vec<Seen>>);
+/// The memories that were seen, by the process that had them, and which processes were replicas.
+pub(super) struct Memories(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    seen: Vec<Seen>,
+    replicas: Vec<Replica>,
+}
+
+/// This process said that it was a replica, and this manager heard that at this time. Nobody is known to have marked
+/// its memory since. It has the data of another server, whatever its note says.
+#[derive(Clone, Copy, Debug)]
+struct Replica {
+    process: RunId,
+    heard_at: Moment,
+}
 
 /// The latest that was seen of a process.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +51,14 @@ pub(super) enum Verdict {
     /// Nothing contradicts the note. If it took the place of another one, the time when that was found: the
     /// memory was lost before that, but it is not known for how long before.
     Sound { found_at: Option<Moment> },
-    /// A later note was seen. So the memory was replaced by an older one, or was lost.
+    /// A later note was seen. So the memory was replaced by an older one, or was lost. Or the server was a replica
+    /// meanwhile.
     Older,
 }
 
 impl Default for Memories {
     fn default() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Mutex::new(Known::default()))
     }
 }
 
@@ -53,36 +68,40 @@ impl Memories {
 
     /// Judges a note, and remembers it if it is sound.
     pub(super) fn judge(&self, note: &Note, now: Moment) -> Verdict {
-        self.with(|all| {
+        self.with(|Known { seen: all, replicas }| {
             // Processes that kept the memory of the process before them have written their own notes.
             let of_life = all.iter().filter(|it| it.life == note.life);
             let latest = of_life.max_by_key(|it| it.generation).copied();
             if latest.is_some_and(|it| note.generation < it.generation) {
                 return Verdict::Older;
             }
+            // What it had granted before it was a replica may be lost.
+            let replica_at = replicas.iter().find(|it| it.process == note.id).map(|it| it.heard_at);
             let Some(seen) = all.iter_mut().find(|it| it.process == note.id) else {
-                let found_at = latest.and_then(|it| it.found_at);
+                let found_at = latest.and_then(|it| it.found_at).max(replica_at);
                 remember(all, Seen { found_at, ..Seen::of(note) });
                 return Verdict::Sound { found_at };
             };
             // Each rewrite raises the generation, so a note with the same generation is the same note. An older
             // one that somebody has rewritten may have come as far.
             let is_as_late = note.generation == seen.generation;
-            if note.generation < seen.generation || is_as_late && !seen.is(note) {
+            let is_of_before = replica_at.is_some() && note.life == seen.life;
+            if note.generation < seen.generation || is_as_late && !seen.is(note) || is_of_before {
                 return Verdict::Older;
             }
             // Another client has seen the loss. If it was there first, its note says since when. But the note
             // of another database may be as late.
             let found_at = if seen.life == note.life { seen.found_at } else { Some(now) };
             *seen = Seen { found_at, ..Seen::of(note) };
+            replicas.retain(|it| it.process != note.id);
             Verdict::Sound { found_at }
         })
     }
 
     /// The memory of this note was lost at this time at the latest, whatever the note says.
     pub(super) fn note_loss(&self, note: &Note, at: Moment) {
-        self.with(|all| {
-            if let Some(seen) = all.iter_mut().find(|it| it.process == note.id) {
+        self.with(|known| {
+            if let Some(seen) = known.seen.iter_mut().find(|it| it.process == note.id) {
                 seen.found_at = seen.found_at.max(Some(at));
             }
         });
@@ -90,20 +109,34 @@ impl Memories {
 
     /// Remembers a note that this manager has written for a memory that begins now.
     pub(super) fn adopt(&self, note: &Note) {
-        self.with(|all| {
-            all.retain(|it| it.process != note.id);
-            remember(all, Seen::of(note));
+        self.with(|Known { seen, replicas }| {
+            seen.retain(|it| it.process != note.id);
+            replicas.retain(|it| it.process != note.id);
+            remember(seen, Seen::of(note));
         });
+    }
+
+    /// The process has said that it is a replica.
+    pub(super) fn note_replica(&self, process: RunId, heard_at: Moment) {
+        self.with(|Known { replicas, .. }| {
+            replicas.retain(|it| it.process != process);
+            remember(replicas, Replica { process, heard_at });
+        });
+    }
+
+    /// Whether the process was a replica, and its memory was not marked since, as far as is known.
+    pub(super) fn was_replica(&self, process: RunId) -> bool {
+        self.with(|known| known.replicas.iter().any(|it| it.process == process))
     }
 
     /// The greatest generation that was seen of the notes of a process; 0 if none was seen.
     pub(super) fn generation(&self, process: RunId) -> i64 {
-        self.with(|all| {
-            all.iter().find(|it| it.process == process).map_or(0, |seen| seen.generation)
+        self.with(|known| {
+            known.seen.iter().find(|it| it.process == process).map_or(0, |seen| seen.generation)
         })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Vec<Seen>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut Known) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -120,11 +153,11 @@ impl Seen {
     }
 }
 
-fn remember(all: &mut Vec<Seen>, seen: Seen) {
+fn remember<T>(all: &mut Vec<T>, one: T) {
     if all.len() == Memories::MAX {
         all.remove(0);
     }
-    all.push(seen);
+    all.push(one);
 }
 
 #[cfg(test)]
@@ -209,6 +242,35 @@ mod tests {
         assert_eq!(memories.judge(&note(2, 1, 4), NOW), SOUND);
         assert_eq!(memories.judge(&note(1, 1, 3), NOW), Verdict::Older);
         assert_eq!(memories.judge(&note(1, 1, 4), NOW), SOUND);
+    }
+
+    /// It is a primary again, has its old note, and does not show that it was promoted.
+    #[test]
+    fn the_note_of_a_server_that_was_a_replica_is_not_believed_until_somebody_has_marked_it() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 3), NOW);
+        memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(5));
+        for generation in [3, 4] {
+            assert_eq!(memories.judge(&note(1, 1, generation), NOW), Verdict::Older);
+        }
+        // Of another process.
+        assert_eq!(memories.judge(&note(2, 2, 3), NOW), SOUND);
+        assert!(memories.was_replica(note(1, 1, 3).id) && !memories.was_replica(note(2, 2, 3).id));
+        // Another client has marked it, or this manager.
+        let found = Verdict::Sound { found_at: Some(NOW.plus_ms(9)) };
+        assert_eq!(memories.judge(&note(1, 3, 4), NOW.plus_ms(9)), found);
+        assert!(!memories.was_replica(note(1, 1, 3).id));
+        memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(15));
+        memories.adopt(&note(1, 4, 5));
+        assert_eq!(memories.judge(&note(1, 4, 5), NOW.plus_ms(19)), SOUND);
+    }
+
+    #[test]
+    fn who_was_a_replica_when_it_was_first_met_has_lost_its_memory_by_then() {
+        let memories = Memories::default();
+        memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(5));
+        let found = Verdict::Sound { found_at: Some(NOW.plus_ms(5)) };
+        assert_eq!(memories.judge(&note(1, 1, 3), NOW.plus_ms(9)), found);
     }
 
     #[test]

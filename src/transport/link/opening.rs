@@ -49,6 +49,11 @@ impl Link {
                 Progress::Done(_) => return self.admit(now),
                 Progress::Refused { failure, is_of_credentials } => {
                     self.identity = handshake.identity().clone();
+                    if failure.is_of_a_replica()
+                        && let Some(process) = self.identity.run_id()
+                    {
+                        self.lasting.memories.note_replica(process, now);
+                    }
                     if is_of_credentials {
                         self.account.handle_refusal();
                     }

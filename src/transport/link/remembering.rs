@@ -222,7 +222,8 @@ impl Known<'_> {
         let memories = self.memories;
         if note.id != self.process {
             let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
-            if !is_logged || memories.judge(note, now) == MemoryVerdict::Older {
+            let is_own = is_logged && !memories.was_replica(self.process);
+            if !is_own || memories.judge(note, now) == MemoryVerdict::Older {
                 return Step::Lose;
             }
             // Another process of this server wrote the data, and none of it is missing.

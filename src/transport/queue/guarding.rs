@@ -90,6 +90,14 @@ impl Queue {
         entry.read_behind = is_guarded.then_some(0);
     }
 
+    /// The server is a replica. So it has another server's data when it is a primary again, which it may not show by then.
+    fn note_replica(&mut self, now: Moment) {
+        if let Some((process, _)) = self.guard.source() {
+            self.lasting.memories.note_replica(process, now);
+        }
+        self.guard.note_replica();
+    }
+
     /// The meaning of the replies, received at `now`. They are the replies to the request, and what was read
     /// of the server's memory and clock.
     pub(super) fn answer(
@@ -99,7 +107,11 @@ impl Queue {
         now: Moment,
     ) -> Result<Answer, CloseReason> {
         if entry.asks_role {
-            self.guard.note_role(RoleTold::of(&replies.remove(0)))?;
+            let told = RoleTold::of(&replies.remove(0));
+            if told == RoleTold::Replica {
+                self.note_replica(now);
+            }
+            self.guard.note_role(told)?;
         }
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
@@ -133,7 +145,7 @@ impl Queue {
         if answer.is_grant() {
             self.guard.note_primary(entry.written_at);
         } else if matches!(&answer, Answer::Failed(it) if it.is_of_a_replica()) {
-            self.guard.note_replica();
+            self.note_replica(now);
         }
         let ttl_ms = entry.request.ttl_ms();
         match (end_ms, &answer) {
@@ -350,19 +362,36 @@ mod tests {
         let said = |first| [&[first][..], &granted].concat();
         assert_eq!(ask(49, &granted), (false, Ok(Answer::Done)));
         assert_eq!(ask(98, &granted), (false, Ok(Answer::Done)));
-        for silent in [refused_by_acl(), Value::Nil, Value::BulkString(b"0".repeat(40))] {
-            assert_eq!(ask(150, &said(silent)), (true, Ok(Answer::Done)));
-            assert_eq!(ask(199, &granted), (false, Ok(Answer::Done)));
-            // A replica may be promoted soon.
-            let readonly = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
-            let refused = [readonly, Value::Int(-2), note(-1, 10_000), time()];
-            assert!(matches!(ask(199, &refused), (false, Ok(Answer::Failed(_)))));
+        let silent = [refused_by_acl(), Value::Nil, Value::BulkString(b"0".repeat(40))];
+        for (at_ms, silent) in [150, 250, 350].into_iter().zip(silent) {
+            assert_eq!(ask(at_ms, &said(silent)), (true, Ok(Answer::Done)));
+            assert_eq!(ask(at_ms + 49, &granted), (false, Ok(Answer::Done)));
         }
         let forgotten = || Err(CloseReason::Forgotten(Forgotten));
-        assert_eq!(ask(200, &said(promoted())), (true, forgotten()));
+        assert_eq!(ask(450, &said(promoted())), (true, forgotten()));
         // It takes writes although it is a replica.
         let replica = Value::BulkString(b"replica".to_vec());
-        assert_eq!(ask(300, &said(replica)), (true, forgotten()));
+        assert_eq!(ask(500, &said(replica)), (true, forgotten()));
+    }
+
+    /// It is promoted soon, and may not show it by then.
+    #[test]
+    fn a_server_that_refused_as_a_replica_has_another_memory() {
+        let mut queue = guarded(-1, 10_000);
+        let mut ask = |replies: &[Value]| {
+            queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+            let mut outbox = Vec::new();
+            queue.send(&mut outbox, Capabilities::PLAIN, NOW);
+            let is_asked = String::from_utf8_lossy(&outbox).contains("master_replid2");
+            let settled = queue.settle(&mut replies.to_vec(), NOW);
+            (is_asked, settled.map(|it| it.expect("it is not sent once more").answer))
+        };
+        let readonly = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        let refused = [readonly, Value::Int(-2), note(-1, 10_000), time()];
+        assert!(matches!(ask(&refused), (false, Ok(Answer::Failed(_)))));
+        let shows_nothing = Value::BulkString(b"0".repeat(40));
+        let granted = [shows_nothing, Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+        assert_eq!(ask(&granted), (true, Err(CloseReason::Forgotten(Forgotten))));
     }
 
     #[test]

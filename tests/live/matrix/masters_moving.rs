@@ -265,6 +265,39 @@ fn m07_a_server_that_was_heard_late_was_a_primary_when_it_was_asked() {
     });
 }
 
+/// The rival has seen it as a replica, in an answer or when it connected. By the time when it asks again, nothing shows
+/// that the server was promoted, and its note is the one from before.
+#[test]
+fn m07_a_replica_that_was_seen_has_lost_its_memory_although_it_forgot_its_promotion() {
+    for is_connected in [true, false] {
+        let group = Group::start("g", 2, 1_000);
+        let [first, second] = &group.servers[..] else { unreachable!("two") };
+        first.must(&["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+        let (holder, rival) = (Manager::of_urls(&[first.url()]), Manager::of_urls(&[first.url()]));
+        holder.connect_to_all();
+        if is_connected {
+            rival.connect_to_all();
+        }
+        let held = holder.take(RESOURCE, TTL);
+        second.must(&["REPLICAOF", "NO", "ONE"]);
+        second.must(&["DEL", RESOURCE]);
+        group.have_follow(first, second.port());
+        let taken = Lease::new();
+        let refused = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        assert_eq!(refused, REDLOCK_UNREACHABLE, "{}", taken.message());
+        first.must(&["REPLICAOF", "NO", "ONE"]);
+        wait_until("it has forgotten", || {
+            info(first).contains(&format!("master_replid2:{}", "0".repeat(40)))
+        });
+        wait_until_ok("the rival is told", || {
+            let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+            assert!(status != REDLOCK_OK || !held.is_held(), "two hold it");
+            let message = taken.message();
+            if message.contains("lost its memory") { Ok(()) } else { Err(message) }
+        });
+    }
+}
+
 /// It takes writes although it is a replica, so no write is refused.
 #[test]
 fn m07_a_primary_that_became_a_replica_that_takes_writes_has_no_vote() {

@@ -5,7 +5,7 @@
 //! again. It must not count such a server if it could know of one of the losses. What it could know is what
 //! it was told in replies that it has read, also those behind requests that were refused.
 
-use std::str;
+use std::{mem, str};
 
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, SERVERS_MAX};
@@ -103,7 +103,7 @@ struct Doubt<'a> {
 /// The name of a hole, whether it is one, and the words of `docs/guard.md`.
 type Hole = (&'static str, fn(&Doubt<'_>) -> bool, &'static str);
 
-const HOLES: [Hole; 12] = [
+const HOLES: [Hole; 13] = [
     (
         "a rewritten note",
         |it| it.is_of_rewritten_note(),
@@ -158,6 +158,11 @@ const HOLES: [Hole; 12] = [
         "a step that nobody saw",
         |it| it.is_of_unseen_step(),
         "**A clock that was set forward before a client first connected**, or by less than a round trip.",
+    ),
+    (
+        "a loss that looks old",
+        |it| it.is_of_loss_that_looks_old(),
+        "Nor does a client that connects later see that a server lost its memory while its clock was behind, or before the clock was set forward.",
     ),
     (
         "a clock forward and back",
@@ -258,7 +263,8 @@ impl Doubt<'_> {
     fn is_of_forgotten_promotion(&self) -> bool {
         let is_one =
             matches!(self.loss.cause, Cause::Live(Life::Demote { .. } | Life::Promote { .. }));
-        let is_look = |it: &&Told| matches!(it.what, Topic::Role) && it.at >= self.loss.over_at;
+        // It may have been a replica when it was looked at.
+        let is_look = |it: &&Told| matches!(it.what, Topic::Role) && it.at >= self.loss.at;
         let looked_at = self.told().find(is_look).map_or(self.granted_at, |it| it.at);
         is_one && self.loss.forgot_at <= looked_at && self.is_plausible()
     }
@@ -305,7 +311,8 @@ impl Doubt<'_> {
     fn is_of_longest_ttl(&self) -> bool {
         let known = self.world.known.iter();
         let known = known.filter(|(whose, _)| (whose.0, whose.1) == (self.client, self.manager));
-        let told = known.flat_map(|it| it.1).filter_map(|it| match &it.what {
+        let told = known.flat_map(|it| it.1).filter(|it| it.at <= self.granted_at);
+        let told = told.filter_map(|it| match &it.what {
             Topic::Note(Some(memo)) => Some(memo.longest_ms),
             _ => None,
         });
@@ -320,6 +327,15 @@ impl Doubt<'_> {
         let seen = self.world.watches.get(&whose).map_or(&[][..], |it| it.seen());
         let is_seen = seen.iter().any(|at| (self.loss.at..=self.told_at).contains(at));
         self.loss.cause == Cause::Step && !is_seen
+    }
+
+    /// The clock was set forward after the loss and before the manager first heard the server: the note shows
+    /// a time that seems to be long ago.
+    fn is_of_loss_that_looks_old(&self) -> bool {
+        let clock = &self.world.servers[self.server].clock;
+        let first = self.told().next().map_or(self.granted_at, |it| it.at);
+        let is_forward = clock.was_set_forward_within(self.loss.at, first);
+        self.loss.cause != Cause::Step && is_forward
     }
 
     fn is_of_clock_forward_and_back(&self) -> bool {
@@ -344,13 +360,17 @@ impl World {
     pub(crate) fn note_loss(&mut self, server: usize, cause: Cause, before: Option<Memo>) {
         let (at, after) = (self.now, self.note_of(server));
         let Some(memory) = &self.servers[server].store.memory else { return };
-        let run_id = memory.run_id();
-        let is_durable = memory.past.is_logged && memory.past.promotion.is_none();
-        let is_own = |it: &Memo| it.process == run_id || it.is_logged && is_durable;
-        let may_pass = after.as_ref().is_some_and(is_own);
+        let may_pass = after.as_ref().is_some_and(|it| self.may_pass(server, it));
         let forgot_at = if memory.past.promotion.is_none() { at } else { i64::MAX };
         let loss = Loss { at, cause, before, after, may_pass, over_at: at, forgot_at };
         self.servers[server].losses.push(loss);
+    }
+
+    /// Whether this note counts as that of the process that has it.
+    fn may_pass(&self, server: usize, it: &Memo) -> bool {
+        let Some(memory) = &self.servers[server].store.memory else { return false };
+        let is_durable = memory.past.is_logged && memory.past.promotion.is_none();
+        it.process == memory.run_id() || it.is_logged && is_durable
     }
 
     /// The server was a replica, and is promoted again.
@@ -363,9 +383,12 @@ impl World {
     }
 
     pub(crate) fn note_promotion_forgotten(&mut self, server: usize) {
-        for loss in &mut self.servers[server].losses {
-            loss.forgot_at = loss.forgot_at.min(self.now);
+        let mut losses = mem::take(&mut self.servers[server].losses);
+        for loss in losses.iter_mut().filter(|it| it.forgot_at > self.now) {
+            loss.forgot_at = self.now;
+            loss.may_pass |= loss.after.as_ref().is_some_and(|it| self.may_pass(server, it));
         }
+        self.servers[server].losses = losses;
     }
 
     /// A server has answered. What it tells of its memory ends after `end` bytes of what it sends now.
@@ -415,16 +438,22 @@ impl World {
         }
     }
 
-    /// If two clients hold one lock for what the guard cannot see: the name of the hole. The servers that may
-    /// vote for the second client are those that have not lost the first client's lock, and those that have
-    /// lost it through a hole. Without the latter, the second client has no quorum.
+    /// If two clients hold one lock for what the guard cannot see: the name of the hole.
     pub(crate) fn excuse(&self, one: &HeldLock, two: &HeldLock) -> Option<&'static str> {
-        let (first, second) = if one.from <= two.from { (one, two) } else { (two, one) };
+        // Either may have been granted first; servers can have granted them in different orders.
+        self.excuse_of(one, two).or_else(|| self.excuse_of(two, one))
+    }
+
+    /// The hole through which `second` has its quorum beside `first`. The servers that may vote for it are
+    /// those that have not lost the lock of `first`, and those that have lost it through a hole. Without the
+    /// latter, it has no quorum.
+    fn excuse_of(&self, first: &HeldLock, second: &HeldLock) -> Option<&'static str> {
         let (had, came) = (self.records.look(first.tag)?, self.records.look(second.tag)?);
         let (mut sound, mut holes) = (0, Vec::new());
-        // Another slot of a semaphore is no vote.
-        for server in (0..SERVERS_MAX).filter(|it| came.slots[*it] == second.slot) {
-            let Some(granted_at) = came.granted_on(server, second.from) else { continue };
+        for server in 0..SERVERS_MAX {
+            // Another slot of a semaphore is no vote.
+            let granted_at = came.granted_on(server, second.slot, second.from);
+            let Some(granted_at) = granted_at else { continue };
             match had.missing_since(server, granted_at) {
                 None => sound += 1,
                 Some(since) => holes.extend(self.hole(server, (since, granted_at), second)),

@@ -14,6 +14,8 @@ use crate::world::{START, World};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     server: usize,
+    /// The slot of a semaphore.
+    slot: u16,
     from: i64,
     /// The end of the span, if nothing more happens to the token.
     until: i64,
@@ -39,15 +41,19 @@ impl Token {
     fn begin(&mut self, server: usize, now: i64, until: i64) {
         let is_again = self.spans.iter().any(|it| it.server == server);
         let is_grant = !is_again && self.lost & (1 << server) == 0;
-        self.spans.push(Span { server, from: now, until, due: until, is_grant, seems_from: now });
+        self.push(server, now, until, is_grant);
     }
 
     /// The server has given the token another slot of a semaphore. Its earlier slot was not part of the
     /// lock.
     fn move_there(&mut self, server: usize, now: i64, until: i64) {
         self.give_until(server, now);
-        let (due, is_grant) = (until, true);
-        self.spans.push(Span { server, from: now, until, due, is_grant, seems_from: now });
+        self.push(server, now, until, true);
+    }
+
+    fn push(&mut self, server: usize, from: i64, until: i64, is_grant: bool) {
+        let (slot, due, seems_from) = (self.slots[server], until, from);
+        self.spans.push(Span { server, slot, from, until, due, is_grant, seems_from });
     }
 
     /// The token was given more time, or was released.
@@ -106,9 +112,10 @@ impl Token {
         self.spans.iter().any(|it| it.from < at && at < it.until)
     }
 
-    /// When this server granted the token, if that was not later than `by`.
-    pub(crate) fn granted_on(&self, server: usize, by: i64) -> Option<i64> {
-        let is_it = |it: &&Span| it.server == server && it.is_grant && it.from <= by;
+    /// When this server granted the token in this slot, if that was not later than `by`.
+    pub(crate) fn granted_on(&self, server: usize, slot: u16, by: i64) -> Option<i64> {
+        let is_there = |it: &Span| (it.server, it.slot) == (server, slot);
+        let is_it = |it: &&Span| is_there(it) && it.is_grant && it.from <= by;
         self.spans.iter().rfind(is_it).map(|it| it.from)
     }
 

@@ -62,8 +62,18 @@ impl Clock {
 
     /// Whether it was set back in this time.
     pub(crate) fn was_set_back_within(&self, from: i64, until: i64) -> bool {
-        let starts = self.stretches.windows(2).filter(|it| (from..=until).contains(&it[1].from));
-        starts.into_iter().any(|it| it[1].shown < it[0].read(it[1].from))
+        self.steps_within(from, until).any(|by| by < 0)
+    }
+
+    /// Whether it was set forward in this time.
+    pub(crate) fn was_set_forward_within(&self, from: i64, until: i64) -> bool {
+        self.steps_within(from, until).any(|by| by > 0)
+    }
+
+    fn steps_within(&self, from: i64, until: i64) -> impl Iterator<Item = i64> {
+        let starts =
+            self.stretches.windows(2).filter(move |it| (from..=until).contains(&it[1].from));
+        starts.map(|it| it[1].shown - it[0].read(it[1].from))
     }
 
     /// It stands still for this time.
