@@ -517,6 +517,20 @@ module Redlock
   end
   private_constant :Line
 
+  # A reference that does not keep its object from being collected.
+  class Weak # :nodoc:
+    def initialize(object)
+      @map = ObjectSpace::WeakMap.new
+      @map[self] = object
+    end
+
+    # The object; nil if it was collected.
+    def itself
+      @map[self]
+    end
+  end
+  private_constant :Weak
+
   # The events of a C manager, and the calls and leases that wait for them.
   class Events # :nodoc:
     # How many seconds a leader waits at a time. Only a child that a signal handler has forked during a call needs
@@ -566,21 +580,27 @@ module Redlock
     end
 
     # From now on the lease is told if its lock cannot be kept alive. The lock must be kept alive with the lease's
-    # object_id. Returns whether the lease is new here.
+    # object_id. The lease of a block may be collected, together with a fiber that never ends the block: an Enumerator
+    # that somebody has dropped. Then the library no longer keeps its lock. Returns whether the lease is new here.
     def keep(lease)
       enter_process
       number = lease.object_id
-      is_new = !@kept.key?(number)
-      @kept[number] = lease
-      is_new
+      @mutex.synchronize do
+        is_new = !@kept.key?(number)
+        @kept[number] = lease.of_block? ? Weak.new(lease) : lease
+        is_new
+      end
     end
 
     def keep_no_more(lease)
-      @kept.delete(lease.object_id)
+      @mutex.synchronize { @kept.delete(lease.object_id) }
     end
 
     def keeps?
-      !@kept.empty?
+      @mutex.synchronize do
+        @kept.delete_if { |_, lease| lease.itself.nil? }
+        !@kept.empty?
+      end
     end
 
     # Waits until the call has ended, or until the time that the block returns, if it returns one. Fibers of a
@@ -637,7 +657,7 @@ module Redlock
 
       case @event.kind
       when C::DONE then (call = @calls[@event.user_data]) && @line.end_call(call, @event.status)
-      when C::LOST then @kept[@event.user_data]&.be_lost
+      when C::LOST then @kept[@event.user_data]&.itself&.be_lost
       end
       @event.user_data = 0
     end
@@ -820,13 +840,12 @@ module Redlock
     # Tells the lease if its lock cannot be kept alive. Returns whether the lease is new here.
     def keep(lease)
       is_new = @events.keep(lease)
-      watch_over(lease)
+      @watching.synchronize { begin_to_watch }
       is_new
     end
 
     def keep_no_more(lease)
       @events.keep_no_more(lease)
-      @watched.delete(lease)
     end
 
     # Accepts anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
@@ -897,14 +916,21 @@ module Redlock
       @logger || @ask
     end
 
-    # From now on a thread receives the events for fibers and kept locks, while no other thread waits for its own
-    # call. The thread ends when all of these have been over for a moment.
-    def watch_over(something)
+    def watch_over(call)
       @watching.synchronize do
-        @watched.clear unless @watcher&.alive? # the entries belong to the parent
-        @watched[something] = true
-        @watcher = Thread.new { watch } unless @watcher&.alive?
+        begin_to_watch
+        @watched[call] = true
       end
+    end
+
+    # From now on a thread receives the events for fibers and kept locks, while no other thread waits for its own
+    # call. The thread ends when all of these have been over for a moment. (It refers to what is in scope here, so it
+    # must not begin where a lease is.)
+    def begin_to_watch
+      return if @watcher&.alive?
+
+      @watched.clear # they belong to the parent
+      @watcher = Thread.new { watch }
     end
 
     def watch
@@ -939,7 +965,8 @@ module Redlock
     # Whether there was nothing to watch over for a moment. If so, the thread ends.
     def idle?
       @watching.synchronize do
-        @idle_since = @watched.empty? ? @idle_since || now : nil
+        is_needed = !@watched.empty? || @events.keeps?
+        @idle_since = is_needed ? nil : @idle_since || now
         is_idle = @idle_since && (closed? || now - @idle_since >= Events::PATIENCE)
         @watcher = @idle_since = nil if is_idle
         is_idle
@@ -1368,7 +1395,7 @@ module Redlock
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # held for a call and the reading of its message
-      @unlocked = @released = @lost = false
+      @unlocked = @released = @lost = @is_of_block = false
       @watching = Mutex.new
       @on_lost = []
       @message = ""
@@ -1386,8 +1413,14 @@ module Redlock
       have(-> { adopt(ticket) }, keeps, &block)
     end
 
+    # Whether a block has the lock, and not a caller.
+    def of_block? # :nodoc:
+      @is_of_block
+    end
+
     # Takes the lock with +by+, and holds it for the length of the block if there is one.
     def have(by, keeps, &block) # :nodoc:
+      @is_of_block = !block.nil?
       hold_on
       by.call
       keep_alive if keeps
@@ -1454,7 +1487,8 @@ module Redlock
     # ttl has passed, on a thread of its own that no Ruby code delays. If the lock cannot be kept alive, #lost? and
     # #on_lost report this while at least a tenth of the ttl is left, unless somebody took the lock away. The lock
     # ends with its process, at the latest one ttl after it. But it is kept alive even if nothing refers to the
-    # lease any more. Lost: the lock is not held.
+    # lease any more, except for a block that was left without its end, as that of an Enumerator that was dropped.
+    # Lost: the lock is not held.
     def keep_alive
       @servers.use do |address|
         @calling.synchronize do
@@ -1799,7 +1833,8 @@ module Redlock
       !held? && @levels.none?(&:in_block?)
     end
 
-    def enter(wait)
+    def enter(wait, level)
+      @is_of_block = level.of_block?
       hold_on
       acquire(wait)
       Core.of_fiber.push(self)
@@ -1953,7 +1988,7 @@ module Redlock
       core.levels.push(self)
       @core = core
       @retains_from = 0
-      core.enter(wait)
+      core.enter(wait, self)
     end
 
     def enter_again(core)

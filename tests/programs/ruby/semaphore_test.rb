@@ -38,6 +38,36 @@ class SemaphoreTest < RedlockTest
     end
   end
 
+  # It goes on in a fiber of its own, and ends wherever that ends.
+  def test_a_permit_is_released_wherever_its_block_ends
+    [false, true].each do |keeps|
+      semaphore = @locker.semaphore(@name, permits: 3, ttl: 600, keep_alive: keeps)
+      outer = Enumerator.new { |on| semaphore.acquire { |lease| on << lease } }
+      inner = Enumerator.new { |on| semaphore.acquire { |lease| on << lease } }
+      leases = [outer.next, inner.next]
+      assert_equal 2, semaphore.taken
+      assert_raises(StopIteration) { outer.next }
+      assert_equal [1, [false, true]], [semaphore.taken, leases.map(&:held?)]
+      assert_raises(StopIteration) { inner.next }
+      assert_equal [0, 0], [semaphore.taken, @locker.stats.kept]
+    end
+  end
+
+  # Nobody can end its block any more.
+  def test_a_permit_of_a_dropped_block_is_not_kept
+    out, words = ruby_with_manager(<<~SCRIPT)
+      semaphore = LOCKER.semaphore(NAME, permits: 2, ttl: 1, keep_alive: true)
+      take = -> { Enumerator.new { |on| semaphore.acquire { |lease| on << lease.held? } }.next }
+      again = -> { Enumerator.new { |on| LOCKER.lock(NAME + "r", ttl: 1, keep_alive: true, reentrant: true) { |it| on << it.held? } }.next }
+      puts Thread.new(&take).value, Thread.new(&again).value
+      GC.start until LOCKER.stats.kept.zero?
+      sleep 0.002 until semaphore.taken.zero? && !LOCKER.locked?(NAME + "r")
+      sleep 0.002 while Thread.list.size > 1
+      puts "the end"
+    SCRIPT
+    assert_equal ["true\ntrue\nthe end\n", ""], [out, words]
+  end
+
   def test_threads_share_it
     semaphore = @locker.semaphore(@name, permits: 3, ttl: 30)
     inside = 0
