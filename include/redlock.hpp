@@ -1580,7 +1580,7 @@ public:
         } else if (--depth_ > 0) {
             mutex_.last_unlock_status_ = mutex_.lease_.release();
         } else {
-            owner_.store(std::thread::id());
+            owner_.store(std::thread::id()); // before another thread can be the owner
             mutex_.unlock();
         }
     }

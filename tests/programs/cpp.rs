@@ -93,6 +93,11 @@ fn threads_get_a_lock_in_the_order_of_their_arrival() {
 }
 
 #[test]
+fn every_argument_arrives_in_the_library() {
+    passes("tests/programs/cpp/asked.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn slips_of_a_program_are_borne() {
     passes("tests/programs/cpp/misuse.cpp", compilers::cxx_apart());
 }
@@ -315,6 +320,7 @@ fn what_must_not_be_copied_cannot_be() {
 #[test]
 fn no_test_program_is_forgotten() {
     let known = [
+        "asked.cpp",
         "credentials.cpp",
         "dropin.cpp",
         "dropin_by_directory.cpp",

@@ -1,7 +1,9 @@
 // Kept locks, and calls that a stop ends, against the servers given as host:port.
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "redlock.hpp"
 #include "servers.hpp"
@@ -73,6 +75,44 @@ void a_lock_that_is_lost_is_told(const Servers &servers) {
     CHECK(!lease.held());
 }
 
+// The mutex is used again: its next lock is not lost.
+void the_next_lock_is_not_lost(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Mutex mutex(manager, "lost-mutex", ttl, redlock::KeepAlive());
+    mutex.lock();
+    for (size_t i = 0; i < servers.count(); i++) {
+        servers.ask(i, "DEL lost-mutex");
+    }
+    while (!mutex.lost()) {
+        std::this_thread::sleep_for(milliseconds(20));
+    }
+    mutex.unlock();
+    CHECK(mutex.last_unlock_status() == Status::Lost);
+    mutex.lock();
+    CHECK(!mutex.lost() && mutex.held());
+    mutex.unlock();
+    CHECK(mutex.last_unlock_status() == Status::Ok);
+}
+
+// The first of many leases is still watched when there are many, and when the thread had been stopped.
+void each_of_many_is_watched(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    CHECK(manager.lock("many", ttl).keep_alive());
+    manager.set_background_thread(false);
+    std::vector<Lease> leases;
+    for (int i = 0; i < 200; i++) {
+        leases.push_back(manager.lock("many" + std::to_string(i), ttl));
+        CHECK(leases.back().keep_alive());
+    }
+    for (size_t i = 0; i < servers.count(); i++) {
+        servers.ask(i, "DEL many0");
+    }
+    while (!leases.front().lost()) {
+        std::this_thread::sleep_for(milliseconds(20));
+    }
+    CHECK(!leases.back().lost());
+}
+
 #ifdef __cpp_lib_jthread
 void a_stop_ends_a_wait(const Servers &servers) {
     Manager manager = manager_of(servers);
@@ -103,6 +143,8 @@ int main(int argc, char **argv) {
     a_lease_is_kept_until_it_is_released(servers);
     a_mutex_is_kept_while_it_is_locked(servers);
     a_lock_that_is_lost_is_told(servers);
+    the_next_lock_is_not_lost(servers);
+    each_of_many_is_watched(servers);
 #ifdef __cpp_lib_jthread
     a_stop_ends_a_wait(servers);
 #endif

@@ -240,6 +240,17 @@ void two_mutexes_are_locked_together(const Servers &servers) {
     CHECK(!one.held() && !other.held());
 }
 
+// A time that is less than the library can count is no reason not to wait.
+void a_wait_is_rounded_up() {
+    using redlock::detail::to_wait;
+    CHECK(to_wait(std::chrono::nanoseconds(1)) == milliseconds(1));
+    CHECK(to_wait(std::chrono::microseconds(2000)) == milliseconds(2));
+    CHECK(to_wait(std::chrono::microseconds(2001)) == milliseconds(3));
+    CHECK(to_wait(std::chrono::duration<double>(0.0015)) == milliseconds(2));
+    CHECK(to_wait(seconds(-1)) == milliseconds(0) && to_wait(seconds(0)) == milliseconds(0));
+    CHECK(to_wait(std::chrono::hours::max()) == std::chrono::hours(10 * 365 * 24));
+}
+
 void try_lock_for_waits_no_longer_than_told(const Servers &servers) {
     Manager manager = manager_of(servers);
     manager.set_retry(1, milliseconds(20));
@@ -369,6 +380,7 @@ void a_lease_is_a_guard_and_moves(const Servers &servers) {
 
         Lease moved(std::move(lease));
         CHECK(!lease.held() && moved.token() == token); // NOLINT: what a moved-from lease says
+        CHECK(lease.status() == Status::Lost);
         CHECK(lease.token().empty() && lease.release() == Status::Lost);
 
         moved = manager.lock(second_name, ttl);
@@ -634,6 +646,7 @@ int main(int argc, char **argv) {
     an_exception_through_a_guard_releases(servers);
     unique_lock_in_all_its_forms(servers);
     two_mutexes_are_locked_together(servers);
+    a_wait_is_rounded_up();
     try_lock_for_waits_no_longer_than_told(servers);
     threads_share_one_mutex(servers);
     threads_with_a_mutex_each_exclude_each_other(servers);

@@ -10,6 +10,20 @@
 #include "redlock.h"
 #include "servers.hpp"
 
+namespace {
+
+std::atomic<std::int64_t> wait_ms(-2); // of the last RedLock_TryLock
+
+RedLockStatus noted_try_lock(RedLock *rl, const char *resource, std::int64_t ttl, std::int64_t wait,
+                             RedLockLease *lease) {
+    wait_ms = wait;
+    return RedLock_TryLock(rl, resource, ttl, wait, lease);
+}
+
+} // namespace
+
+#define RedLock_TryLock noted_try_lock
+
 // The number of threads that wait in an object is nobody else's business.
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wkeyword-macro"
@@ -161,11 +175,49 @@ void through_one_object(const Servers &servers) {
     mutex.lock();
 }
 
+// The time that a thread waits for others in its program is a part of the time that it may wait.
+void the_wait_in_the_object_counts(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Mutex mutex(manager, fresh_name("waits"), ttl);
+    const milliseconds longest = ttl;
+    mutex.lock();
+    CHECK(wait_ms == -1);
+    std::thread other([&] {
+        CHECK(mutex.try_lock_for(longest));
+        mutex.unlock();
+    });
+    while (waiting_in(mutex) == 0) {
+        std::this_thread::sleep_for(milliseconds(1));
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+    mutex.unlock();
+    other.join();
+    CHECK(wait_ms > 0 && wait_ms <= longest.count() - 19);
+    CHECK(mutex.try_lock() && wait_ms == 0);
+    mutex.unlock();
+}
+
+void the_oldest_permit_is_released_first(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Semaphore semaphore(manager, fresh_name("oldest"), 3, ttl);
+    std::vector<std::string> tokens;
+    for (int i = 0; i < 3; i++) {
+        semaphore.acquire();
+        tokens.push_back(semaphore.held_.back().token());
+    }
+    for (const std::string &token : tokens) {
+        CHECK(semaphore.held_.front().token() == token);
+        CHECK(semaphore.release() == redlock::Status::Ok);
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
     through_a_manager(servers);
     through_one_object(servers);
+    the_wait_in_the_object_counts(servers);
+    the_oldest_permit_is_released_first(servers);
     return 0;
 }

@@ -131,6 +131,7 @@ void an_inner_level_lasts_as_long_as_it_needs(const Servers &servers) {
     const milliseconds longer = mutex.remaining();
     mutex.lock(); // more is left than it needs: no server is asked
     CHECK(mutex.remaining() <= longer && mutex.levels() == 2);
+    CHECK(manager.stats().extend.ok == 1);
     mutex.unlock();
     mutex.unlock();
     mutex.lock();

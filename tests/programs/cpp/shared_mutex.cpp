@@ -133,6 +133,51 @@ void a_writer_becomes_a_reader(const Servers &servers) {
     CHECK(!Lease().shared() && !Lease().downgrade());
 }
 
+// A thread releases the lock that it has taken, and not that of another thread, which is newer.
+void each_thread_has_its_own(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    SharedMutex mutex(manager, fresh_name("own"), ttl);
+    mutex.lock_shared();
+    std::this_thread::sleep_for(milliseconds(100));
+    std::atomic<int> left_ms(0);
+    std::atomic<bool> is_over(false);
+    std::thread other([&] {
+        mutex.lock_shared();
+        while (!is_over) {
+            left_ms = static_cast<int>(mutex.remaining_shared().count());
+        }
+        mutex.unlock_shared();
+    });
+    // The other's lasts longer. On a busy machine it takes some looks to see that.
+    while (mutex.readers() < 2 || left_ms - mutex.remaining_shared().count() < 50) {
+        std::this_thread::sleep_for(milliseconds(1));
+    }
+    mutex.unlock_shared();
+    is_over = true;
+    other.join();
+    CHECK(mutex.readers() == 0 && mutex.last_unlock_status() == Status::Ok);
+}
+
+// A thread that waits in the object for the writer's turn gets it when the reader leaves.
+void a_waiting_writer_follows_one_that_became_a_reader(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    SharedMutex mutex(manager, fresh_name("follows"), ttl);
+    mutex.lock();
+    std::atomic<bool> begins(false);
+    std::thread writer([&] {
+        begins = true;
+        const std::lock_guard<SharedMutex> guard(mutex);
+        CHECK(mutex.held());
+    });
+    while (!begins) {
+        std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(milliseconds(50)); // it waits by now, or comes later, which is right as well
+    CHECK(mutex.downgrade());
+    mutex.unlock_shared();
+    writer.join();
+}
+
 void one_that_is_kept_is_kept_shared(const Servers &servers) {
     Manager manager = manager_of(servers);
     SharedMutex mutex(manager, fresh_name("kept"), milliseconds(600), redlock::KeepAlive{});
@@ -150,6 +195,8 @@ int main(int argc, char **argv) {
     guards_of_the_standard_fit(servers);
     threads_read_together_and_write_alone(servers);
     a_writer_becomes_a_reader(servers);
+    each_thread_has_its_own(servers);
+    a_waiting_writer_follows_one_that_became_a_reader(servers);
     one_that_is_kept_is_kept_shared(servers);
     return 0;
 }

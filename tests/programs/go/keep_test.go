@@ -151,6 +151,20 @@ func TestExtendingPutsTheEndOff(t *testing.T) {
 	}
 }
 
+// Nothing is called after the extension: the watch alone notices the end.
+func TestTheEndThatWasPutOffIsTold(t *testing.T) {
+	t.Parallel()
+	lease := mustLock(t, impatient(t), resource(t), time.Second)
+	lost := lease.Lost()
+	if err := lease.Extend(3 * time.Second); err != nil {
+		mustBe(t, err, redlock.ErrLost) // the machine is very busy
+	}
+	ends(t, "the news that it is lost", lost)
+	if left := lease.Remaining(); left > 0 {
+		t.Fatal("it is told too early: ", left)
+	}
+}
+
 // The replies are held back. The call ends with the context, and the lock is still held.
 func TestContextEndsCallsOfAHolder(t *testing.T) {
 	t.Parallel()

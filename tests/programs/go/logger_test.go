@@ -115,20 +115,24 @@ func TestALoggerThatPanicsOrExitsIsToldAndHarmsNothing(t *testing.T) {
 func TestASlowLoggerHoldsUpNobodyAndIsToldWhatIsLeftOut(t *testing.T) {
 	var lines kept
 	begins, ready := make(chan struct{}, 1), make(chan struct{})
-	m := newManager(t, traced(func(level int, text string) {
+	options := traced(func(level int, text string) {
 		select {
 		case begins <- struct{}{}:
 			<-ready
 		default:
 		}
 		lines.add(level, text)
-	}), servers...)
+	})
+	options.Trace = redlock.TraceResources
+	m := newManager(t, options, servers...)
 	must(t, tryOnce(m, resource(t)))
 	ends(t, "the first line", begins)
 	begins <- struct{}{}
 	const locks = 200 // two lines each, and 256 may wait; two have come before
+	last := ""
 	for i := 0; i < locks; i++ {
-		must(t, tryOnce(m, resource(t)))
+		last = resource(t)
+		must(t, tryOnce(m, last))
 	}
 	m.Close()
 	close(ready)
@@ -139,6 +143,9 @@ func TestASlowLoggerHoldsUpNobodyAndIsToldWhatIsLeftOut(t *testing.T) {
 	})
 	if wanted := fmt.Sprintf("1 %d lines that came before the next are left out", 2+2*locks-1-256); lines.lines[1] != wanted {
 		t.Fatal(lines.lines[:3])
+	}
+	if line := lines.lines[1+256]; !strings.Contains(line, "event=released") || !strings.Contains(line, last) {
+		t.Fatal("it is not the last lines that stay: ", line)
 	}
 }
 
