@@ -493,6 +493,16 @@ mod tests {
         }
     }
 
+    /// A request was written, and asked for the role. Then the answer to an earlier one is read.
+    #[test]
+    fn an_answer_to_an_earlier_request_has_the_role_asked_for_no_more_often() {
+        let mut guard = guard(-1, None);
+        guard.note_primary(NOW.plus_ms(100));
+        guard.note_primary(NOW);
+        assert!(!guard.asks_role(NOW.plus_ms(149)));
+        assert!(guard.asks_role(NOW.plus_ms(150)));
+    }
+
     #[test]
     fn an_older_note_is_not_followed_after_a_later_one_was() {
         let (mut guard, memories, rules) = (guard(-1, None), Memories::default(), Rules::default());

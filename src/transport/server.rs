@@ -232,7 +232,9 @@ impl Server {
             let ms = now.ms_since(self.link.heard_at());
             let change = self.link.break_off(format!("silent for {ms} ms"), now);
             self.handle_change(change, effects);
-        } else if now >= self.link.next_due() {
+        }
+        // A caller that needs the server does not fail because of a connection that nobody has used for long.
+        if now >= self.link.next_due() {
             let change = self.link.handle_due(now);
             self.handle_change(change, effects);
         }

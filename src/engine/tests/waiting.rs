@@ -276,6 +276,19 @@ fn who_asks_in_haste_waits_for_little_more_than_servers_take() {
 }
 
 #[test]
+fn haste_makes_no_wait_longer() {
+    let mut engine = engine_of_three();
+    let (asked, _) = ask(&mut engine, 0, 3);
+    let limit = clock::now().plus_ms(5);
+    let slot = engine.state.find(asked).unwrap();
+    slot.operation = Some(Box::new(Hasty { doublings: 0, heard: Arc::default() }));
+    slot.question.as_mut().unwrap().limit = limit;
+    bring(&mut engine, asked, 1);
+    assert_eq!(engine.state.find(asked).unwrap().question.as_ref().unwrap().limit, limit);
+    assert_eq!(engine.state.next_due(), limit);
+}
+
+#[test]
 fn those_who_have_not_answered_are_heard_as_having_failed_when_the_time_is_up() {
     let mut engine = engine_of_three();
     let (asked, _) = ask(&mut engine, 0, 3);

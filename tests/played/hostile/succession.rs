@@ -1,7 +1,7 @@
 //! What happens with a server whose connection acknowledges everything and answers nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::crowd::{self, Crowd};
 use crate::error::{Error, Status};
@@ -226,6 +226,51 @@ fn a_connection_that_answers_before_there_is_another_is_used_on() {
     assert_eq!(connections(0), (2, 1));
     let is_closed = world::with(|world| world.connections[0].is_closed);
     assert!(!is_closed);
+}
+
+/// It has answered one request, and owes the answer to the next one for too long already.
+#[test]
+fn a_connection_that_owes_the_next_answer_for_too_long_is_not_used_on() {
+    let manager = manager_of(3);
+    locks(&manager);
+    ignore(0, true);
+    let mut lease = Lease::new();
+    let sent_ms = now_ms();
+    try_lock(&manager, &mut lease).expect("two of three grant it");
+    let acquire = world::with(|world| world.connections[0].heard.len());
+    world::with(world::World::begin_call);
+    manager.unlock(&mut lease).expect("it is released");
+    world::with(|world| world.frozen = vec![FIRST]);
+    look_until(&manager, sent_ms + OVERDUE_MS + 500);
+    assert_eq!(connections(0), (2, 2));
+    world::with(|world| {
+        let first = &mut world.connections[0];
+        first.heard.truncate(acquire);
+        first.is_ignored = false;
+        world.serve();
+        world.connections[0].is_ignored = true;
+    });
+    look_until(&manager, sent_ms + OVERDUE_MS + 600);
+    assert_eq!(connections(0), (2, 2));
+}
+
+/// Nobody looked at the connection meanwhile.
+#[test]
+fn a_connection_that_was_silent_for_too_long_is_not_set_aside() {
+    let manager = manager_of(1);
+    locks(&manager);
+    let lines = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&lines);
+    let keep = move |_, line: &str| kept.lock().expect("no panic").push(line.to_owned());
+    manager.set_logger(Some(Arc::new(keep))).expect("a logger");
+    ignore(0, true);
+    is_unreachable(&manager);
+    pass_ms(HOUR_MS);
+    locks(&manager);
+    assert_eq!(connections(0), (2, 1));
+    let lines = lines.lock().expect("no panic");
+    assert!(lines.iter().any(|it| it.contains("silent for")), "{lines:?}");
+    assert!(!lines.iter().any(|it| it.contains("second connection")), "{lines:?}");
 }
 
 #[test]

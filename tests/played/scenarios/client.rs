@@ -9,6 +9,7 @@ use crate::lease::Lease;
 use crate::lock_kind::LockKind;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::generate::PASSWORD;
+use crate::submitted::Event;
 use crate::world::network::FIRST_PORT;
 use crate::world::turns::Stall;
 
@@ -241,6 +242,37 @@ impl Client {
     /// For how long the resource is still locked, if it is.
     pub(crate) fn left_ms(&self, resource: &str) -> Result<Option<i64>, Status> {
         self.call(|it| it.inspect(resource.as_bytes()).map(|it| it.left_ms))
+    }
+
+    /// Keeps a lock alive. The scenario drives, by [`Self::event`].
+    pub(crate) fn keep_alive(&self, lease: &mut Lease) -> Said {
+        self.call(|it| it.keep_alive(lease, Box::new(())))
+    }
+
+    /// Begins to take a lock.
+    #[track_caller]
+    pub(crate) fn submit(&self, resource: &str, ttl_ms: i64) {
+        let (resource, kind) = (resource.as_bytes(), LockKind::Exclusive);
+        let options = AcquireOptions {
+            resource,
+            kind,
+            ttl_ms,
+            wait_ms: 0,
+            tries: 0,
+            slice_ms: None,
+            keep: None,
+        };
+        let said = self.call(|it| it.submit_acquire(options, Lease::new(), Box::new(())));
+        assert_eq!(said, Ok(()));
+    }
+
+    /// The next event, if there is one within this time: the end of a submitted call, or that a lock is lost.
+    pub(crate) fn event(&self, wait_ms: i64) -> Option<Said> {
+        let event = self.call(|it| it.next_event(wait_ms)).expect("there is no fault");
+        event.map(|event| match event {
+            Event::Done { outcome, .. } => outcome.map_err(|it| it.status()),
+            Event::Lost { error, .. } => Err(error.status()),
+        })
     }
 
     /// Gives a lock away, and returns its ticket.

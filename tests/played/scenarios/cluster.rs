@@ -10,7 +10,7 @@ use crate::schedules::promises::Promise;
 pub(crate) use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
 pub(crate) use crate::world::script::{Done, Fault, Telling, Trip, Verb};
-use crate::world::store::Refusal;
+use crate::world::store::{Memory, Refusal};
 use crate::world::turns::{self, Stall};
 use crate::world::{self, World};
 
@@ -346,6 +346,62 @@ impl Scene {
     /// Starts a server that was ended.
     pub(crate) fn start(self, server: usize) {
         self.with(|world| world.servers[server].down = 0);
+    }
+
+    /// From now on the servers let clients ask for their notes. They have been in use for a long time.
+    pub(crate) fn tell_notes(self) {
+        self.with(|world| {
+            for (server, it) in world.servers.iter_mut().enumerate() {
+                it.store.memory = Some(Memory::of(server));
+            }
+        });
+    }
+
+    /// The note of a server about its memory. Empty if it has none.
+    pub(crate) fn note(self, server: usize) -> String {
+        self.with(|world| {
+            let note =
+                world.servers[server].store.memory.as_ref().and_then(|it| it.note.as_deref());
+            String::from_utf8_lossy(note.unwrap_or_default()).into_owned()
+        })
+    }
+
+    /// Dates the note of a server at this time of its clock.
+    pub(crate) fn date_note(self, server: usize, since_ms: i64) {
+        let note = self.note(server);
+        let mut words: Vec<&str> = note.split(' ').collect();
+        let since = since_ms.to_string();
+        words[3] = &since;
+        self.with(|world| {
+            let memory = world.servers[server].store.memory.as_mut().expect("it tells its note");
+            memory.note = Some(words.join(" ").into_bytes().into());
+        });
+    }
+
+    /// The server forgets everything, and its note.
+    pub(crate) fn flush(self, server: usize) {
+        self.with(|world| {
+            let store = &mut world.servers[server].store;
+            store.keys.clear();
+            store.memory.as_mut().expect("it tells its note").note = None;
+        });
+    }
+
+    /// The server is started again, without its data.
+    pub(crate) fn restart_empty(self, server: usize) {
+        self.kill(server);
+        self.flush(server);
+        self.with(|world| {
+            world.servers[server].store.memory.as_mut().expect("it tells its note").restart();
+        });
+        self.start(server);
+    }
+
+    /// The servers want this password from now on.
+    pub(crate) fn change_password(self, password: &'static str) {
+        self.with(|world| {
+            world.servers.iter_mut().for_each(|it| it.store.password = Some(password));
+        });
     }
 
     /// The servers lose this key.

@@ -50,6 +50,26 @@ fn fresh_leases_keep_one_token_and_leave_no_gap() {
     }
 }
 
+/// A lease held a lock that was lost, and continues one that another lease has taken since.
+#[test]
+fn the_keep_alive_of_a_lost_lock_ends_when_its_lease_continues_another() {
+    for continues in [false, true] {
+        let (cluster, client) = connected(3);
+        let mut lease = continued(&client, "r");
+        assert_eq!(client.keep_alive(&mut lease), Ok(()));
+        cluster.lose(0..3, "r");
+        assert_eq!(client.continue_lock("r", TTL, &mut Lease::new()), Err(Status::Lost));
+        let other = continued(&client, "r");
+        if continues {
+            assert_eq!(client.continue_lock("r", TTL, &mut lease), Ok(()));
+            assert_eq!(token(&lease), token(&other));
+        }
+        // Nobody is told of a lock that nobody wants to keep any more.
+        let told = (!continues).then_some(Err(Status::Lost));
+        assert_eq!(client.event(0), told);
+    }
+}
+
 #[test]
 fn two_resources_are_kept_in_turn() {
     let (cluster, client) = connected(3);

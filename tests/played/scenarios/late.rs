@@ -1,5 +1,8 @@
 //! Which servers a call waits for, and late answers that are read nevertheless.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use super::TTL;
 use super::cluster::{Cluster, MS, Trip};
 use crate::error::Status;
@@ -67,4 +70,70 @@ fn a_call_waits_for_no_server_that_is_gone_where_a_quorum_is_connected() {
         assert_eq!(cluster.now() - asked_at, 2 * MS);
         assert_eq!(client.unlock(&mut lease), Ok(()));
     }
+}
+
+/// Nobody drives until the answer is overdue, so the connection is set aside while the call is under way.
+#[test]
+fn what_was_sent_over_a_connection_that_is_set_aside_is_released() {
+    let cluster = Cluster::new(1);
+    let client = cluster.client().connected();
+    cluster.script(client.way(0), [Trip::ms(1, 6_000)]);
+    client.submit("r", TTL);
+    cluster.run_ms(3_000);
+    assert_eq!(cluster.having_any("r"), 1);
+    assert_eq!(client.event(0), Some(Err(Status::Unreachable)));
+    cluster.run_ms(100);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+/// The second request is written when the first one is overdue. The server has its whole time all the same.
+#[test]
+fn what_is_sent_late_over_a_connection_that_is_set_aside_has_its_whole_time() {
+    let cluster = Cluster::new(1);
+    let client = cluster.client().connected();
+    cluster.script(client.way(0), [Trip::ms(1, 2_200)]);
+    client.submit("a", TTL);
+    // A twentieth of the TTL is how long an answer may take.
+    cluster.run_ms(490);
+    client.submit("b", TTL);
+    cluster.run_ms(1_600);
+    assert_eq!(client.event(1_000), Some(Err(Status::Unreachable)));
+    assert_eq!(client.event(1_000), Some(Ok(())));
+}
+
+/// The second connection wants another password, and a thread is asking for that when the first one answers.
+#[test]
+fn who_waits_while_the_password_is_asked_for_is_told_that_the_first_connection_answers() {
+    let cluster = Cluster::with_password(1);
+    let (scene, asked) = (*cluster, Rc::new(Cell::new(0)));
+    let times = Rc::clone(&asked);
+    let client = cluster.client().asks(move || {
+        times.set(times.get() + 1);
+        if times.get() > 1 {
+            scene.run_ms(5_000);
+        }
+        times.get() == 1
+    });
+    let client = Rc::new(client.connected());
+    let start = cluster.now();
+    cluster.script(client.way(0), [Trip::ms(1, 3_000)]);
+    assert_eq!(client.lock("a", TTL, &mut Lease::new()), Err(Status::Unreachable));
+    cluster.change_password("another");
+    cluster.run_until(start + 2_010 * MS);
+    for _ in 0..2 {
+        // Each of these calls drives for a moment: the second connection is made, and refused.
+        assert_eq!(client.is_locked("b"), Err(Status::Unreachable));
+        cluster.run_ms(10);
+    }
+    let asking = Rc::clone(&client);
+    cluster.thread(0, move || drop(asking.is_locked("b")));
+    let told = Rc::new(Cell::new(0));
+    let (waiting, told_at) = (Rc::clone(&client), Rc::clone(&told));
+    cluster.thread(90, move || {
+        assert_eq!(waiting.lock("c", TTL, &mut Lease::new()), Ok(()));
+        told_at.set(scene.now());
+    });
+    cluster.end_threads(10_000);
+    assert_eq!(asked.get(), 2);
+    assert!(told.get() < start + 3_100 * MS, "{}", (told.get() - start) / MS);
 }

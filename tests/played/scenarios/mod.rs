@@ -20,6 +20,7 @@ mod late;
 mod levels;
 mod line;
 mod manners;
+mod memories;
 mod questions;
 mod releases;
 mod retry;
