@@ -114,3 +114,86 @@ impl Drop for Lost {
         drop(waker);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+    use crate::error::Status;
+
+    /// A task that looks at the report when it is woken, and at its end. So nobody may hold the mutex then.
+    struct Task {
+        news: Arc<News>,
+        woken: AtomicUsize,
+    }
+
+    impl Task {
+        fn new(news: &Arc<News>) -> Arc<Self> {
+            Arc::new(Self { news: Arc::clone(news), woken: AtomicUsize::new(0) })
+        }
+
+        fn look(&self) {
+            assert!(self.news.state.try_lock().is_ok());
+        }
+
+        fn woken(&self) -> usize {
+            self.woken.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.look();
+            self.woken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Drop for Task {
+        fn drop(&mut self) {
+            self.look();
+        }
+    }
+
+    fn poll(lost: &mut Lost, task: &Arc<Task>) -> Poll<Error> {
+        let waker = Waker::from(Arc::clone(task));
+        Pin::new(lost).poll(&mut Context::from_waker(&waker))
+    }
+
+    fn error(words: &str) -> Error {
+        Error::new(Status::Lost, words)
+    }
+
+    #[test]
+    fn all_who_wait_are_woken_once_by_their_last_wakers_and_the_first_reason_counts() {
+        let news = Arc::<News>::default();
+        let [before, first, second] = [(); 3].map(|()| Task::new(&news));
+        let mut lost = Lost::new(&news);
+        assert!(poll(&mut lost, &before).is_pending());
+        let mut other = lost.clone();
+        // The future has moved to another task.
+        assert!(poll(&mut lost, &first).is_pending() && poll(&mut other, &second).is_pending());
+        drop(Arc::into_inner(before).expect("nothing is left of the task before"));
+        assert!(!lost.is_lost() && lost.reason().is_none());
+        news.tell(error("first"));
+        news.tell(error("second"));
+        assert_eq!([first.woken(), second.woken()], [1, 1]);
+        assert!(lost.is_lost() && lost.reason() == Some(error("first")));
+        assert_eq!(poll(&mut lost, &second), Poll::Ready(error("first")));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_report_that_is_dropped() {
+        let news = Arc::<News>::default();
+        let task = Task::new(&news);
+        let mut lost = Lost::new(&news);
+        assert!(poll(&mut lost, &task).is_pending());
+        let waker = Arc::downgrade(&task);
+        drop(task);
+        assert!(waker.upgrade().is_some(), "it is kept");
+        drop(lost);
+        assert!(waker.upgrade().is_none());
+        assert!(news.state().wakers.is_empty());
+    }
+}

@@ -150,11 +150,7 @@ impl Manager {
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Option<Holder>, Error> {
         let found = self.shared.core.inspect(resource.as_ref())?;
         let readers = found.readers.map(i64::unsigned_abs);
-        let holder = |left_ms: i64| {
-            let left = (left_ms >= 0).then(|| duration(left_ms));
-            Holder { left, readers }
-        };
-        Ok(found.left_ms.map(holder))
+        Ok(found.left_ms.map(|left_ms| Holder::new(left_ms, readers)))
     }
 
     /// Connects now instead of at the first lock, and waits for that up to `timeout`. Zero: as long as
@@ -216,9 +212,28 @@ impl Manager {
     }
 }
 
+impl Holder {
+    /// Below 0 milliseconds: for ever.
+    fn new(left_ms: i64, readers: Option<u64>) -> Self {
+        Self { left: (left_ms >= 0).then(|| duration(left_ms)), readers }
+    }
+}
+
 impl fmt::Debug for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.servers().into_iter().map(|it| it.name).collect();
         f.debug_struct("Manager").field("servers", &names).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_ends_now_is_not_held_for_ever() {
+        let left = |left_ms| Holder::new(left_ms, None).left;
+        let ms = Duration::from_millis;
+        assert_eq!([-1, 0, 7].map(left), [None, Some(ms(0)), Some(ms(7))]);
     }
 }

@@ -125,3 +125,40 @@ impl Options {
         AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn one_of_wait_and_tries_counts_and_the_last_one_does() {
+        let one = Options::new("r", TTL);
+        let waits = |options: Options| {
+            let plain = options.plain(None);
+            (plain.wait_ms, plain.tries)
+        };
+        assert_eq!(waits(one.clone()), (0, 0));
+        assert_eq!(waits(one.clone().tries(7).wait(TTL)), (10_000, 0));
+        assert_eq!(waits(one.clone().wait(TTL).wait_forever()), (-1, 0));
+        assert_eq!(waits(one.clone().wait_forever().tries(7)), (0, 7));
+        assert_eq!([0, -3].map(|it| waits(one.clone().tries(it))), [(0, 1); 2]);
+    }
+
+    #[test]
+    fn the_last_kind_counts_and_one_of_several_is_an_exclusive_lock() {
+        let one = Options::new("r", TTL);
+        assert_eq!(one.clone().permit_of(3).shared().kind, LockKind::Shared);
+        assert_eq!(one.clone().shared().permit_of(3).kind, LockKind::Permit { of: 3 });
+        assert_eq!(Options::several(["r"], TTL).kind, LockKind::Exclusive);
+        let names = ["r", "s"].map(|it| Arc::from(it.as_bytes()));
+        assert_eq!(Options::several(["r", "s"], TTL).kind, LockKind::Several(Arc::from(names)));
+    }
+
+    #[test]
+    fn what_was_to_be_kept_need_not_be() {
+        let kept = Options::new("r", TTL).keep_alive(true);
+        assert!(kept.keeps_alive() && !kept.keep_alive(false).keeps_alive());
+    }
+}

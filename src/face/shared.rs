@@ -43,7 +43,6 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.core.close_inherited();
         self.core.abandon();
     }
 }

@@ -147,3 +147,86 @@ pub(super) fn deliver(event: Event, discard: impl FnOnce(&Lease)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+    use crate::error::Status;
+
+    /// A task that looks at the slot when it is woken, and at its end. So nobody may hold the mutex then.
+    struct Task {
+        slot: Arc<Slot>,
+        woken: AtomicUsize,
+    }
+
+    impl Task {
+        fn new(slot: &Arc<Slot>) -> Arc<Self> {
+            Arc::new(Self { slot: Arc::clone(slot), woken: AtomicUsize::new(0) })
+        }
+
+        fn look(&self) {
+            assert!(self.slot.state.try_lock().is_ok());
+        }
+    }
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.look();
+            self.woken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Drop for Task {
+        fn drop(&mut self) {
+            self.look();
+        }
+    }
+
+    fn poll(slot: &Slot, task: &Arc<Task>) -> Poll<Outcome> {
+        let waker = Waker::from(Arc::clone(task));
+        slot.poll(&Context::from_waker(&waker))
+    }
+
+    fn taken() -> Outcome {
+        (Lease::new(), Ok(()))
+    }
+
+    fn failed() -> Outcome {
+        (Lease::new(), Err(Error::new(Status::Taken, "another has it")))
+    }
+
+    #[test]
+    fn the_last_task_that_polled_is_woken() {
+        let slot = Arc::new(Slot::new(true));
+        let [before, after] = [(); 2].map(|()| Task::new(&slot));
+        assert!(poll(&slot, &before).is_pending() && poll(&slot, &after).is_pending());
+        let before = Arc::into_inner(before).expect("nothing is left of the task before");
+        assert!(slot.end(taken()).is_none(), "somebody waits for it");
+        assert_eq!(
+            [before, Arc::into_inner(after).unwrap()].map(|it| it.woken.load(Ordering::Relaxed)),
+            [0, 1]
+        );
+        let task = Task::new(&slot);
+        assert!(matches!(poll(&slot, &task), Poll::Ready((_, Ok(())))));
+        assert!(slot.close().is_none(), "it was taken");
+    }
+
+    /// Whether it ends before its future is dropped, or after that.
+    #[test]
+    fn what_a_call_has_taken_and_nobody_waits_for_is_given_back() {
+        for (takes, outcome, is_given_back) in
+            [(true, taken as fn() -> Outcome, true), (true, failed, false), (false, taken, false)]
+        {
+            let slot = Slot::new(takes);
+            assert!(slot.close().is_none());
+            assert_eq!(slot.end(outcome()).is_some(), is_given_back);
+            let slot = Slot::new(takes);
+            assert!(slot.end(outcome()).is_none());
+            assert_eq!(slot.close().is_some(), is_given_back);
+            assert!(slot.close().is_none());
+        }
+    }
+}

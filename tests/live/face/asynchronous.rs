@@ -1,12 +1,15 @@
 //! Futures on any executor. A thread of the manager drives, or the executor drives by the manager's descriptor.
 
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use redlock::{Change, Lease, Manager, Options, Status, Ticket};
 
 use crate::executor::{block_on, drive_on, poll_once};
 use crate::support::{Cluster, finishes, wait_until};
-use crate::{TTL, driven, manager, options};
+use crate::{TTL, connect, connected, driven, manager, options};
 
 async fn life(manager: &Manager) {
     let mut lease = manager.acquire_async(&options("r")).await.expect("it is free");
@@ -126,7 +129,7 @@ fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
 #[test]
 fn a_future_that_is_dropped_leaves_nothing_locked() {
     let cluster = Cluster::start(3);
-    let manager = driven(&cluster);
+    let manager = connect(driven(&cluster));
     drop(manager.acquire_async(&options("r")));
     assert_eq!(cluster.having("r"), 0);
     for _ in 0..50 {
@@ -205,4 +208,162 @@ fn a_change_that_is_dropped_leaves_the_lock_held_and_an_unlock_releases_it() {
     lease.confirm(TTL / 2).expect("it is held");
     let _ = poll_once(&mut lease.unlock_async());
     cluster.wait_until_gone("r");
+}
+
+/// The call is over, and an event says so. Nobody has taken that event.
+fn end(manager: &Manager, is_over: impl Fn() -> bool) {
+    wait_until("the servers have done it", || {
+        // A call that blocks does what is due for other calls, and takes no event.
+        manager.inspect("another").expect("they answer");
+        is_over()
+    });
+    // What the servers have answered before this is read.
+    manager.inspect("another").expect("they answer");
+}
+
+#[test]
+fn what_has_ended_when_its_future_is_dropped_is_given_back_if_it_was_taken() {
+    let cluster = Cluster::start(3);
+    let (giver, manager) = (connected(&cluster), connected(&cluster));
+    let _ = manager.descriptor().expect("a descriptor");
+    // Whether the event reaches the future before it is dropped, or after that.
+    for is_told in [true, false] {
+        let ticket =
+            giver.acquire(&options("r")).expect("it is free").detach().expect("it is held");
+        let mut adopted = manager.adopt_async(&ticket);
+        assert!(poll_once(&mut adopted).is_pending());
+        end(&manager, || true);
+        if is_told {
+            manager.drive().expect("it drives");
+        }
+        drop(adopted);
+        manager.drive().expect("it drives");
+        cluster.wait_until_gone("r");
+        let mut acquired = manager.acquire_async(&options("r"));
+        assert!(poll_once(&mut acquired).is_pending());
+        end(&manager, || cluster.having("r") == 3);
+        if is_told {
+            manager.drive().expect("it drives");
+        }
+        drop(acquired);
+        manager.drive().expect("it drives");
+        cluster.wait_until_gone("r");
+    }
+}
+
+#[test]
+fn a_lock_stays_held_when_the_future_of_a_change_that_has_ended_is_dropped() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    for is_told in [true, false] {
+        let mut extended = lease.extend_async(TTL * 2);
+        assert!(poll_once(&mut extended).is_pending());
+        end(&manager, || cluster.iter().all(|it| it.pttl("r") > 600_000));
+        if is_told {
+            manager.drive().expect("it drives");
+        }
+        drop(extended);
+        manager.drive().expect("it drives");
+        lease.confirm(Duration::ZERO).expect("it is held");
+    }
+}
+
+/// The thread of the manager is busy with the task that it wakes when the future of another lock is dropped.
+#[test]
+fn the_thread_gives_back_what_nobody_waits_for() {
+    struct Busy(Mutex<mpsc::Receiver<()>>);
+    impl Wake for Busy {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.lock().expect("one thread wakes it").recv();
+        }
+    }
+    let cluster = Cluster::start(3);
+    let manager = connect(driven(&cluster));
+    let (goes_on, waits) = mpsc::channel();
+    let busy = Waker::from(Arc::new(Busy(waits.into())));
+    let mut first = manager.acquire_async(&options("first"));
+    let mut context = Context::from_waker(&busy);
+    let mut pinned = Pin::new(&mut first);
+    while pinned.as_mut().poll(&mut context).is_pending() && cluster.having("first") < 3 {}
+    let mut second = manager.acquire_async(&options("r"));
+    let _ = poll_once(&mut second);
+    end(&manager, || cluster.having("r") == 3);
+    drop(second);
+    drop(goes_on);
+    cluster.wait_until_gone("r");
+}
+
+/// Its event is still there when the last that uses the manager is dropped.
+#[test]
+fn what_nobody_was_told_of_is_given_back_with_the_manager() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut acquired = manager.acquire_async(&options("r"));
+    assert!(poll_once(&mut acquired).is_pending());
+    end(&manager, || cluster.having("r") == 3);
+    drop(acquired);
+    assert_eq!(cluster.having("r"), 3);
+    drop(manager);
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn who_drives_takes_all_events_that_are_there() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut futures = ["r", "s", "t"].map(|it| manager.acquire_async(&options(it)));
+    assert!(futures.iter_mut().all(|it| poll_once(it).is_pending()));
+    end(&manager, || ["r", "s", "t"].iter().all(|it| cluster.having(it) == 3));
+    manager.drive().expect("it drives");
+    assert!(futures.iter_mut().all(|it| poll_once(it).is_ready()));
+}
+
+/// The time is not begun anew at each event: that would never end.
+#[test]
+fn who_drives_for_a_time_returns_with_an_event() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut acquired = manager.acquire_async(&options("r"));
+    assert!(poll_once(&mut acquired).is_pending());
+    let acquired = finishes("driving", move || {
+        manager.drive_for(TTL).expect("it drives");
+        acquired
+    });
+    assert!(block_on(acquired).is_ok());
+}
+
+#[test]
+fn who_drives_may_use_futures() {
+    let cluster = Cluster::start(1);
+    let manager = manager(&cluster);
+    manager.drive().expect("it drives");
+    let mut acquired = manager.acquire_async(&options("r"));
+    assert!(poll_once(&mut acquired).is_pending());
+    manager.drive_for(TTL).expect("it drives");
+    assert!(block_on(acquired).is_ok());
+}
+
+/// So many calls are under way that the unlock has to wait before it is sent.
+#[test]
+fn an_unlock_that_is_dropped_before_it_is_sent_releases() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(crate::support::Server::freeze);
+    let mut others: Vec<_> =
+        (0..600).map(|it| manager.acquire_async(&options(&format!("other {it}")))).collect();
+    assert!(others.iter_mut().all(|it| poll_once(it).is_pending()));
+    assert!(poll_once(&mut lease.unlock_async()).is_pending());
+    cluster.iter().for_each(crate::support::Server::resume);
+    wait_until("it is released", || {
+        manager.drive().expect("it drives");
+        cluster.having("r") == 0
+    });
 }

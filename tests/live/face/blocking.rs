@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use redlock::{Error, Guard, Lease, Level, Manager, Options, Status, Ticket};
 
-use crate::support::{Cluster, wait_until};
-use crate::{TTL, builder, manager, options};
+use crate::executor::poll_once;
+use crate::support::{Cluster, finishes, wait_until};
+use crate::{TTL, builder, connect, connected, manager, options};
 
 #[test]
 fn a_lock_is_taken_extended_confirmed_and_released() {
     let cluster = Cluster::start(3);
-    let manager = manager(&cluster);
-    assert_eq!(manager.connect(Duration::ZERO).expect("they are up"), "");
+    let manager = connected(&cluster);
     assert!(manager.servers().iter().all(|it| it.has_vote && it.role == "primary"));
     let mut lease = manager.acquire(&options("r")).expect("it is free");
     assert!(lease.is_held() && lease.remaining() > TTL / 2 && lease.validity() < TTL);
@@ -36,7 +36,7 @@ fn a_lock_is_taken_extended_confirmed_and_released() {
 #[test]
 fn a_lease_that_is_dropped_is_released_and_nobody_waits_for_that() {
     let cluster = Cluster::start(3);
-    let manager = manager(&cluster);
+    let manager = connected(&cluster);
     drop(manager.acquire(&options("r")).expect("it is free"));
     cluster.wait_until_gone("r");
     let lease = manager.acquire(&options("r")).expect("it is free");
@@ -55,7 +55,7 @@ fn a_lease_that_is_dropped_is_released_and_nobody_waits_for_that() {
 #[test]
 fn a_lease_outlives_its_manager() {
     let cluster = Cluster::start(3);
-    let lease = manager(&cluster).acquire(&options("r")).expect("it is free");
+    let lease = connected(&cluster).acquire(&options("r")).expect("it is free");
     cluster.wait_until_everywhere("r");
     assert!(lease.is_held());
     drop(lease);
@@ -66,7 +66,7 @@ fn a_lease_outlives_its_manager() {
 #[test]
 fn a_lock_changes_hands_by_a_ticket() {
     let cluster = Cluster::start(3);
-    let (giver, taker) = (manager(&cluster), manager(&cluster));
+    let (giver, taker) = (connected(&cluster), manager(&cluster));
     let mut given = giver.acquire(&options("r")).expect("it is free");
     cluster.wait_until_everywhere("r");
     let ticket = given.detach().expect("it is held");
@@ -252,4 +252,145 @@ fn readers_share_a_lock_and_a_writer_may_become_one() {
     assert_eq!(lease.downgrade().expect_err("it was released").status(), Status::Lost);
     let mut both = one.acquire(&Options::several(["a", "b"], TTL)).expect("they are free");
     assert_eq!(both.downgrade().expect_err("there are two").status(), Status::InvalidArgument);
+}
+
+#[test]
+fn what_is_said_of_a_server_is_what_it_says_itself() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let said = |section: &str, name: &str| {
+        let info = cluster[0].must(&["INFO", section]).text().expect("words");
+        let line = info.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(':'));
+        line.expect("the server says it").to_owned()
+    };
+    let info = &manager.servers()[0];
+    assert!(info.is_connected && info.has_vote && info.words.is_empty(), "{info:?}");
+    assert_eq!((&*info.role, &*info.run_id), ("primary", &*said("server", "run_id")));
+    assert!(info.version.ends_with(&said("server", "redis_version")) || info.version.contains(' '));
+    assert_eq!((&*info.keeps, &*info.eviction), ("no log", "noeviction"));
+    assert!(info.round_trip.is_some_and(|it| it > Duration::ZERO && it < Duration::from_secs(60)));
+    // Both clocks are those of this machine.
+    assert!(info.clock_offset_us.is_some_and(|it| it.abs() < 60_000_000), "{info:?}");
+    // Without its note, it is a server that has lost its memory.
+    drop(manager.acquire(&options("r")).expect("it is free"));
+    cluster[0].must(&["FLUSHALL"]);
+    cluster[0].hang_up();
+    wait_until("it has no vote", || {
+        drop(manager.acquire(&options("r").wait(TTL)));
+        let info = &manager.servers()[0];
+        info.is_connected && !info.has_vote && info.words.contains("lost its memory")
+    });
+    cluster[0].kill();
+    wait_until("it is not connected", || {
+        drop(manager.acquire(&options("r").wait(TTL)));
+        let info = &manager.servers()[0];
+        !info.is_connected && !info.has_vote && !info.words.is_empty()
+    });
+}
+
+#[test]
+fn who_could_not_take_part_is_told_of() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    assert_eq!(manager.acquire(&options("r")).expect("it is free").absent(), "");
+    cluster[0].kill();
+    wait_until("it is seen to be absent", || {
+        let lease = manager.acquire(&options("s").wait(TTL)).expect("two of three are enough");
+        lease.absent().contains(&cluster[0].address())
+    });
+}
+
+/// A ticket names all resources, so it may be long.
+#[test]
+fn a_lock_of_long_names_is_given_away() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let names = ["a", "b", "c"].map(|it| it.repeat(1_000));
+    let mut given = manager.acquire(&Options::several(names, TTL)).expect("they are free");
+    let ticket = given.detach().expect("a ticket");
+    assert!(manager.adopt(&ticket).expect("it is there").is_held());
+}
+
+#[test]
+fn to_connect_takes_no_longer_than_the_caller_allows() {
+    let cluster = Cluster::start(1);
+    cluster[0].freeze();
+    let manager = builder(&cluster).timeouts(TTL, Duration::ZERO).build().expect("a manager");
+    let said = finishes("to connect", move || manager.connect(Duration::from_millis(50)));
+    assert_eq!(said.expect_err("it says nothing").status(), Status::Unreachable);
+}
+
+#[test]
+fn the_last_setting_counts() {
+    let cluster = Cluster::start(1);
+    let manager = builder(&cluster).fencing(true).fencing(false).build().expect("a manager");
+    assert_eq!(manager.acquire(&options("r")).expect("it is free").fencing_token(), None);
+    let builder = builder(&cluster).background_thread(true).background_thread(false);
+    let manager = builder.build().expect("a manager");
+    let kept = manager.acquire(&options("s").keep_alive(true)).expect_err("nobody drives");
+    assert_eq!(kept.status(), Status::InvalidArgument);
+}
+
+/// The pause is so long that nobody waits for it: the manager tries once, and not three times at once.
+#[test]
+fn too_long_a_pause_is_a_long_one() {
+    let cluster = Cluster::start(1);
+    let manager = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
+    let _held = manager.acquire(&options("r")).expect("it is free");
+    let other = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
+    let driven = other;
+    let _ = driven.descriptor().expect("a descriptor");
+    let mut waiting = driven.acquire_async(&options("r").tries(1_000));
+    assert!(poll_once(&mut waiting).is_pending());
+    driven.drive_for(Duration::from_secs(1)).expect("it drives");
+    let sets = cluster[0].calls("set");
+    driven.drive_for(Duration::from_secs(1)).expect("it drives");
+    assert_eq!(cluster[0].calls("set"), sets);
+}
+
+#[test]
+fn a_user_logs_in_whether_the_password_is_given_or_asked_for() {
+    let cluster = Cluster::start(1);
+    let rights = ["ACL", "SETUSER", "ann", "on", ">s3same", "~*", "&*", "+@all"];
+    cluster[0].must(&rights);
+    let given = builder(&cluster).credentials(Some("ann"), "s3same");
+    let asked = builder(&cluster).password_source(Some("ann"), |_| Some(b"s3same".to_vec()));
+    for builder in [given, asked] {
+        let manager = connect(builder.build().expect("a manager"));
+        drop(manager.acquire(&options("r")).expect("it is free"));
+        let clients = cluster[0].must(&["CLIENT", "LIST"]).text().expect("words");
+        assert!(clients.contains("user=ann"), "{clients}");
+    }
+}
+
+#[test]
+fn each_guard_is_the_one_of_its_name() {
+    let manager = |cluster: &Cluster, guard: Guard, cap_s: u64| {
+        let cap = Duration::from_secs(cap_s);
+        let builder = builder(cluster).restart_guard(guard, Duration::ZERO, cap);
+        builder.build().expect("a manager")
+    };
+    let acquire = |cluster: &Cluster, guard: Guard| {
+        let taken = manager(cluster, guard, 0).acquire(&Options::new("r", TTL));
+        taken.map(drop).map_err(|it| it.to_string())
+    };
+    // Servers that nobody has used have a vote, unless the guard is strict.
+    let cluster = Cluster::start(1);
+    cluster[0].be_new();
+    assert!(acquire(&cluster, Guard::Strict).is_err_and(|it| it.contains("lost its memory")));
+    let strict = manager(&cluster, Guard::Strict, 3);
+    wait_until("it has been without a vote for the longest time", || {
+        strict.acquire(&Options::new("r", TTL)).is_ok()
+    });
+    cluster[0].be_new();
+    assert_eq!(acquire(&cluster, Guard::On), Ok(()));
+    // A server that may evict locks has a vote only where nothing is guarded.
+    cluster[0].must(&["CONFIG", "SET", "maxmemory", "1gb"]);
+    cluster[0].must(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    for guard in [Guard::On, Guard::Strict] {
+        assert!(acquire(&cluster, guard).is_err_and(|it| it.contains("evict")), "{guard:?}");
+    }
+    for guard in [Guard::Off, Guard::Durable] {
+        assert_eq!(acquire(&cluster, guard), Ok(()), "{guard:?}");
+    }
 }

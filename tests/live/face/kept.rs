@@ -6,7 +6,7 @@ use redlock::Status;
 
 use crate::executor::{block_on, drive_on, poll_once};
 use crate::support::{Cluster, finishes, wait_until};
-use crate::{driven, manager, options};
+use crate::{connect, driven, manager, options};
 
 /// Long enough for a busy machine.
 const SHORT: Duration = Duration::from_secs(8);
@@ -38,7 +38,7 @@ fn a_lock_is_kept_until_it_is_unlocked() {
 #[test]
 fn a_lock_that_a_majority_has_lost_is_told_of_to_everyone_who_waits() {
     let cluster = Cluster::start(3);
-    let manager = driven(&cluster);
+    let manager = connect(driven(&cluster));
     let lease = manager.acquire(&kept()).expect("it is free");
     cluster.wait_until_everywhere("r");
     let (lost, other) = (lease.lost(), lease.lost().clone());
@@ -86,4 +86,15 @@ fn a_kept_lock_that_is_dropped_or_cancelled_is_kept_no_more() {
         block_on(manager.acquire_async(&options("r").keep_alive(true).wait_forever()))
     });
     assert!(lease.expect("it is free").is_held());
+}
+
+#[test]
+fn whoever_took_the_lock_with_a_future_is_told_that_it_is_lost() {
+    let cluster = Cluster::start(3);
+    let manager = connect(driven(&cluster));
+    let lease = finishes("a lock", move || block_on(manager.acquire_async(&kept())));
+    let lost = lease.as_ref().expect("it is free").lost();
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    assert_eq!(finishes("the news", move || block_on(lost)).status(), Status::Lost);
 }

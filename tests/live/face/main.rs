@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use redlock::{Builder, Manager, Options};
 
-use crate::support::Cluster;
+use crate::support::{Cluster, wait_until};
 
 const TTL: Duration = Duration::from_secs(600);
 
@@ -28,6 +28,18 @@ fn manager(cluster: &Cluster) -> Manager {
 
 fn driven(cluster: &Cluster) -> Manager {
     builder(cluster).background_thread(true).build().expect("a manager")
+}
+
+/// A manager that is connected to all servers, so that all of them get a key that it sets.
+fn connected(cluster: &Cluster) -> Manager {
+    connect(manager(cluster))
+}
+
+fn connect(manager: Manager) -> Manager {
+    wait_until("all servers are connected", || {
+        manager.connect(Duration::ZERO).is_ok_and(|absent| absent.is_empty())
+    });
+    manager
 }
 
 fn options(resource: &str) -> Options {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT, REDLOCK_TOO_SLOW,
+    REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
 use crate::support::{Lease, Manager, Server, finishes};
@@ -54,8 +54,9 @@ fn the_shortest_ttl_is_four() {
     for _ in 0..20 {
         let lease = Lease::new();
         let status = manager.lock("r", 4, &lease);
-        // One millisecond of validity may be over before it begins.
-        assert!([REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_TAKEN].contains(&status), "{status:?}");
+        // One millisecond of validity may be over before it begins, or before the server can be asked.
+        let may_be = [REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_TAKEN, REDLOCK_UNREACHABLE];
+        assert!(may_be.contains(&status), "{status:?}");
         assert!(lease.validity_ms() <= 1);
     }
 }

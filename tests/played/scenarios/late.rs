@@ -126,7 +126,7 @@ fn who_waits_while_the_password_is_asked_for_is_told_that_the_first_connection_a
         cluster.run_ms(10);
     }
     let asking = Rc::clone(&client);
-    cluster.thread(0, move || drop(asking.is_locked("b")));
+    cluster.thread(0, move || _ = asking.is_locked("b"));
     let told = Rc::new(Cell::new(0));
     let (waiting, told_at) = (Rc::clone(&client), Rc::clone(&told));
     cluster.thread(90, move || {
