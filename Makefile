@@ -231,13 +231,13 @@ check-threads:
 
 # Complete schedules in a simulated world. GUARDED=1 plays those in which one server forgets. STEPPED=1 plays
 # those in which its clock is set. LIVES=1 plays those in which it changes its life in every way, and clocks are set
-# forward and back. FENCED=1 plays all of them with fencing tokens. If a seed fails, its story is
-# printed, reduced as far as possible.
+# forward and back. FENCED=1 plays all of them with fencing tokens. COUNTED=1 plays those in which servers lose these
+# one after another. If a seed fails, its story is printed, reduced as far as possible; with WHOLE=1 as it is.
 SEEDS = 100000
 FIRST = 0
 .PHONY: simulate
 simulate:
-	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) \
+	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) $(if $(WHOLE),REDLOCK_WHOLE=1) \
 		$(CARGO) test -q --profile simulation --test played -- \
 		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)$(if $(COUNTED),_that_are_counted)
 

@@ -227,8 +227,12 @@ fn play_many(wish: Wish) {
             let outcome = play(it, false);
             outcome.overlapped && outcome.excuse.is_none() || has_regressed(&outcome)
         };
-        let smallest = shrink(schedule(seed, wish), &is_wrong);
-        panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(smallest)));
+        let whole = schedule(seed, wish);
+        let shown = match number("REDLOCK_WHOLE") {
+            None => shrink(whole, &is_wrong),
+            Some(_) => whole,
+        };
+        panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(shown)));
     }
 }
 

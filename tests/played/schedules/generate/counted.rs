@@ -17,6 +17,9 @@ const FIRST_LOSS_AT: i64 = 14_000 * MS;
 const APART: i64 = 16_000 * MS;
 const LOSSES: usize = 3;
 
+/// A server to which nobody can connect is not restored. Servers that are lost meanwhile are lost at one time.
+const CONNECT_MS: i64 = 300;
+
 pub(super) fn lose_numbers_in_turn(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 16, 0);
     schedule.sins = vec![Sin::LostKeys, Sin::LeapingClocks];
@@ -47,6 +50,7 @@ pub(super) fn lose_numbers_in_turn(schedule: &mut Schedule) {
     }
     schedule.faults.sort_by_key(|it| it.at);
     for client in &mut schedule.clients {
+        client.connect_ms = CONNECT_MS;
         client.hitches.clear();
         client.others.clear();
         client.callers.truncate(1);
