@@ -438,6 +438,10 @@ using EnginePtr = std::shared_ptr<Engine>;
 // The threads that wait for one object, in the order in which they came. The object's mutex guards it.
 class Line {
 public:
+    Line() noexcept {}
+    Line(const Line &) = delete;
+    Line &operator=(const Line &) = delete;
+
     // A place in the line, on the stack of the thread that waits.
     struct Place {
         std::condition_variable called;
@@ -449,16 +453,17 @@ public:
     // whether it was called.
     bool wait(std::unique_lock<std::mutex> &here, Milliseconds wait) {
         Place place;
-        Place **end = &first_;
-        while (*end != nullptr) {
-            end = &(*end)->next;
-        }
-        *end = &place;
+        *end_ = &place;
+        end_ = &place.next;
         const auto is_called = [&place] { return place.is_called; };
         if (wait < Milliseconds::zero()) {
             place.called.wait(here, is_called);
         } else if (!place.called.wait_for(here, wait, is_called)) {
-            remove(&place);
+            Place **it = &first_;
+            while (*it != &place) {
+                it = &(*it)->next;
+            }
+            leave(it);
         }
         return place.is_called;
     }
@@ -469,22 +474,24 @@ public:
         if (place == nullptr) {
             return false;
         }
-        first_ = place->next;
+        leave(&first_);
         place->is_called = true;
         place->called.notify_one(); // the mutex is locked, so the place is still there
         return true;
     }
 
 private:
-    void remove(const Place *place) noexcept {
-        Place **it = &first_;
-        while (*it != place) {
-            it = &(*it)->next;
-        }
+    // Takes the place out of the line that this pointer, which is in the line, points to.
+    void leave(Place **it) noexcept {
+        Place *const place = *it;
         *it = place->next;
+        if (end_ == &place->next) {
+            end_ = it;
+        }
     }
 
     Place *first_ = nullptr;
+    Place **end_ = &first_; // where the next one is put
 };
 
 #ifdef __cpp_lib_jthread

@@ -19,6 +19,18 @@ func TestMillisecondsAreRoundedAwayFromZero(t *testing.T) {
 	}
 }
 
+func TestAPasswordIsPutWhereItFits(t *testing.T) {
+	p := &passwords{ask: func(server string) (string, error) { return server + "!", nil }}
+	for size := 1; size < 8; size++ {
+		room := []byte("########")
+		if given := p.into(room[:size], "abcd"); given != (size >= 6) {
+			t.Error(size, given)
+		} else if given && string(room) != "abcd!\x00##" || !given && room[size] != '#' {
+			t.Errorf("%d: %q", size, room)
+		}
+	}
+}
+
 // nowhere has a server that cannot exist.
 func nowhere(t *testing.T) *Manager {
 	t.Helper()

@@ -1,4 +1,5 @@
 // What redlock.hpp passes to the C library, against the servers given as host:port.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -49,6 +50,15 @@ RedLockStatus noted_skip(RedLock *rl, bool skip) {
     skips = skip;
     return RedLock_SetTlsInsecureSkipVerify(rl, skip);
 }
+RedLockPasswordCallback password_callback;
+void *password_data;
+
+RedLockStatus noted_callback(RedLock *rl, const char *user, RedLockPasswordCallback callback, void *user_data,
+                             RedLockDestroy destroy) {
+    password_callback = callback;
+    password_data = user_data;
+    return RedLock_SetPasswordCallbackWithDestroy(rl, user, callback, user_data, destroy);
+}
 RedLockStatus noted_confirm(RedLock *rl, RedLockLease *lease, std::int64_t least) {
     least_ms = least;
     return RedLock_Confirm(rl, lease, least);
@@ -68,6 +78,7 @@ RedLockStatus noted_extend(RedLock *rl, RedLockLease *lease, std::int64_t ttl) {
 #define RedLock_SetFencing noted_fencing
 #define RedLock_SetWaking noted_waking
 #define RedLock_SetTlsInsecureSkipVerify noted_skip
+#define RedLock_SetPasswordCallbackWithDestroy noted_callback
 #define RedLock_Confirm noted_confirm
 #define RedLock_Extend noted_extend
 #include "redlock.hpp"
@@ -121,6 +132,19 @@ void settings_arrive(const Servers &servers) {
     CHECK(connecting_ms == 20003);
     manager.connect();
     CHECK(connecting_ms == 0);
+}
+
+// It fits with its NUL, or is not given. Nothing beyond it is written.
+void a_password_is_put_where_it_fits(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    manager.set_password_callback([](const std::string &server) { return server + "!"; });
+    char room[8];
+    for (std::size_t size = 1; size < sizeof room; size++) {
+        std::memset(room, '#', sizeof room);
+        CHECK(password_callback("abcd", room, size, password_data) == (size >= 6));
+        CHECK(size < 6 || std::memcmp(room, "abcd!", 6) == 0);
+        CHECK(room[(std::max)(size, std::size_t(6))] == '#');
+    }
 }
 
 // Whether the last lock was asked for in this way, and under this name.
@@ -194,6 +218,7 @@ void calls_of_a_holder_arrive(const Servers &servers) {
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
     settings_arrive(servers);
+    a_password_is_put_where_it_fits(servers);
     ways_to_lock_arrive(servers);
     calls_of_a_holder_arrive(servers);
     return 0;

@@ -1,5 +1,6 @@
 // The guarantees of redlock::SharedMutex and shared leases, against the servers given as host:port.
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -139,18 +140,25 @@ void each_thread_has_its_own(const Servers &servers) {
     SharedMutex mutex(manager, fresh_name("own"), ttl);
     mutex.lock_shared();
     std::this_thread::sleep_for(milliseconds(100));
-    std::atomic<int> left_ms(0);
+    std::atomic<std::int64_t> mine(0), others(0); // what was left, until the other thread looked, too
     std::atomic<bool> is_over(false);
     std::thread other([&] {
         mutex.lock_shared();
         while (!is_over) {
-            left_ms = static_cast<int>(mutex.remaining_shared().count());
+            if (others == 0 && mine != 0) {
+                others = mutex.remaining_shared().count();
+            }
+            std::this_thread::yield();
         }
         mutex.unlock_shared();
     });
-    // The other's lasts longer. On a busy machine it takes some looks to see that.
-    while (mutex.readers() < 2 || left_ms - mutex.remaining_shared().count() < 50) {
-        std::this_thread::sleep_for(milliseconds(1));
+    // More is left of the other's, although it is looked at later. On a busy machine that takes some looks.
+    while (others <= mine) {
+        others = mine = 0;
+        mine = mutex.remaining_shared().count();
+        while (others == 0) {
+            std::this_thread::yield();
+        }
     }
     mutex.unlock_shared();
     is_over = true;

@@ -66,6 +66,26 @@ func TestAWriterBecomesAReader(t *testing.T) {
 	mustUnlock(t, mustLock(t, m, name, time.Minute))
 }
 
+func TestAReaderWaitsForAWriter(t *testing.T) {
+	m, name := impatient(t), resource(t)
+	writer := mustLock(t, m, name, time.Minute)
+	outcome := make(chan error, 1)
+	go func() {
+		reader, err := m.RLock(context.Background(), name, time.Minute)
+		if err == nil {
+			err = reader.Unlock()
+		}
+		outcome <- err
+	}()
+	eventually(t, "it waits, or has failed", func() bool {
+		stats, err := m.Stats()
+		must(t, err)
+		return stats.Waiting == 1 || len(outcome) == 1
+	})
+	mustUnlock(t, writer)
+	must(t, <-outcome)
+}
+
 func TestAWriterThatWaitsComesFirst(t *testing.T) {
 	m, other, name := impatient(t), impatient(t), resource(t)
 	lease := mustRLock(t, m, name)
