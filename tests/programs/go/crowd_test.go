@@ -268,6 +268,7 @@ func TestNobodyWhoWaitsHoldsUpAnUnlock(t *testing.T) {
 	gates, addresses := newGates(t)
 	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
 	m, held := newManager(t, patient, addresses...), resource(t)
+	mustConnectAll(t, m)
 	lease := mustLock(t, m, held, 10*time.Minute)
 	names := resourcesOf(t, goroutines)
 	setAll(gates, true)

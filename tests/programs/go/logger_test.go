@@ -50,6 +50,7 @@ func TestTheLoggerMayWaitForACallThatIsUnderWay(t *testing.T) {
 		default:
 		}
 	}), addresses...)
+	mustConnectAll(t, m)
 	lease := mustLock(t, m, resource(t), time.Minute)
 	setAll(gates, true)
 	extended := make(chan error, 1)
@@ -62,9 +63,11 @@ func TestTheLoggerMayWaitForACallThatIsUnderWay(t *testing.T) {
 		})
 	}
 	toUnlock <- lease
-	_, err := m.TryLock(within(t, 20*time.Millisecond), resource(t), time.Minute)
-	mustBe(t, err, context.DeadlineExceeded)
-	ends(t, "the beginning of Unlock", begins)
+	eventually(t, "a line comes", func() bool {
+		_, err := m.TryLock(within(t, 20*time.Millisecond), resource(t), time.Minute)
+		mustBe(t, err, context.DeadlineExceeded)
+		return isOver(begins)
+	})
 	setAll(gates, false)
 	for _, outcome := range []chan error{extended, unlocked} {
 		select {
@@ -156,10 +159,7 @@ func TestTheLoggerOfAProgramThatOnlyKeepsALockIsToldOfALostServer(t *testing.T) 
 	m := newManager(t, redlock.Options{Logger: lines.add}, addresses...)
 	lease := mustLock(t, m, resource(t), time.Hour)
 	must(t, lease.KeepAlive())
-	eventually(t, "all are connected", func() bool {
-		told, err := m.Servers()
-		return err == nil && told[0].Connected && told[1].Connected && told[2].Connected
-	})
+	mustConnectAll(t, m)
 	gates[1].cut()
 	eventually(t, "the loss is told", func() bool { return lines.has("1 " + addresses[1]) })
 	mustUnlock(t, lease)

@@ -88,6 +88,23 @@ func mustConnect(t *testing.T, m *redlock.Manager) {
 	must(t, err)
 }
 
+// mustConnectAll waits until all servers that answer are connected. Calls wait for a majority only.
+func mustConnectAll(t *testing.T, m *redlock.Manager) {
+	t.Helper()
+	mustConnect(t, m)
+	eventually(t, "all are connected", func() bool {
+		told, err := m.Servers()
+		must(t, err)
+		connected := 0
+		for _, it := range told {
+			if it.Connected {
+				connected++
+			}
+		}
+		return connected >= len(answering(t))
+	})
+}
+
 func mustUnlock(t *testing.T, lease *redlock.Lease) {
 	t.Helper()
 	must(t, lease.Unlock())
