@@ -963,9 +963,12 @@ class Hold {
   // For the end of a block: rejects if the block ran without the lock.
   async end() {
     if (this.#isUnlocked) return;
+    // While an unlock has its turn, nobody can tell whether it is counted already.
+    await this.#last;
+    if (this.#isUnlocked) return;
     try {
       // Leaves all levels.
-      for (let left = Math.max(this.levels - this.#leaving, 1); left > 0; left--) await this.unlock();
+      for (let left = Math.max(this.levels, 1); left > 0; left--) await this.unlock();
     } catch (error) {
       // The block held the lock to its end. On a server that the release did not reach, the lock expires.
       if (!(error instanceof UnreachableError)) throw error;
@@ -980,7 +983,6 @@ class Hold {
   }
 
   #lose(error, remaining) {
-    endKept(this.#state.keptAs);
     if (this.#loss !== undefined) return;
     this.#loss = error;
     error.remaining = remaining;
@@ -1028,7 +1030,6 @@ class Hold {
             if (wasKept && status === LOST) this.#lose(failure(status, words), 0);
             this.#forget();
           }
-          if (status === CANCELLED) core.checkOpen();
           check(status, () => words);
         }, cancel);
       } finally {

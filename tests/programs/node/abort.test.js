@@ -137,6 +137,8 @@ test('calls that only ask', async (t) => {
   assert.deepEqual(await Promise.all(calls), [1, 0, 2]);
   assert.equal(await failureOf(locker.isLocked('x', { signal: AbortSignal.abort('before') })), 'before');
   assert.equal(await failureOf(locker.connect(0, { signal: AbortSignal.abort('before') })), 'before');
+  // They have harmed no later call.
+  assert.equal((await failureOf(locker.isLocked('x'))).code, 'UNREACHABLE');
 });
 
 test('one signal for many calls', async (t) => {
@@ -165,6 +167,13 @@ test('nothing listens to a signal whose calls are over', async (t) => {
     await locker.isLocked(name, { signal });
     assert.equal(getEventListeners(signal, 'abort').length, 0);
   }
+  // It still ends later calls.
+  const lease = await locker.lock(name, { ttl: TTL });
+  const call = failureOf(locker.lock(name, { ttl: TTL, wait: Infinity, signal }));
+  await turn();
+  controller.abort('enough');
+  assert.equal(await call, 'enough');
+  await lease.unlock();
 });
 
 test('by a time', async (t) => {

@@ -94,6 +94,62 @@ test('who gives up in the moment in which the password is told', async (t) => {
   await assertFree(other, name);
 });
 
+test('after a call in which a server could not take part, the password is asked for again', async (t) => {
+  const [name, username] = [nameFor(t), await newUser(t, 'first')];
+  let asked = 0;
+  // The last of these ports is closed.
+  const servers = [SERVERS[0], SERVERS[2], '127.0.0.1:1'];
+  const locker = manager(t, servers, { username, password: () => { asked++; return 'first'; } });
+  await assertLocks(locker, name);
+  assert.equal(asked, 1);
+  await eventually('it asks again', () => assertLocks(locker, name).then(() => asked > 1));
+  await assertFree(locker, name);
+});
+
+test('a password is asked for once a second at most', async (t) => {
+  const [name, username] = [nameFor(t), await newUser(t, 'first')];
+  let asked = 0;
+  const start = performance.now();
+  const locker = manager(t, SERVERS, { username, password: () => { asked++; return 'wrong'; } });
+  for (let i = 0; i < 200; i++) await assertCode(locker.lock(name, { ttl: TTL, wait: 0 }), 'UNREACHABLE');
+  const seconds = (performance.now() - start) / 1000;
+  assert.ok(asked <= 1 + seconds, `${asked} times in ${seconds} s`);
+});
+
+test('an answer that comes after another log-in was set is not used', async (t) => {
+  const [name, username] = [nameFor(t), await newUser(t, 'first')];
+  let answer;
+  const locker = manager(t, SERVERS, { username, password: () => new Promise((resolve) => { answer = resolve; }) });
+  const early = assertLocks(locker, name);
+  await eventually('it is asked', () => answer !== undefined);
+  locker.setCredentials(username, 'first');
+  answer('wrong');
+  await early;
+  // It logs in again.
+  await askAll('CLIENT', 'KILL', 'USER', username);
+  await eventually('it is let in', () => assertLocks(locker, name, { wait: 0 }).then(() => true, (error) => assert.equal(error.code, 'UNREACHABLE')));
+  await assertFree(locker, name);
+});
+
+test('a failure that comes after another log-in was set does not count', async (t) => {
+  const [name, username] = [nameFor(t), await newUser(t, 'first')];
+  let [give, asked] = [undefined, 0];
+  const answers = [() => 'first', () => new Promise((resolve, reject) => { give = reject; })];
+  const servers = [SERVERS[0], SERVERS[2], '127.0.0.1:1'];
+  const locker = manager(t, servers, { username, password: () => answers.shift()() });
+  const calls = [];
+  await eventually('it is asked again', () => {
+    calls.push(assertLocks(locker, name, { wait: Infinity }));
+    return give !== undefined;
+  });
+  locker.setCredentials(username, () => { asked++; return 'first'; });
+  give(new Error('no vault'));
+  await Promise.all(calls);
+  await assertLocks(locker, name);
+  assert.ok(asked > 0);
+  await assertFree(locker, name);
+});
+
 test('another log-in is set while the password is asked for', async (t) => {
   const [name, username] = [nameFor(t), await newUser(t, 'first')];
   const answers = [];

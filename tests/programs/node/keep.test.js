@@ -103,6 +103,26 @@ test('a lock whose servers are gone', async (t) => {
   await assertFree(other, name);
 });
 
+test('a lock is kept, and can be unlocked, after an inner unlock', async (t) => {
+  const name = nameFor(t);
+  for (const keepAlive of [true, false]) {
+    const locker = manager(t);
+    const lease = await locker.lock(name, { ttl: TTL, keepAlive });
+    await lease.retain();
+    await lease.unlock();
+    await locker.close();
+    assert.deepEqual([lease.isHeld, lease.isKept], [true, keepAlive]);
+    await lease.unlock();
+    await assertFree(manager(t), name);
+  }
+  const lease = await manager(t).lock(name, { ttl: SHORT, keepAlive: true });
+  await lease.retain();
+  await lease.unlock();
+  const lost = once(lease, 'lost');
+  await askAll('DEL', name);
+  await lost;
+});
+
 test('a call finds out that a kept lock is lost', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL, keepAlive: true });

@@ -41,6 +41,8 @@ test('settings', async () => {
     for (const bad of [-1, -0.1, NaN]) await assertRange(make({ [name]: bad }), name);
   }
   await assertValue(make({ connectTimeout: 0 }), 'connect');
+  // Which does not become 0.
+  await make({ connectTimeout: 0.1 });
   await assertType(make({ driftFactor: '0' }), 'driftFactor');
   for (const bad of [1, -0.1, NaN]) await assertValue(make({ driftFactor: bad }), 'factor');
   for (const bad of [null, 1, 'always', 'toString']) await assertType(make({ restartGuard: bad }), 'restartGuard');

@@ -44,6 +44,16 @@ test('a process lives while a call is under way or a lock is kept', async (t) =>
   await assertFree(locker, name);
 });
 
+test('a process ends when a lock that was kept in two ways is unlocked', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  await assertEndsWell(program(t, `
+    const lease = await newManager().lock(NAME, { ttl: TTL, keepAlive: true });
+    await lease.keepAlive();
+    await lease.unlock();
+    console.log(lease.isKept);`, { name }), 'false\n');
+  await assertFree(locker, name);
+});
+
 test('a process ends in the midst of calls', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const script = `
@@ -172,6 +182,35 @@ test('managers that nobody refers to', async (t) => {
     console.log(redlocks() > 0);
     while (redlocks() > 0) { gc(); await turn(); }
     console.log(redlocks());`, { name: nameFor(t), flags: ['--expose-gc'] }), 'true\n0\n');
+});
+
+test('a logger is not collected while its manager is in use', async (t) => {
+  await assertEndsWell(program(t, `
+    const { Manager } = require(MODULE);
+    let told = false;
+    // The last of these ports is closed.
+    const manager = new Manager([SERVERS[0], SERVERS[2], '127.0.0.1:1'], { ...OPTIONS, logger: () => { told = true; } });
+    for (let i = 0; i < 20; i++) { gc(); await turn(); }
+    await manager.connect();
+    while (!told) await turn();
+    console.log(manager.isClosed);`, { flags: ['--expose-gc'] }), 'false\n');
+});
+
+test('a closed manager ends with the last of its leases, also if that is collected', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  await assertEndsWell(program(t, `
+    const fs = require('node:fs');
+    const redlocks = () => fs.readdirSync('/proc/self/task')
+      .filter((id) => { try { return fs.readFileSync('/proc/self/task/' + id + '/comm', 'utf8') === 'redlock\\n'; } catch { return false; } }).length;
+    globalThis.manager = newManager();
+    const take = async () => { await globalThis.manager.lock(NAME, { ttl: TTL }); };
+    await take();
+    await globalThis.manager.close();
+    console.log(redlocks());
+    while (redlocks() > 0) { gc(); await turn(); }
+    console.log(globalThis.manager.isClosed);`, { name, flags: ['--expose-gc'] }), '1\ntrue\n');
+  await askAll('DEL', name);
+  await assertFree(locker, name);
 });
 
 test('the module is loaded twice', async (t) => {

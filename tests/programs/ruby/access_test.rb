@@ -44,6 +44,14 @@ class LoginTest < RedlockTest
     assert_free
   end
 
+  def test_a_password_is_asked_for_once_a_second_at_most
+    asked = 0
+    start = now
+    locker = manager(user: @user, password: -> { asked += 1; "wrong" })
+    200.times { assert_raises(Redlock::Unreachable) { locker.lock(@name, ttl: 600, wait: 0) { flunk } } }
+    assert_operator asked, :<=, 1 + (now - start)
+  end
+
   def test_a_child_asks_for_itself
     parent = Process.pid
     locker = manager(user: @user, password: -> { Process.pid == parent ? "first" : "second" })

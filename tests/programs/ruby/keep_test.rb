@@ -94,6 +94,16 @@ class KeepTest < RedlockTest
     refute lease.held?
   end
 
+  def test_the_loss_of_a_lock_that_is_over_is_told_by_its_unlock
+    told = Queue.new
+    lease = @locker.lock(@name, ttl: 0.05)
+    lease.on_lost { |left| told.push(left) }
+    eventually("it is over") { !lease.held? && gone? }
+    assert_raises(Redlock::Lost) { lease.unlock }
+    assert_equal 0, popped(told)
+    assert lease.lost?
+  end
+
   # While calls come and go, in threads and in fibers.
   def test_a_loss_is_told_whoever_hears_of_it_first
     told = Queue.new
@@ -137,10 +147,13 @@ class KeepTest < RedlockTest
     @locker.lock(@name, ttl: TTL, keep_alive: true) do |lease|
       mine = "#{@name}:child"
       seen = in_child do
-        @locker.lock(mine, ttl: TTL, keep_alive: true) do |own|
+        losses = @locker.lock(mine, ttl: TTL, keep_alive: true) do |own|
           assert_kept(own)
           [lease.lost?, own.lost?]
         end
+        # Nothing is left to be watched over.
+        eventually("its thread has ended") { Thread.list.size == 1 }
+        losses
       end
       assert_equal [true, false], seen
       assert_free(mine)

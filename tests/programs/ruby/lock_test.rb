@@ -29,15 +29,24 @@ class BlockTest < RedlockTest
     ["", "a\0b"].each { |bad| assert_raises(Redlock::InvalidArgument) { @locker.info(bad) } }
   end
 
+  def test_a_key_that_has_no_end_is_held_for_ever
+    ask_all("SET", @name, "by hand")
+    assert_equal [true, Float::INFINITY], @locker.info(@name).to_h.values_at(:locked, :remaining)
+  ensure
+    ask_all("DEL", @name)
+  end
+
   def test_a_lock_is_extended_by_more_than_is_left
     [0.01, 0.2].each do |drift|
       lease = manager(drift_factor: drift).lock(@name, ttl: 100)
       20.times do
+        start = now
         before = lease.remaining
         lease.extend_by(50)
+        after = lease.remaining
         # Some of it has passed by now.
-        assert_operator lease.remaining, :>, before
-        assert_operator lease.remaining, :<=, before + 50.1
+        assert_operator after, :>=, before + 50 - (now - start) - 0.01
+        assert_operator after, :<=, before + 50.1
       end
       assert_raises(Redlock::InvalidArgument) { lease.extend_by(0) }
       assert_raises(Redlock::InvalidArgument) { lease.extend_by(1e14) }
@@ -62,7 +71,10 @@ class BlockTest < RedlockTest
     end
     names.each { |name| refute @locker.locked?(name) }
     ticket = @locker.lock(names.reverse, ttl: 30, keep_alive: true).detach
-    @locker.adopt(ticket) { |taker| assert_equal names.reverse, taker.resources }
+    @locker.adopt(ticket) do |taker|
+      assert_equal names.reverse, taker.resources
+      assert taker.extend # for what was left
+    end
     [[], %w[a a], ["a", ""], ["a", "b\0"], ["a"] * 129].each do |bad|
       assert_raises(Redlock::InvalidArgument) { @locker.lock(bad, ttl: 30) { flunk } }
     end
@@ -101,6 +113,19 @@ class BlockTest < RedlockTest
   def test_an_exception_releases
     assert_raises(ZeroDivisionError) { @locker.lock(@name, ttl: 600) { 1 / 0 } }
     assert_free
+  end
+
+  # The block has held it to its end.
+  def test_a_block_whose_release_reaches_nobody_has_its_value
+    locker = manager(reply_timeout: 0.2)
+    value = locker.lock(@name, ttl: 600, wait: nil) do
+      ask_all("CLIENT", "PAUSE", "600000", "WRITE")
+      :value
+    end
+    assert_equal :value, value
+  ensure
+    ask_all("CLIENT", "UNPAUSE")
+    ask_all("DEL", @name)
   end
 
   def test_throw_and_break_and_next_and_return_release

@@ -44,6 +44,43 @@ class ReentrantTest < RedlockTest
     end
   end
 
+  # In a child it is the lock of somebody else.
+  def test_a_child_does_not_take_it_again
+    take do
+      seen = in_child do
+        take { flunk }
+      rescue Redlock::Error => e
+        e.class
+      end
+      assert_equal Redlock::Taken, seen
+    end
+    assert_free
+  end
+
+  def test_a_lock_that_was_given_away_is_not_taken_again
+    take do |lease|
+      take do |inner|
+        assert_raises(Redlock::InvalidArgument) { inner.detach }
+      end
+      ticket = lease.detach
+      assert_raises(Redlock::Taken) { take { flunk } }
+      @locker.adopt(ticket) { assert refused? }
+      take { |other| assert other.held? }
+    end
+    assert_free
+  end
+
+  def test_a_kept_lock_that_is_lost_is_not_taken_again
+    assert_raises(Redlock::Lost) do
+      take(ttl: 1.2, keep_alive: true) do |lease|
+        ask_all("DEL", @name)
+        eventually("it is lost") { lease.lost? }
+        assert_raises(Redlock::Lost) { take(ttl: 0.05) { flunk } }
+      end
+    end
+    assert_free
+  end
+
   def test_others_wait
     take do
       take do

@@ -28,6 +28,9 @@ class SemaphoreTest < RedlockTest
     semaphore = @locker.semaphore(@name, permits: 1, ttl: 30)
     @locker.lock(@name, ttl: 30) { assert_nil semaphore.try_acquire }
     semaphore.acquire { assert_raises(Redlock::Taken) { manager.lock(@name, ttl: 1, wait: 0) } }
+    # The same caller, too.
+    more = @locker.semaphore(@name, permits: 2, ttl: 30)
+    assert_equal :in, @locker.lock(@name, ttl: 30) { more.acquire(wait: 0) { :in } }
   end
 
   def test_a_permit_is_kept
@@ -36,6 +39,8 @@ class SemaphoreTest < RedlockTest
       sleep 1
       assert lease.held?
     end
+    semaphore.try_acquire { assert_equal 1, @locker.stats.kept }
+    assert_equal 0, @locker.stats.kept
   end
 
   # It goes on in a fiber of its own, and ends wherever that ends.

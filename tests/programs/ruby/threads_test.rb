@@ -83,6 +83,18 @@ class ThreadsTest < RedlockTest
     end
   end
 
+  # The limit of a wait is for children of signal handlers. Nobody else may need it.
+  def test_those_whose_calls_end_are_woken
+    out, words = ruby_with_manager(<<~SCRIPT)
+      events = Redlock.const_get(:Events)
+      events.__send__(:remove_const, :PATIENCE)
+      events.const_set(:PATIENCE, 600)
+      threads = Array.new(8) { |i| Thread.new { 100.times { LOCKER.lock(NAME + (i % 4).to_s, ttl: 600, wait: nil) { Thread.pass } } } }
+      puts threads.all? { |thread| thread.join(#{PATIENCE}) }
+    SCRIPT
+    assert_equal ["true\n", ""], [out, words]
+  end
+
   def test_hundreds_of_threads
     counter = 0
     threads = Array.new(300) { Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { counter += 1 } } }

@@ -229,6 +229,21 @@ class LoggerTest < RedlockTest
     refute_empty answers
   end
 
+  # What it causes is told when it has ended.
+  def test_it_is_not_called_within_itself
+    depths = []
+    depth = 0
+    locker = manager(trace: :events)
+    locker.logger = lambda do |*|
+      depths.push(depth += 1)
+      locker.lock("#{@name}:b", ttl: 60) { true } if depths.size == 1
+      depth -= 1
+    end
+    locker.lock(@name, ttl: 60) { true }
+    assert_equal [1], depths.uniq
+    assert_operator depths.size, :>=, 4
+  end
+
   # The logger is called in the middle of interruptions from outside.
   def test_interruptions_wait_for_its_end
     100.times { |i| stop_a_thread_that_is_told_things(i.even?, rand(0.0..0.004)) }
