@@ -29,6 +29,7 @@ impl Driven for Engine {
     fn advance(&mut self) {
         let now = clock::now();
         self.now = now;
+        self.begin_turn();
         self.advance_servers(now);
         if self.state.is_unsent {
             // This also sends the requests that operations have made because of the first pass.
@@ -60,6 +61,7 @@ impl Driven for Engine {
 
     fn resume(&mut self, watch: Watch) -> bool {
         let now = clock::now();
+        self.begin_turn();
         for (server, watched) in self.state.servers.iter_mut().zip(&watch.descriptors) {
             if watched.revents != 0 {
                 server.handle_ready(now, &mut self.state.effects);

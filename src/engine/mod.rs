@@ -6,6 +6,7 @@
 
 mod counting;
 mod driven;
+mod lanes;
 mod notices;
 mod pushes;
 mod questions;
@@ -22,6 +23,7 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use self::lanes::Reason;
 pub(crate) use self::notices::Notice;
 use self::notices::Notices;
 use self::readiness::Readiness;
@@ -39,6 +41,10 @@ use crate::system::socket::Watched;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
+
+/// How many operations may go on in one turn. That takes about a millisecond, and a look at the sockets little in
+/// comparison.
+const STEPS_MAX: usize = 128;
 
 pub(crate) struct Engine {
     state: State,
@@ -68,6 +74,8 @@ pub(crate) struct Engine {
     watched_until: Moment,
     /// When the engine was last advanced.
     now: Moment,
+    /// How many more operations may go on in this turn.
+    steps_left: usize,
     /// From when on lost numbers may be restored again.
     restore_from: Moment,
 }
@@ -107,6 +115,7 @@ impl Engine {
             watched: Vec::new(),
             watched_until: Moment::from_nanos(0),
             now: Moment::from_nanos(0),
+            steps_left: 0,
             restore_from: Moment::from_nanos(0),
         }
     }
@@ -142,7 +151,7 @@ impl Engine {
         let ticket = self.state.add(operation, caller, call.cloned());
         match call.is_some_and(|call| call.begin_operation(ticket.place())) {
             true => self.step(ticket.place(), cancelled()),
-            false => self.begin(ticket, Event::Started),
+            false => self.begin(ticket),
         }
         self.settle_now();
     }
@@ -294,12 +303,11 @@ impl Engine {
         self.settle_now();
     }
 
-    /// Passes an event to an operation that may ask the servers because of it. If too many questions are
-    /// open, the event is put off.
-    fn begin(&mut self, ticket: Ticket, event: Event) {
-        match self.state.may_ask(self.now) {
-            true => self.step(ticket.place(), event),
-            false => self.state.put_off(ticket, event),
+    /// An operation begins. If too many questions are open, it begins later.
+    fn begin(&mut self, ticket: Ticket) {
+        match self.state.may_begin(ticket, self.now) {
+            true => self.step(ticket.place(), Event::Started),
+            false => self.state.call(ticket, Event::Started, Reason::Begins),
         }
     }
 
@@ -338,19 +346,28 @@ impl Engine {
         }
     }
 
-    /// Runs all pending work until none is left.
+    /// A turn of the engine begins: operations may go on until it is over. Then the sockets and what is due
+    /// get theirs, and another turn begins.
+    fn begin_turn(&mut self) {
+        self.steps_left = STEPS_MAX;
+    }
+
+    /// Does the pending work, as far as one turn does it.
     fn settle_now(&mut self) {
+        self.begin_turn();
         let is_settled = self.state.turns.is_empty()
             && self.decided.is_empty()
             && self.state.effects.deliveries.is_empty()
             && self.state.effects.pushes.is_empty();
-        if !is_settled || self.state.has_put_off(self.now) {
+        if !is_settled || self.state.has_next(self.now) {
             self.settle(clock::now());
         }
     }
 
-    /// The same, at this moment. Operations that were given their turn go first: no other operation's
-    /// request may come in between.
+    /// Does the pending work at this moment. Operations that were given their turn go first: no other
+    /// operation's request may come in between. Answers, and the questions that they decide, are as many as
+    /// were asked. All other operations go on until the turn is over. Whatever one of them makes others do,
+    /// they do it in one of the next turns.
     fn settle(&mut self, now: Moment) {
         loop {
             if let Some((ticket, event)) = self.state.turns.pop_front() {
@@ -363,10 +380,25 @@ impl Engine {
                 self.close(ticket, now);
             } else if self.is_to_restore(now) {
                 self.restore(now);
-            } else if !self.state.take_up(now) {
+            } else if !self.go_on(now) {
                 return;
             }
         }
+    }
+
+    /// Lets the next operation go on, if there is room for a question and the turn is not over. Returns
+    /// whether it did.
+    fn go_on(&mut self, now: Moment) -> bool {
+        let has_next = self.state.has_next(now);
+        self.state.is_unsettled = has_next && self.steps_left == 0;
+        if !has_next || self.state.is_unsettled {
+            return false;
+        }
+        self.steps_left -= 1;
+        if let Some((ticket, event)) = self.state.take_next() {
+            self.step(ticket.place(), event);
+        }
+        true
     }
 
     fn next_due(&mut self) -> Moment {

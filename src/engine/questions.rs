@@ -5,6 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use super::Engine;
+use super::lanes::Reason;
 use crate::command::Answer;
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -16,6 +17,9 @@ use crate::transport::ticket::Ticket;
 /// `HASTE_MIN`: a busy machine may keep a server from running for that long.
 const USUAL_TIMES: u32 = 8;
 const HASTE_MIN: Duration = Duration::from_millis(20);
+
+/// How many operations that are due one turn takes from the timers. To take one is much less work than a step.
+const DUE_MAX: usize = 4096;
 
 impl Engine {
     /// Delivers the servers' answers to the operations. Decided questions are closed only after all answers
@@ -81,9 +85,10 @@ impl Engine {
     }
 
     /// Ends the waits that are over and the questions whose time is up. Such a question hears no more servers.
+    /// If more are due than one turn may take, the others stay due.
     pub(super) fn expire(&mut self, now: Moment) {
         let mut due = mem::take(&mut self.due);
-        due.extend(iter::from_fn(|| self.state.take_due(now)));
+        due.extend(iter::from_fn(|| self.state.take_due(now)).take(DUE_MAX));
         self.look_again(&due, now);
         for place in due.drain(..) {
             self.expire_one(place, now);
@@ -97,7 +102,9 @@ impl Engine {
         let slot = self.state.slots[place].as_ref().filter(|slot| now >= slot.until);
         let Some(slot) = slot else { return };
         let ticket = Ticket::new(place, slot.generation);
-        let Some(open) = &slot.question else { return self.begin(ticket, Event::TimeOut) };
+        let Some(open) = &slot.question else {
+            return self.state.call(ticket, Event::TimeOut, Reason::IsDue);
+        };
         let until = open.answer_by(ticket, slot.until, &self.state.servers);
         self.state.set_until(place, until);
         if now >= until {

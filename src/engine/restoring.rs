@@ -2,6 +2,7 @@
 //! starts that, so a manager without fencing tokens never does, and there is no timer for it.
 
 use super::Engine;
+use super::lanes::Reason;
 use super::state::Caller;
 use crate::moment::Moment;
 use crate::operation::Event;
@@ -22,6 +23,6 @@ impl Engine {
         self.restore_from = now.plus_ms(APART_MS);
         let ticket =
             self.state.add(Box::new(Restore::default()), Caller::Program(Box::new(())), None);
-        self.state.turns.push_back((ticket, Event::Started));
+        self.state.call(ticket, Event::Started, Reason::Begins);
     }
 }

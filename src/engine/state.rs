@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::lanes::{Lane, Lanes, Reason};
 use super::timers::Timers;
 use crate::call::Call;
 use crate::error::Error;
 use crate::moment::Moment;
-use crate::operation::{Event, Operation, Payload};
+use crate::operation::{Event, Operation, Payload, Urgency};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::{Counts, Record};
@@ -37,18 +38,21 @@ pub(super) struct State {
     /// The operations that keep a lock alive, by the lock's token.
     pub(super) keepers: BTreeSet<(Token, usize)>,
     generation: u64,
-    /// Events for operations, delivered as soon as the current step is over.
+    /// Events that are delivered as soon as the current step is over, before anything else happens. Each
+    /// comes from one release, or from one message of a server.
     pub(super) turns: VecDeque<(Ticket, Event)>,
+    /// The operations that go on when there is room for a question.
+    lanes: Lanes,
+    /// Whether operations could go on, and the turn of the engine was over before they did.
+    pub(super) is_unsettled: bool,
     pub(super) chores: VecDeque<Chore>,
     /// Whether an operation was begun, or a question asked, that no thread has sent yet. If the current
     /// thread leaves now, another thread must drive.
     pub(super) is_unsent: bool,
     /// How many questions are open.
     pub(super) open: usize,
-    /// How many open questions and listening operations no thread waits for. The next field: events that
-    /// are put off until fewer questions are open.
+    /// How many open questions and listening operations no thread waits for.
     unattended: usize,
-    put_off: VecDeque<(Ticket, Event)>,
     /// The token of the channel through which servers push messages. It is drawn when it is first needed.
     channel: Option<Token>,
 }
@@ -64,6 +68,9 @@ pub(super) struct Slot {
     pub(super) call: Option<Arc<Call>>,
     /// `None` only while the operation handles an event.
     pub(super) operation: Option<Box<dyn Operation>>,
+    urgency: Urgency,
+    /// The lanes in which the operation waits, as bits. It waits in each of them once.
+    pub(super) lanes: u8,
     pub(super) question: Option<Open>,
     /// Whether it waits for a chore.
     prepares: bool,
@@ -119,11 +126,12 @@ impl State {
             keepers: BTreeSet::new(),
             generation: 0,
             turns: VecDeque::new(),
+            lanes: Lanes::default(),
+            is_unsettled: false,
             chores: VecDeque::new(),
             is_unsent: false,
             open: 0,
             unattended: 0,
-            put_off: VecDeque::new(),
             channel: None,
         }
     }
@@ -157,7 +165,9 @@ impl State {
             caller,
             waiter: None,
             call,
+            urgency: operation.urgency(),
             operation: Some(operation),
+            lanes: 0,
             question: None,
             prepares: false,
             listens: false,
@@ -272,25 +282,44 @@ impl State {
         self.open < OPEN_MAX && leaves_a_quorum(congested, self.servers.len())
     }
 
-    /// Puts off an event until there is room for one more question.
-    pub(super) fn put_off(&mut self, ticket: Ticket, event: Event) {
-        self.put_off.push_back((ticket, event));
+    /// Has an operation go on when there is room for a question. If the operation waits in that lane already,
+    /// this changes nothing. An operation that has asked the servers meanwhile goes on by itself.
+    pub(super) fn call(&mut self, ticket: Ticket, event: Event, reason: Reason) {
+        let Some(slot) = self.find(ticket) else { return };
+        let lane = Lane::of(slot.urgency, reason);
+        if slot.lanes & lane.bit() == 0 {
+            slot.lanes |= lane.bit();
+            self.lanes.push(lane, ticket, event);
+        }
     }
 
-    pub(super) fn has_put_off(&self, now: Moment) -> bool {
-        !self.put_off.is_empty() && self.may_ask(now)
+    /// Whether an operation that begins may do so now, and overtakes no other.
+    pub(super) fn may_begin(&mut self, ticket: Ticket, now: Moment) -> bool {
+        let urgency = self.find(ticket).map_or(Urgency::Wants, |slot| slot.urgency);
+        !self.lanes.has_any_in(Lane::of(urgency, Reason::Begins)) && self.may_ask(now)
     }
 
-    /// Schedules the first event that was put off, if there is room for a question. Returns whether it did.
-    pub(super) fn take_up(&mut self, now: Moment) -> bool {
-        let next = if self.has_put_off(now) { self.put_off.pop_front() } else { None };
-        self.turns.extend(next);
-        next.is_some()
+    /// Whether an operation may go on.
+    pub(super) fn has_next(&self, now: Moment) -> bool {
+        !self.lanes.is_empty() && self.may_ask(now)
+    }
+
+    /// Takes the next operation from the lanes. Returns its event; none if the operation has gone on or ended
+    /// meanwhile.
+    pub(super) fn take_next(&mut self) -> Option<(Ticket, Event)> {
+        let (lane, ticket, event) = self.lanes.pop()?;
+        let slot = self.find(ticket).filter(|slot| slot.lanes & lane.bit() != 0)?;
+        // Whatever it was called for, it looks at all of it now.
+        slot.lanes = 0;
+        slot.question.is_none().then_some((ticket, event))
     }
 
     /// When the next operation has something due.
     pub(super) fn next_due(&mut self) -> Moment {
-        self.timers.next(|place| due_at(&self.slots, place))
+        match self.is_unsettled {
+            true => Moment::from_nanos(0),
+            false => self.timers.next(|place| due_at(&self.slots, place)),
+        }
     }
 
     /// The place of an operation that has something due by now. Each due moment is returned once.

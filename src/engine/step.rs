@@ -3,6 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
+use super::lanes::Reason;
 use super::state::{Caller, Chore, Open, State};
 use crate::command::Request;
 use crate::error::{Error, Status};
@@ -69,7 +70,7 @@ impl<'a> Step<'a> {
         if let Some(slot) = &mut self.state.slots[self.place] {
             let sent = ServerSet::default();
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
-            slot.generation = generation;
+            (slot.generation, slot.lanes) = (generation, 0);
         }
         self.state.note_open(self.place);
         self.state.is_unsent = true;
@@ -183,7 +184,7 @@ impl Actions for Step<'_> {
 
     fn begin(&mut self, operation: Box<dyn Operation>, payload: Payload) {
         let ticket = self.state.add(operation, Caller::Program(payload), None);
-        self.state.turns.push_back((ticket, Event::Started));
+        self.state.call(ticket, Event::Started, Reason::Begins);
     }
 
     fn keep(&mut self, lock: Token) {
@@ -198,8 +199,8 @@ impl Actions for Step<'_> {
             Some(Ticket::new(place, self.state.slots[place].as_ref()?.generation))
         };
         let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
-        let woken = keepers.filter_map(ticket).map(|ticket| (ticket, Event::TimeOut));
-        self.state.turns.extend(woken);
+        let woken: Vec<Ticket> = keepers.filter_map(ticket).collect();
+        woken.into_iter().for_each(|keeper| self.end_wait(keeper));
     }
 
     fn give_turn(&mut self, ticket: Ticket) {
@@ -207,7 +208,7 @@ impl Actions for Step<'_> {
     }
 
     fn end_wait(&mut self, ticket: Ticket) {
-        self.state.turns.push_back((ticket, Event::TimeOut));
+        self.state.call(ticket, Event::TimeOut, Reason::IsCalled);
     }
 
     fn end(&mut self, result: Result<Ended, Failed>) {

@@ -17,6 +17,7 @@ use crate::transport::server_registry::ServerRegistry;
 use crate::wait_queue::{TurnRequest, Wait};
 
 mod actions;
+mod crowds;
 mod pushes;
 mod waiting;
 
@@ -126,7 +127,8 @@ fn bring(engine: &mut Engine, ticket: Ticket, servers: usize) {
 }
 
 fn end_wait(engine: &mut Engine, ticket: Ticket) {
-    engine.state.turns.push_back((ticket, Event::TimeOut));
+    engine.state.call(ticket, Event::TimeOut, Reason::IsCalled);
+    engine.begin_turn();
     engine.settle(NOW);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Confirmation, Question};
-use super::{Actions, Ended, Event, Limits, Operation, cancelled, reply_ms};
+use super::{Actions, Ended, Event, Limits, Operation, Urgency, cancelled, reply_ms};
 use crate::command::{Request, Verb, Witness};
 use crate::error::Status;
 use crate::held_lock::{Asked, HeldLock};
@@ -95,6 +95,10 @@ impl Operation for Adopt {
             },
             Stage::Asking(hold, question) => Self::conclude(hold, &question, actions),
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn account(&self) -> Account {

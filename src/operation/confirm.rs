@@ -7,8 +7,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Confirmation, Question};
 use super::{
-    Actions, Ended, Event, Limits, Operation, cancelled, check_valid, end_round, forget, reply_ms,
-    request,
+    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, check_valid, end_round, forget,
+    reply_ms, request,
 };
 use crate::command::Verb;
 use crate::error::Status;
@@ -139,6 +139,10 @@ impl Operation for Confirm {
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn account(&self) -> Account {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::question::Question;
-use super::{Actions, Ended, Event, Operation, cancelled, check_valid, forget};
+use super::{Actions, Ended, Event, Operation, Urgency, cancelled, check_valid, forget};
 use crate::held_lock::View;
 use crate::stats::{Account, Kind};
 
@@ -33,6 +33,10 @@ impl Operation for Detach {
         // Another handle may have released the lock at this moment.
         let check = check.and_then(|()| check_valid(hold, actions.now()));
         actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn account(&self) -> Account {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, cancelled, check_valid, end_round,
-    give_up, reply_ms, request,
+    Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, Urgency, cancelled, check_valid,
+    end_round, give_up, reply_ms, request,
 };
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
@@ -141,6 +141,10 @@ impl Operation for Downgrade {
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {

@@ -7,8 +7,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, give_up,
-    release_of, reply_ms, request,
+    Actions, Ended, Event, Limits, Miss, Operation, Urgency, cancelled, check_valid, end_round,
+    give_up, release_of, reply_ms, request,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
@@ -252,6 +252,10 @@ impl Operation for Extend {
             self.extension.begin(actions)
         };
         self.go_on(attempt, actions);
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn account(&self) -> Account {

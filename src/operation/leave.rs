@@ -1,7 +1,7 @@
 //! Leaving an inner level of a lock that is held at several levels. No server is asked.
 
 use super::question::Question;
-use super::{Actions, Ended, Event, Operation, cancelled, check_valid};
+use super::{Actions, Ended, Event, Operation, Urgency, cancelled, check_valid};
 use crate::held_lock::View;
 
 /// Leaves an inner level, and tells whether the lock is still held.
@@ -22,6 +22,10 @@ impl Operation for Leave {
         }
         let check = check_valid(self.view.hold(), actions.now());
         actions.end(check.map(|()| Ended::Left).map_err(Into::into));
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn question(&mut self) -> Option<&mut Question> {

@@ -91,6 +91,17 @@ pub(crate) struct Limits {
     pub(crate) reply_ms: i64,
 }
 
+/// How urgent it is that an operation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It keeps a lock alive. If that is late, the lock is lost.
+    Keeps,
+    /// It is about a lock that this manager has.
+    Holds,
+    /// It wants a lock, or to know something.
+    Wants,
+}
+
 /// One lock call.
 pub(crate) trait Operation: Send {
     /// Handles an event. An operation that has ended gets no more events.
@@ -121,6 +132,11 @@ pub(crate) trait Operation: Send {
         if let Some(question) = self.question() {
             question.note_condition(server, condition);
         }
+    }
+
+    /// How urgent the operation is if there are too many to go on at once.
+    fn urgency(&self) -> Urgency {
+        Urgency::Wants
     }
 
     /// What the operation is, for the statistics.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Absence, Question};
 use super::{
-    Actions, Ended, Event, Limits, Operation, cancelled, detached, release_as, release_of, reply_ms,
+    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, detached, release_as, release_of,
+    reply_ms,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
@@ -195,6 +196,10 @@ impl Operation for Release {
             },
             Stage::Asking(question) => self.conclude(&question, actions),
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Holds
     }
 
     fn account(&self) -> Account {

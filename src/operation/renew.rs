@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::extend::{Attempt, Extension};
 use super::question::Question;
-use super::{Actions, Ended, Event, Operation};
+use super::{Actions, Ended, Event, Operation, Urgency};
 use crate::error::{Error, Status};
 use crate::held_lock::View;
 use crate::keeper::Kept;
@@ -160,6 +160,10 @@ impl Operation for Renew {
                 self.handle_attempt(attempt, actions);
             }
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Keeps
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {

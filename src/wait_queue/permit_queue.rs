@@ -4,7 +4,7 @@
 //! servers have said that all permits are taken, only the first waiter in the queue asks, with pauses. When it
 //! is granted a permit, the next waiter is told, and so on. A release gives the first waiter its turn at once.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::line::Line;
@@ -21,7 +21,10 @@ use crate::transport::ticket::Ticket;
 pub(super) struct PermitQueue {
     /// How many permits there are.
     of: usize,
-    waiters: VecDeque<Waiter>,
+    /// By their numbers, which is their order.
+    waiters: BTreeMap<u64, Waiter>,
+    /// How many of them the servers are being asked for. There may be thousands of others.
+    asking: usize,
     /// The permits that this manager has.
     holds: Vec<Arc<HeldLock>>,
     /// Whether the servers have said that all permits are taken, and no waiter has found out since that this
@@ -44,7 +47,6 @@ pub(super) struct PermitQueue {
 }
 
 struct Waiter {
-    number: u64,
     thread: Option<usize>,
     /// The waiter's name while it waits and may be given the turn.
     ticket: Option<Ticket>,
@@ -58,7 +60,8 @@ impl PermitQueue {
     pub(super) fn new(of: u16, now: Moment) -> Self {
         Self {
             of: usize::from(of),
-            waiters: VecDeque::new(),
+            waiters: BTreeMap::new(),
+            asking: 0,
             holds: Vec::new(),
             is_full: false,
             ask_held_at: now,
@@ -72,17 +75,19 @@ impl PermitQueue {
     }
 
     pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
-        if thread.is_some() && self.waiters.iter().any(|waiter| waiter.thread == thread) {
+        if thread.is_some() && self.waiters.values().any(|it| it.thread == thread) {
             return;
         }
         let (ticket, until, asks) = (None, Moment::NEVER, false);
-        self.waiters.push_back(Waiter { number, thread, ticket, until, asks });
+        self.waiters.insert(number, Waiter { thread, ticket, until, asks });
     }
 
     pub(super) fn begin(&mut self, number: u64, turn: TurnRequest, now: Moment) -> Permission {
         self.forget_ended(now);
-        let Some(place) = self.place(number) else { return Permission::MayAsk };
-        let is_first = self.is_first(place);
+        if !self.waiters.contains_key(&number) {
+            return Permission::MayAsk;
+        }
+        let is_first = self.is_first(number);
         if !is_first && !turn.is_last {
             return Permission::NotYet;
         }
@@ -99,13 +104,15 @@ impl PermitQueue {
             }
         }
         (self.open_at, self.run_since) = (None, now);
-        self.waiters[place].asks = true;
+        self.set_asks(number, true);
         Permission::MayAsk
     }
 
     pub(super) fn refused(&mut self, number: u64, is_taken: bool, now: Moment) {
-        let Some(place) = self.place(number) else { return };
-        self.waiters[place].asks = false;
+        if !self.waiters.contains_key(&number) {
+            return;
+        }
+        self.set_asks(number, false);
         if is_taken {
             self.is_full = true;
             if self.holds.len() < self.of {
@@ -121,18 +128,17 @@ impl PermitQueue {
         (self.open_at, self.backoff) = (None, None);
         self.is_full &= !self.waiters.is_empty();
         let (has_room, earliest) = (self.has_room(), self.earliest_end());
-        let next = self.waiters.iter().find(|waiter| !waiter.asks)?;
+        let &Waiter { ticket, until, .. } = self.first_idle()?;
         if has_room {
             self.open_at = Some(hold.asked_at());
-            return next.ticket;
+            return ticket;
         }
         // The next waiter looks by itself before long. It must be told only if that is too late.
-        next.ticket.filter(|_| earliest < next.until)
+        ticket.filter(|_| earliest < until)
     }
 
     pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
-        let is_first = self.place(number).is_some_and(|place| self.is_first(place));
-        if !is_first || self.waiters.len() < 2 {
+        if !self.is_first(number) || self.waiters.len() < 2 {
             return;
         }
         if self.has_room() {
@@ -142,15 +148,13 @@ impl PermitQueue {
     }
 
     pub(super) fn inherit(&mut self, number: u64) -> Option<Backoff> {
-        let is_first = self.place(number).is_some_and(|place| self.is_first(place));
-        if is_first { self.backoff.take() } else { None }
+        if self.is_first(number) { self.backoff.take() } else { None }
     }
 
     pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
-        let place = self.place(number)?;
-        let was_first = self.is_first(place) || self.waiters[place].asks;
-        self.waiters.remove(place);
-        let next = self.waiters.iter().find(|waiter| !waiter.asks).filter(|_| was_first)?;
+        let was_first = self.is_first(number) || self.waiters.get(&number)?.asks;
+        self.remove(number);
+        let next = self.first_idle().filter(|_| was_first)?;
         let ticket = next.ticket;
         if self.has_room() {
             self.open_at.get_or_insert(now);
@@ -161,8 +165,7 @@ impl PermitQueue {
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
         self.forget_ended(now);
         let until = self.due(number, wait, now);
-        if let Some(place) = self.place(number).filter(|_| until > now) {
-            let waiter = &mut self.waiters[place];
+        if let Some(waiter) = self.waiters.get_mut(&number).filter(|_| until > now) {
             (waiter.ticket, waiter.until) = (Some(ticket), until);
         }
         until
@@ -170,8 +173,8 @@ impl PermitQueue {
 
     pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
         self.forget_ended(now);
-        if let Some(place) = self.place(number) {
-            self.waiters[place].ticket = None;
+        if let Some(waiter) = self.waiters.get_mut(&number) {
+            waiter.ticket = None;
         }
         self.due(number, wait, now) <= now
     }
@@ -183,7 +186,8 @@ impl PermitQueue {
             (self.is_full, if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS });
         self.is_full &= !self.waiters.is_empty();
         let is_run_over = now.ms_since(self.run_since) >= run_ms;
-        let first = self.waiters.iter_mut().find(|waiter| !waiter.asks && waiter.ticket.is_some());
+        let waits = |waiter: &&mut Waiter| !waiter.asks && waiter.ticket.is_some();
+        let first = self.waiters.values_mut().find(waits);
         let Some(first) = first else {
             self.open_at = Some(now);
             return (Next::Nobody, was_full && has_rivals);
@@ -192,7 +196,7 @@ impl PermitQueue {
             self.run_since = now;
             return (first.ticket.map_or(Next::Nobody, |ticket| Next::Tell(vec![ticket])), true);
         }
-        first.asks = true;
+        (first.asks, self.asking) = (true, self.asking + 1);
         (first.ticket.take().map_or(Next::Nobody, Next::Ask), false)
     }
 
@@ -203,7 +207,7 @@ impl PermitQueue {
     pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
         self.forget(hold);
         self.open_at = Some(now);
-        self.waiters.iter().find(|waiter| !waiter.asks)?.ticket
+        self.first_idle()?.ticket
     }
 
     /// Whether this manager has the permit through this hold.
@@ -235,12 +239,12 @@ impl PermitQueue {
     /// Whether this waiter may stand in line on the servers: it is the first, and others have some of the
     /// permits.
     pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
-        self.place(number) == Some(0) && self.holds.len() < self.of
+        self.waiters.keys().next() == Some(&number) && self.holds.len() < self.of
     }
 
     /// Whether this is the only waiter.
     pub(super) fn is_alone(&self, number: u64) -> bool {
-        self.place(number).is_some() && self.waiters.len() == 1
+        self.waiters.contains_key(&number) && self.waiters.len() == 1
     }
 
     pub(super) fn is_waited_for(&self) -> bool {
@@ -249,7 +253,7 @@ impl PermitQueue {
 
     /// The ticket of the first waiter, if it waits.
     pub(super) fn waiting_first(&self) -> Option<Ticket> {
-        self.waiters.front()?.ticket
+        self.waiters.values().next()?.ticket
     }
 
     fn has_rivals(&self, now: Moment) -> bool {
@@ -261,33 +265,37 @@ impl PermitQueue {
     }
 
     fn remove(&mut self, number: u64) {
-        if let Some(place) = self.place(number) {
-            self.waiters.remove(place);
+        let asked = self.waiters.remove(&number).is_some_and(|waiter| waiter.asks);
+        self.asking -= usize::from(asked);
+    }
+
+    /// Notes whether the servers are being asked for this waiter.
+    fn set_asks(&mut self, number: u64, asks: bool) {
+        if let Some(waiter) = self.waiters.get_mut(&number) {
+            self.asking -= usize::from(waiter.asks);
+            (waiter.asks, self.asking) = (asks, self.asking + usize::from(asks));
         }
     }
 
-    /// The waiters stand in the order of their numbers.
-    fn place(&self, number: u64) -> Option<usize> {
-        self.waiters.binary_search_by_key(&number, |waiter| waiter.number).ok()
+    /// The first waiter that the servers are not being asked for. Those before it ask, and are not many.
+    fn first_idle(&self) -> Option<&Waiter> {
+        self.waiters.values().find(|waiter| !waiter.asks)
     }
 
-    /// Whether all waiters before this one are asking already.
-    fn is_first(&self, place: usize) -> bool {
-        self.waiters.iter().take(place).all(|waiter| waiter.asks)
-    }
-
-    fn asking(&self) -> usize {
-        self.waiters.iter().filter(|waiter| waiter.asks).count()
+    /// Whether it is a waiter, and all waiters before it are asking already.
+    fn is_first(&self, number: u64) -> bool {
+        self.waiters.contains_key(&number)
+            && self.waiters.range(..number).all(|(_, waiter)| waiter.asks)
     }
 
     /// Whether one more waiter may ask, if permits that this manager does not have are free.
     fn has_room(&self) -> bool {
-        self.holds.len() + self.asking() < self.of
+        self.holds.len() + self.asking < self.of
     }
 
     /// Whether the waiters that ask already must be heard first.
     fn is_blocked(&self) -> bool {
-        if self.is_full { self.asking() > 0 } else { !self.has_room() }
+        if self.is_full { self.asking > 0 } else { !self.has_room() }
     }
 
     /// When the first of this manager's permits ends.
@@ -310,8 +318,10 @@ impl PermitQueue {
 
     /// When a waiter must do something.
     fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
-        let Some(place) = self.place(number) else { return wait.pause_until.min(wait.until) };
-        let due = if !self.is_first(place) {
+        if !self.waiters.contains_key(&number) {
+            return wait.pause_until.min(wait.until);
+        }
+        let due = if !self.is_first(number) {
             now.plus_ms(LOOK_FROM_BEHIND_MS)
         } else if self.holds.len() >= self.of {
             self.earliest_end().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)

@@ -4,7 +4,7 @@ mod handing_on;
 mod readers;
 mod waking;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,11 @@ pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 /// The waiters that want one resource, and what is known of it.
 pub(super) struct WaitQueue {
     head: Option<Waiter>,
-    behind: VecDeque<Waiter>,
+    /// The waiters behind the head, by their numbers, which is their order.
+    behind: BTreeMap<u64, Waiter>,
+    /// The readers behind the head for which a call is news. So each is called once, even if thousands wait
+    /// and each of them calls the others.
+    uncalled: BTreeSet<u64>,
     /// The number of the first waiter that wants the lock alone. Readers before it may ask together.
     first_writer: Option<u64>,
     /// The lock, while this manager holds it exclusively.
@@ -68,9 +72,6 @@ pub(super) struct WaitQueue {
     pub(super) line: Line,
     /// When a release of this manager was last known to have woken another client.
     woken_at: Option<Moment>,
-    /// How many waiters were looked at to find one.
-    #[cfg(test)]
-    looked_at: std::cell::Cell<usize>,
 }
 
 struct Waiter {
@@ -99,7 +100,8 @@ impl WaitQueue {
     pub(super) fn new(now: Moment) -> Self {
         Self {
             head: None,
-            behind: VecDeque::new(),
+            behind: BTreeMap::new(),
+            uncalled: BTreeSet::new(),
             first_writer: None,
             hold: None,
             readers: Vec::new(),
@@ -112,13 +114,11 @@ impl WaitQueue {
             backoff: None,
             line: Line::default(),
             woken_at: None,
-            #[cfg(test)]
-            looked_at: std::cell::Cell::default(),
         }
     }
 
     pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants: Wants) {
-        let mut waiters = self.head.iter().chain(&self.behind);
+        let mut waiters = self.head.iter().chain(self.behind.values());
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
@@ -127,15 +127,25 @@ impl WaitQueue {
         }
         let (ticket, until) = (None, Moment::NEVER);
         let waiter = Waiter { number, thread, ticket, until, wants, is_called: false };
+        // A head that waits for another of its resources makes way for an earlier waiter that comes back.
+        // Otherwise each would wait for the other, until the head leaves this queue.
+        let makes_way = |head: &mut Waiter| {
+            head.number > number && head.wants == Wants::Several && head.ticket.is_some()
+        };
+        let head = self.head.take_if(makes_way);
         match self.head {
             None => self.head = Some(waiter),
-            // A waiter that had left comes before those that came later.
-            Some(_) if self.behind.back().is_some_and(|last| last.number > number) => {
-                let place = self.behind.partition_point(|other| other.number < number);
-                self.behind.insert(place, waiter);
-            }
-            Some(_) => self.behind.push_back(waiter),
+            Some(_) => self.stand_behind(waiter),
         }
+        head.into_iter().for_each(|head| self.stand_behind(head));
+    }
+
+    /// A waiter that had left comes before those that came later.
+    fn stand_behind(&mut self, waiter: Waiter) {
+        if waiter.wants == Wants::Shared {
+            self.uncalled.insert(waiter.number);
+        }
+        self.behind.insert(waiter.number, waiter);
     }
 
     /// Whether the waiter may ask. If so, it counts as asking.
@@ -198,12 +208,12 @@ impl WaitQueue {
                     self.run_since = now;
                 }
                 self.asks_in_vain = self.held_from(number, now).is_some();
-                self.note_called(number, false);
+                self.end_call(number);
             }
             Position::Beside | Position::Behind if self.held_from(number, now).is_some() => {
                 self.ask_held_at = now.plus_ms(ASK_HELD_MS);
             }
-            Position::Beside => self.note_called(number, false),
+            Position::Beside => self.end_call(number),
             Position::Behind | Position::Apart => {}
         }
     }
@@ -272,6 +282,9 @@ impl WaitQueue {
     pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
         if let Some(waiter) = self.find(number) {
             (waiter.ticket, waiter.until) = (ticket, until);
+            if ticket.is_some() {
+                self.note_uncalled(number);
+            }
         }
     }
 
@@ -294,10 +307,12 @@ impl WaitQueue {
     fn position(&self, number: u64) -> Position {
         if self.is_head(number) {
             Position::Head
-        } else if let Some(place) = self.place_behind(number) {
-            if self.leads(&self.behind[place]) { Position::Beside } else { Position::Behind }
         } else {
-            Position::Apart
+            match self.behind.get(&number) {
+                Some(waiter) if self.leads(waiter) => Position::Beside,
+                Some(_) => Position::Behind,
+                None => Position::Apart,
+            }
         }
     }
 
@@ -306,12 +321,16 @@ impl WaitQueue {
         let is_head = self.is_head(number);
         if is_head {
             (self.asks_in_vain, self.is_handed_on) = (false, false);
-            self.head = self.behind.pop_front();
-        } else if let Some(place) = self.place_behind(number) {
-            self.behind.remove(place);
+            self.head = self.behind.pop_first().map(|it| it.1);
+            if let Some(head) = &self.head {
+                self.uncalled.remove(&head.number);
+            }
+        } else {
+            self.behind.remove(&number);
+            self.uncalled.remove(&number);
         }
         if self.first_writer == Some(number) {
-            self.find_first_writer();
+            self.find_first_writer(number);
         }
         is_head
     }
@@ -329,18 +348,7 @@ impl WaitQueue {
         if self.is_head(number) {
             return self.head.as_mut();
         }
-        let place = self.place_behind(number)?;
-        self.behind.get_mut(place)
-    }
-
-    /// The waiters stand in the order of their numbers. There may be thousands, and each looks once a second.
-    fn place_behind(&self, number: u64) -> Option<usize> {
-        let number_of = |waiter: &Waiter| {
-            #[cfg(test)]
-            self.looked_at.update(|it| it + 1);
-            waiter.number
-        };
-        self.behind.binary_search_by_key(&number, number_of).ok()
+        self.behind.get_mut(&number)
     }
 
     /// Forgets locks that are free. A lock that nobody released is free when it has expired. A lock that was

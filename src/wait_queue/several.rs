@@ -43,7 +43,7 @@ impl WaitQueues {
     fn come_back(&mut self, names: &Names, number: u64, now: Moment) {
         let Some(standing) = self.several.get_mut(&number) else { return };
         let (thread, before) = (standing.thread, standing.queues);
-        standing.queues = u128::MAX;
+        standing.queues = names.iter().enumerate().fold(0, |all, it| all | bit(it.0));
         for name in without(names, before) {
             self.queue_of(name, now).join(number, thread, Wants::Several);
         }

@@ -186,9 +186,7 @@ fn what_is_due_may_ask() {
             now += i64::try_from(next(3)).unwrap();
             let number = 1 + next(joined);
             let wait = Wait { pause_until: NEVER, until: at_ms(60_000) };
-            let asks = |queue: &PermitQueue| {
-                queue.place(number).is_some_and(|place| queue.waiters[place].asks)
-            };
+            let asks = |queue: &PermitQueue| queue.waiters.get(&number).is_some_and(|it| it.asks);
             match next(6) {
                 0 if !asks(&queue) => {
                     let is_due = queue.end_wait(number, wait, at_ms(now));
@@ -317,7 +315,7 @@ fn the_next_is_told_that_all_are_held_only_if_it_looks_too_late() {
         queue.acquired(1, &permit(1));
         let wait = Wait { pause_until: NEVER, until };
         let now = end.plus_ms(-10);
-        queue.waiters[0].asks = true;
+        queue.set_asks(2, true);
         assert_eq!(queue.wait(3, ticket(3), wait, now), until);
         assert_eq!(queue.acquired(2, &permit(2)), told);
     }
@@ -367,7 +365,7 @@ fn who_takes_a_permit_again_stands_back_if_others_want_it() {
         let hold = permit(1);
         queue.acquired(1, &hold);
         queue.refused(2, true, at_ms(0));
-        queue.waiters[0].asks = true;
+        queue.set_asks(2, true);
         queue.rival_at = has_rivals.then_some(at_ms(0));
         assert_eq!(queue.release(&hold, at_ms(1)), (Next::Nobody, stands_back));
     }

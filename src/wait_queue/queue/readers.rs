@@ -1,6 +1,6 @@
 //! Readers: waiters that want a lock shared. They ask together, unless a writer came before them.
 
-use super::{Permission, Position, WaitQueue, Waiter, Wants};
+use super::{Permission, WaitQueue, Waiter, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
@@ -54,29 +54,43 @@ impl WaitQueue {
         if self.hold.is_some() {
             return Vec::new();
         }
-        let first_writer = self.first_writer.unwrap_or(u64::MAX);
-        let behind = self.behind.iter_mut().take_while(|waiter| waiter.number < first_writer);
-        let leading = self.head.iter_mut().chain(behind);
-        let called = leading.filter(|it| it.wants == Wants::Shared && it.number > after);
-        let call = |waiter: &mut Waiter| {
+        let mut called = Vec::new();
+        let mut call = |waiter: &mut Waiter| {
             waiter.is_called = true;
-            waiter.ticket
+            called.extend(waiter.ticket);
         };
-        called.filter_map(call).collect()
+        let is_called = |it: &&mut Waiter| it.wants == Wants::Shared && it.number > after;
+        self.head.iter_mut().find(is_called).into_iter().for_each(&mut call);
+        let first = after + 1;
+        let before = self.first_writer.unwrap_or(u64::MAX).max(first);
+        while let Some(&number) = self.uncalled.range(first..before).next() {
+            self.uncalled.remove(&number);
+            self.behind.get_mut(&number).into_iter().for_each(&mut call);
+        }
+        called
     }
 
-    /// Finds the first writer, because the previous one is gone. Behind the head, the waiters stand in the
-    /// order of their numbers.
-    pub(super) fn find_first_writer(&mut self) {
+    /// Finds the first writer, because the previous one is gone. All waiters behind the head that came before
+    /// that one are readers.
+    pub(super) fn find_first_writer(&mut self, previous: u64) {
         let is_writer = |waiter: &&Waiter| waiter.wants != Wants::Shared;
         let head = self.head.iter().find(is_writer);
-        let behind = self.behind.iter().find(is_writer);
+        let behind = self.behind.range(previous..).map(|it| it.1).find(is_writer);
         self.first_writer = head.into_iter().chain(behind).map(|it| it.number).min();
     }
 
-    pub(super) fn note_called(&mut self, number: u64, is_called: bool) {
+    /// The waiter asks the servers. If it is refused, it may be called again.
+    pub(super) fn end_call(&mut self, number: u64) {
         if let Some(waiter) = self.find(number) {
-            waiter.is_called = is_called;
+            waiter.is_called = false;
+            self.note_uncalled(number);
+        }
+    }
+
+    /// From now on, a call is news for this waiter, if it is a reader behind the head.
+    pub(super) fn note_uncalled(&mut self, number: u64) {
+        if self.behind.get(&number).is_some_and(|waiter| waiter.wants == Wants::Shared) {
+            self.uncalled.insert(number);
         }
     }
 
@@ -94,9 +108,9 @@ impl WaitQueue {
     }
 
     fn look_at(&self, number: u64) -> Option<&Waiter> {
-        match self.position(number) {
-            Position::Head => self.head.as_ref(),
-            _ => self.behind.get(self.place_behind(number)?),
+        match self.is_head(number) {
+            true => self.head.as_ref(),
+            false => self.behind.get(&number),
         }
     }
 }

@@ -27,7 +27,7 @@ impl WaitQueue {
     /// Whether this is the only waiter that uses the queue's place in line. A waiter that wants several
     /// resources has its own place.
     pub(in crate::wait_queue) fn is_alone(&self, number: u64) -> bool {
-        self.is_head(number) && self.behind.iter().all(|waiter| waiter.wants == Wants::Several)
+        self.is_head(number) && self.behind.values().all(|waiter| waiter.wants == Wants::Several)
     }
 
     /// The number of the head, if it wants other resources, too.

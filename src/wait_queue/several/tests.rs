@@ -191,6 +191,37 @@ fn one_that_comes_back_stands_before_those_that_came_later() {
 }
 
 #[test]
+fn one_that_is_behind_others_in_all_its_queues_keeps_nobody_waiting() {
+    let (mut queues, _hold, _, _) = held_up();
+    let target = several(&["a", "b"]);
+    let last = waiting(&mut queues, &target, 3);
+    assert!(queues.several[&last].holds_up_since.is_none());
+}
+
+/// Two want both resources. Each of them is the first one for one of the two.
+#[test]
+fn a_head_that_waits_for_another_resource_makes_way_for_an_earlier_one_that_comes_back() {
+    let (mut queues, b, target) = (WaitQueues::default(), one("b"), several(&["a", "b"]));
+    let holder = queues.join(&b, None, at_ms(0));
+    let hold = taken(&mut queues, &b, holder, 0);
+    let [first, second] = [1, 2].map(|ms| waiting(&mut queues, &target, ms));
+    let (told, _) = wait(&mut queues, &target, first, 1 + HOLD_UP_MS);
+    assert_eq!(told, [ticket(second)]);
+    assert!(!queues.end_wait(&target, second, WAIT, at_ms(102)));
+    wait(&mut queues, &target, second, 102);
+    let next = queues.release(&hold, &name(b"b"), at_ms(103)).0;
+    assert_eq!(next, Next::Tell(vec![ticket(first)]));
+    assert!(queues.end_wait(&target, first, WAIT, at_ms(103)));
+    let hold = taken(&mut queues, &target, first, 103);
+    for name in [name(b"a"), name(b"b")] {
+        let next = queues.release(&hold, &name, at_ms(104)).0;
+        assert_eq!(next, Next::Tell(vec![ticket(second)]));
+    }
+    assert!(queues.end_wait(&target, second, WAIT, at_ms(104)));
+    assert_eq!(queues.begin(&target, second, PATIENT, at_ms(104)), Permission::MayAsk);
+}
+
+#[test]
 fn of_two_that_are_in_the_way_that_is_told_which_is_so_for_longest() {
     for (a_ms, b_ms, nth) in [(0, 500, 2), (500, 0, 1)] {
         let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));

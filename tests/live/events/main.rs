@@ -6,6 +6,7 @@ mod support;
 
 mod background;
 mod cancelled;
+mod crowds;
 mod kept;
 mod loops;
 mod submitted;
