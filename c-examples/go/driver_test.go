@@ -108,6 +108,9 @@ func TestEventsOfNobodyAreDropped(t *testing.T) {
 	}
 	h.finish()
 	h.finish()
+	if len(m.shared.holds) != 0 {
+		t.Fatal("it is kept although it has finished")
+	}
 	d := m.shared.newDriver()
 	d.events[0].id, d.events[1].id = 7, 1
 	m.shared.handOut(d.events[:2])

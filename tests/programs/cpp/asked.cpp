@@ -1,7 +1,12 @@
 // What redlock.hpp passes to the C library, against the servers given as host:port.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
+#if __cplusplus >= 202002L
+#include <stop_token>
+#endif
 
 #include "redlock.h"
 #include "servers.hpp"
@@ -59,6 +64,23 @@ RedLockStatus noted_callback(RedLock *rl, const char *user, RedLockPasswordCallb
     password_data = user_data;
     return RedLock_SetPasswordCallbackWithDestroy(rl, user, callback, user_data, destroy);
 }
+// Calls of RedLock_Cancel, and of RedLock_TryLock, which may wait for one of them before it begins.
+std::atomic<int> cancels(0);
+std::atomic<bool> is_late(false), is_in_it(false);
+
+inline RedLockStatus noted_cancel(RedLock *rl, RedLockLease *lease) {
+    cancels++;
+    return RedLock_Cancel(rl, lease);
+}
+RedLockStatus noted_try_lock(RedLock *rl, const char *resource, std::int64_t time, std::int64_t wait,
+                             RedLockLease *lease) {
+    is_in_it = true;
+    const int before = cancels;
+    while (is_late && cancels == before) {
+        std::this_thread::yield();
+    }
+    return RedLock_TryLock(rl, resource, time, wait, lease);
+}
 RedLockStatus noted_confirm(RedLock *rl, RedLockLease *lease, std::int64_t least) {
     least_ms = least;
     return RedLock_Confirm(rl, lease, least);
@@ -80,6 +102,8 @@ RedLockStatus noted_extend(RedLock *rl, RedLockLease *lease, std::int64_t ttl) {
 #define RedLock_SetTlsInsecureSkipVerify noted_skip
 #define RedLock_SetPasswordCallbackWithDestroy noted_callback
 #define RedLock_Confirm noted_confirm
+#define RedLock_Cancel noted_cancel
+#define RedLock_TryLock noted_try_lock
 #define RedLock_Extend noted_extend
 #include "redlock.hpp"
 
@@ -213,6 +237,27 @@ void calls_of_a_holder_arrive(const Servers &servers) {
     CHECK(lease.confirm() && least_ms == 0);
 }
 
+#ifdef __cpp_lib_jthread
+// The stop is requested before the library knows of the call.
+void a_stop_is_not_missed(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("stopped");
+    const Lease held = manager.lock(name, ttl);
+    std::stop_source stop;
+    is_late = true;
+    is_in_it = false;
+    std::jthread stopper([&] {
+        while (!is_in_it) {
+            std::this_thread::yield();
+        }
+        stop.request_stop();
+    });
+    const Lease lease = manager.try_lock(name, ttl, milliseconds(-1), stop.get_token());
+    CHECK(!lease && lease.status() == redlock::Status::Cancelled);
+    is_late = false;
+}
+#endif
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -221,5 +266,8 @@ int main(int argc, char **argv) {
     a_password_is_put_where_it_fits(servers);
     ways_to_lock_arrive(servers);
     calls_of_a_holder_arrive(servers);
+#ifdef __cpp_lib_jthread
+    a_stop_is_not_missed(servers);
+#endif
     return 0;
 }

@@ -213,6 +213,14 @@ void a_lock_that_cannot_be_kept_is_not_locked(const Servers &servers) {
         is_not_locked(servers, shared, why, words);
         CHECK(thrown_by([&] { shared.lock_shared(); }) == why);
         CHECK(shared.status() == why && shared.readers() == 0);
+        const std::vector<std::string> names = {name, name + "2"};
+        Mutex several(manager, {name, name + "2"}, ttl, KeepAlive()), listed(manager, names, ttl, KeepAlive());
+        is_not_locked(servers, several, why, words);
+        is_not_locked(servers, listed, why, words);
+        RecursiveMutex again(manager, {name, name + "2"}, ttl, KeepAlive());
+        RecursiveMutex listed_again(manager, names, ttl, KeepAlive());
+        is_not_locked(servers, again, why, words);
+        is_not_locked(servers, listed_again, why, words);
         Semaphore semaphore(manager, name, 2, ttl, KeepAlive());
         CHECK(thrown_by([&] { semaphore.acquire(); }) == why && semaphore.status() == why);
         CHECK(thrown_by([&] { CHECK(!semaphore.try_acquire()); }) == (is_lost ? Status::Ok : why));

@@ -60,11 +60,19 @@ func TestConnectionsAreClosed(t *testing.T) {
 		m := impatient(t)
 		mustConnect(t, m)
 		mustUnlock(t, mustLock(t, m, resource(t), time.Minute))
-		late := mustLock(t, m, resource(t), time.Minute)
+		late, given := mustLock(t, m, resource(t), time.Minute), mustLock(t, m, resource(t), time.Minute)
 		_, err := m.TryLock(context.Background(), late.Resource(), time.Minute)
 		mustBe(t, err, redlock.ErrTaken)
 		m.Close()
-		mustUnlock(t, late)
+		if round%2 == 0 {
+			mustUnlock(t, late)
+			_, err = given.Detach()
+			must(t, err)
+		} else {
+			_, err = given.Detach()
+			must(t, err)
+			mustUnlock(t, late)
+		}
 		if n := descriptors(t); n > before {
 			t.Fatalf("%d descriptors, and %d before", n, before)
 		}

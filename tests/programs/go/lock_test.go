@@ -176,6 +176,9 @@ func TestALockChangesHands(t *testing.T) {
 	if lease.Held() || lease.Err() != redlock.ErrDetached || !isLocked(t, other, name) {
 		t.Fatal("not given away: ", lease.Err())
 	}
+	if isOver(lease.Lost()) {
+		t.Fatal("what is given away is not lost")
+	}
 	mustBe(t, lease.Unlock(), redlock.ErrLost)
 	mustBe(t, lease.Extend(time.Minute), redlock.ErrLost)
 	_, err = lease.Detach()
