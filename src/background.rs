@@ -86,6 +86,11 @@ impl Background {
         Ok(())
     }
 
+    /// Whether this process has asked for the thread.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.state.lock().is_ok_and(|state| state.wanted == this_process())
+    }
+
     /// Whether there is a thread that passes on all events, even when it ends.
     pub(crate) fn tells_events(&self) -> bool {
         let state = self.state.lock();

@@ -22,6 +22,9 @@ use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
 use crate::transport::server::snapshot::ServerSnapshot;
 
+/// Why a manager must be driven: see [`RedLock::check_driver`].
+pub(crate) const KEPT: &str = "a lock is to be kept alive";
+
 /// A lock manager. Any number of threads may take locks through one manager, and they share its connections.
 ///
 /// Each call has the meaning, the arguments and the failures of the C function with the same name.
@@ -238,6 +241,9 @@ impl RedLock {
 
     /// Takes a lock as the options say, and waits for it.
     pub fn acquire(&self, options: AcquireOptions<'_>, lease: &mut Lease) -> Result<(), Error> {
+        if options.keep.is_some() {
+            self.check_driver(KEPT)?;
+        }
         self.ask_on(lease, |own, lease| {
             let (demand, keep) = options.demand(own, Some(this_thread()));
             own.acquire(&demand, keep, lease)
@@ -278,7 +284,22 @@ impl RedLock {
 
     /// Keeps a held lock alive until it is released.
     pub fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
-        self.own()?.keep_alive(lease, tag)
+        let own = self.own()?;
+        own.view_to_keep(lease)?;
+        self.check_driver(KEPT)?;
+        own.keep_alive(lease, tag)
+    }
+
+    /// Fails if nothing drives the manager in this process once all blocking calls have ended: what is to be done then
+    /// would wait for ever.
+    pub(crate) fn check_driver(&self, what: &str) -> Result<(), Error> {
+        if self.background.is_wanted() || self.own()?.has_driver() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{what}, and nothing drives the manager: ask for its thread (RedLock_SetBackgroundThread; in Rust, \
+             background_thread(true)), or for its descriptor"
+        )))
     }
 
     /// Does the work that is due for submitted calls and kept locks, and waits for an event for at most

@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, iter};
 
 use crate::call::Call;
@@ -40,6 +40,8 @@ pub(crate) struct Runtime {
     log: Arc<Log>,
     engine: SharedEngine<Engine, WakerAndLog>,
     continued: ContinuedLocks,
+    /// Whether a thread has asked for events. Between two such calls it drives, too: it will be back.
+    has_event_loop: AtomicBool,
 }
 
 /// The waker of the polling thread, and the log that keeps lines about servers.
@@ -97,6 +99,7 @@ impl Runtime {
             log: Arc::clone(log),
             engine: SharedEngine::new(engine, host),
             continued: ContinuedLocks::default(),
+            has_event_loop: AtomicBool::new(false),
         };
         Ok((runtime, inherited))
     }
@@ -180,8 +183,16 @@ impl Runtime {
         });
     }
 
+    /// Whether the program drives, apart from the calls that block: its threads ask for events, or wait for the
+    /// descriptor or for submitted calls.
+    pub(crate) fn has_driver(&self) -> bool {
+        self.has_event_loop.load(Ordering::Relaxed)
+            || self.engine.visit(|engine| engine.has_driver())
+    }
+
     /// Does the work that is due, unless another thread does, and waits for a notice until this moment.
     pub(crate) fn next_notice(&self, until: Moment) -> Option<Notice> {
+        self.has_event_loop.store(true, Ordering::Relaxed);
         let engine = &self.engine;
         let mut chores = |chore| self.do_chore(chore);
         if until <= self.now() {

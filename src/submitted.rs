@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::check;
 use crate::engine::{Notice, Wakening};
 use crate::error::{Error, Status};
-use crate::held_lock::HeldLock;
+use crate::held_lock::{HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, Then, required_hold_of};
@@ -109,17 +109,23 @@ impl Runtime {
 
     /// Keeps a held lock alive: extends it in time, again and again.
     pub(crate) fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
-        let hold = required_hold_of(lease)?;
-        let view = self.view(hold)?;
-        if !hold.is_held(self.now()) {
-            return Err(Error::new(Status::Lost, "the lock is held no longer"));
-        }
+        let view = self.view_to_keep(lease)?;
         let Keeping { keeper, kept, payload } = keeping(tag);
         self.submit(Box::new(Renew::new(view, kept)), payload, None);
         // This ends an earlier keep-alive, if there was one.
         lease.keeper = Some(keeper);
         lease.is_new = false;
         Ok(())
+    }
+
+    /// The lock of this lease, which must be held if it is to be kept.
+    pub(crate) fn view_to_keep(&self, lease: &Lease) -> Result<View, Error> {
+        let hold = required_hold_of(lease)?;
+        let view = self.view(hold)?;
+        match hold.is_held(self.now()) {
+            true => Ok(view),
+            false => Err(Error::new(Status::Lost, "the lock is held no longer")),
+        }
     }
 
     /// Releases a lock that nobody wants, without waiting.

@@ -174,6 +174,11 @@ impl Engine {
         }
     }
 
+    /// Whether the program waits in an event loop of its own, or a thread waits for events or submitted calls.
+    pub(crate) fn has_driver(&self) -> bool {
+        self.readiness.is_some() || !self.waits.is_empty()
+    }
+
     /// The end of a submitted call. `None` if the call is under way and no thread waits for it.
     pub(crate) fn end_of(&mut self, call: &Arc<Call>) -> Option<Wakening> {
         if let Some(notice) = self.notices.take(call) {

@@ -29,6 +29,11 @@ impl Waits {
         self.timers.note(thread, until, count, |thread| end_of(threads, thread));
     }
 
+    /// Whether no thread waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.threads.iter().all(Option::is_none)
+    }
+
     /// The thread at this place no longer waits.
     pub(super) fn remove(&mut self, thread: usize) -> Option<Wait> {
         self.threads.get_mut(thread)?.take()

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::manager::Manager;
@@ -197,8 +196,7 @@ impl Builder {
             core.set_event_sink(Some(Arc::new(sink)))?;
             core.set_background_thread(true)?;
         }
-        let is_driven = AtomicBool::new(self.has_thread);
-        Ok(Manager::of(Shared { core, is_driven }))
+        Ok(Manager::of(Shared { core }))
     }
 
     fn set(mut self, setting: impl FnOnce(&RedLock) -> Result<(), Error> + Send + 'static) -> Self {

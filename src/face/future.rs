@@ -17,8 +17,11 @@ use super::ticket::Ticket;
 use super::time::ms;
 use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
-use crate::redlock::Canceller;
+use crate::redlock::{Canceller, KEPT};
 use crate::system::clock;
+
+/// Why the manager must be driven.
+const POLLED: &str = "a future was polled";
 
 /// A lock that is being taken, or taken over. Dropping this future cancels the call and leaves nothing locked.
 #[must_use = "a future does nothing unless it is polled"]
@@ -73,7 +76,10 @@ impl Acquire {
         let shared = &self.shared;
         let (pending, news) = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Options(options) => {
-                let news = shared.news_for(&options)?;
+                if options.keeps_alive() {
+                    shared.core.check_driver(KEPT)?;
+                }
+                let news = Arc::default();
                 let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
                 let submit = |lease, tag: Tag| {
                     shared.core.submit_acquire(options.plain(keep), lease, tag.boxed())
@@ -102,7 +108,9 @@ impl Future for Acquire {
     ///
     /// If it is polled again after it has returned its result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.shared.check_polled().and_then(|()| self.begin()) {
+        let is_new = matches!(self.stage, Stage::Options(_) | Stage::Ticket(_));
+        let checked = if is_new { self.shared.core.check_driver(POLLED) } else { Ok(()) };
+        if let Err(error) = checked.and_then(|()| self.begin()) {
             return Poll::Ready(Err(error));
         }
         let Stage::Pending(pending, news) = &mut self.stage else {
@@ -226,10 +234,10 @@ impl Future for Change<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.lease.shared().check_polled() {
-            return Poll::Ready(Err(error));
-        }
-        let ended = match self.pending() {
+        let is_new = self.pending.is_none();
+        let shared = self.lease.shared();
+        let checked = if is_new { shared.core.check_driver(POLLED) } else { Ok(()) };
+        let ended = match checked.and_then(|()| self.pending()) {
             Ok(pending) => pending.poll(context),
             Err(error) => return Poll::Ready(Err(error)),
         };

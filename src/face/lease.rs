@@ -140,7 +140,6 @@ impl Lease {
     /// [`crate::Status::Lost`]: the lock is not held. [`crate::Status::InvalidArgument`]: nothing drives the
     /// manager.
     pub fn keep_alive(&mut self) -> Result<(), Error> {
-        self.shared.check_driven("a lock is to be kept")?;
         let tag = Tag::Kept(Arc::clone(&self.news)).boxed();
         self.shared.core.keep_alive(&mut self.plain, tag)
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::future::Acquire;
@@ -110,7 +109,7 @@ impl Manager {
     /// [`crate::Status::InvalidArgument`], [`crate::Status::NoServers`], [`crate::Status::Forked`],
     /// [`crate::Status::Internal`]. The message names the servers, and what each of them answered.
     pub fn acquire(&self, options: &Options) -> Result<Lease, Error> {
-        let news = self.shared.news_for(options)?;
+        let news = Arc::default();
         let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
         let mut plain = PlainLease::new();
         self.shared.core.acquire(options.plain(keep), &mut plain)?;
@@ -179,7 +178,6 @@ impl Manager {
     /// [`crate::Status::NoServers`]; [`crate::Status::Internal`]: the system has no descriptor left, or no
     /// epoll.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
-        self.shared.is_driven.store(true, Ordering::Relaxed);
         self.shared.core.descriptor()
     }
 
@@ -201,7 +199,6 @@ impl Manager {
     ///
     /// As for [`Manager::drive`].
     pub fn drive_for(&self, time: Duration) -> Result<(), Error> {
-        self.shared.is_driven.store(true, Ordering::Relaxed);
         let core = &self.shared.core;
         let mut wait_ms = ms(time);
         while let Some(event) = core.next_event(wait_ms)? {

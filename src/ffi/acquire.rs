@@ -49,7 +49,8 @@ pub struct RedLockAcquireOptions {
     /// differ, the greatest applies. 1 is the same as a lock. A caller that locks the resource uses one
     /// permit.
     pub permits: i32,
-    /// Not 0: the lock is kept alive until it is unlocked, as by RedLock_KeepAlive.
+    /// Not 0: the lock is kept alive until it is unlocked, as by RedLock_KeepAlive. RedLock_Acquire refuses this if
+    /// nothing drives the manager: see there.
     pub keep_alive: i32,
 }
 

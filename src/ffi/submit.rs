@@ -125,7 +125,9 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
 
 /// Keeps a held lock alive until it is unlocked. The lock is extended, with the TTL that it was given last,
 /// whenever a third of that TTL has passed. This is done by the thread that drives the library at that time,
-/// in RedLock_NextEvent or in any call that waits. If no thread drives the library, the lock expires. A
+/// in RedLock_NextEvent or in any call that waits. A driver is needed for as long as the lock is held: the thread
+/// of RedLock_SetBackgroundThread, an event loop with RedLock_Descriptor, or threads that call RedLock_NextEvent or
+/// are in RedLock_Wait, in this process (a forked child needs its own). Without one, this function fails. A
 /// server that is slow or down does no harm as long as a quorum is left. A lost lock is never taken again.
 ///
 /// If the lock cannot be kept alive, REDLOCK_EVENT_LOST follows once, while at least a tenth of the TTL is
@@ -139,8 +141,8 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
 /// @param lease     the lock. It may be used for other calls. If this function is called twice, the later
 ///                  user_data applies.
 /// @param user_data comes with the event.
-/// @return REDLOCK_OK, REDLOCK_LOST: the lock is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
-///         REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
+/// @return REDLOCK_OK, REDLOCK_LOST: the lock is not held. REDLOCK_INVALID_ARGUMENT, also if nothing drives the
+///         manager. REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_KeepAlive(
     rl: *mut RedLock,

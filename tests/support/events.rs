@@ -153,7 +153,15 @@ fn pointer(user_data: usize) -> *mut c_void {
 }
 
 impl Manager {
+    /// Takes the descriptor first if the lock is to be kept, as a program with an event loop does.
     pub(crate) fn acquire(&self, wanted: &Wanted, lease: &Lease) -> RedLockStatus {
+        if wanted.keep_alive {
+            self.descriptor();
+        }
+        self.acquire_without_driver(wanted, lease)
+    }
+
+    pub(crate) fn acquire_without_driver(&self, wanted: &Wanted, lease: &Lease) -> RedLockStatus {
         let options = wanted.options();
         // SAFETY: the manager, the lease, the options and the name in them are alive.
         unsafe { RedLock_Acquire(self.raw(), &raw const options, lease.raw()) }
@@ -202,7 +210,17 @@ impl Manager {
         unsafe { RedLock_SubmitConfirm(self.raw(), lease.raw(), least_ms, pointer(user_data)) }
     }
 
+    /// Takes the descriptor first, as a program with an event loop does.
     pub(crate) fn keep_alive(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
+        self.descriptor();
+        self.keep_alive_without_driver(lease, user_data)
+    }
+
+    pub(crate) fn keep_alive_without_driver(
+        &self,
+        lease: &Lease,
+        user_data: usize,
+    ) -> RedLockStatus {
         // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_KeepAlive(self.raw(), lease.raw(), pointer(user_data)) }
     }

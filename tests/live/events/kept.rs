@@ -1,8 +1,10 @@
 //! Kept locks: they are kept as long as a thread drives, until they are unlocked. The holder is told in time if
 //! a lock cannot be kept.
 
+use std::thread;
+
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
 use crate::TTL;
@@ -230,4 +232,58 @@ fn it_is_kept_with_the_ttl_that_it_was_given_last() {
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
     assert_eq!(manager.next_event(SHORT / 2), None);
     assert!(lease.remaining_ms() > TTL - 60_000);
+}
+
+/// What a program with one thread, which only blocks, would believe to be kept.
+#[test]
+fn a_lock_that_nobody_would_keep_is_refused_before_anything_is_sent() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    let refused = |status: RedLockStatus, lease: &Lease| {
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+        assert!(lease.message().contains("RedLock_SetBackgroundThread"), "{}", lease.message());
+    };
+    let before = manager.stats().attempts;
+    refused(manager.acquire_without_driver(&kept("r", TTL), &lease), &lease);
+    assert_eq!(manager.stats().attempts, before);
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK);
+    refused(manager.keep_alive_without_driver(&lease, 0), &lease);
+    assert!(lease.is_held(), "the lock is not touched");
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+
+    let drivers: [fn(&Manager); 3] = [
+        |manager| assert_eq!(manager.set_background_thread(true), REDLOCK_OK),
+        |manager| assert!(manager.descriptor() >= 0),
+        |manager| assert_eq!(manager.next_event(0), None),
+    ];
+    for drive in drivers {
+        let manager = cluster.manager();
+        drive(&manager);
+        assert_eq!(manager.acquire_without_driver(&kept("r", TTL), &lease), REDLOCK_OK);
+        assert_eq!(manager.keep_alive_without_driver(&lease, 0), REDLOCK_OK);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    }
+    // The thread was asked for, and is not any more.
+    let manager = cluster.manager();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    assert_eq!(manager.set_background_thread(false), REDLOCK_OK);
+    refused(manager.acquire_without_driver(&kept("r", TTL), &lease), &lease);
+}
+
+#[test]
+fn a_thread_that_waits_for_its_call_keeps_the_locks_of_others_meanwhile() {
+    let cluster = Cluster::start(3);
+    let (manager, waiting, lease) = (connected(&cluster), Lease::new(), Lease::new());
+    let held = manager.take("taken", TTL);
+    let wanted = Wanted { wait_ms: -1, ..Wanted::new("taken", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &waiting, 0), REDLOCK_OK);
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(manager.wait(&waiting, -1), REDLOCK_OK));
+        wait_until("it waits", || {
+            manager.acquire_without_driver(&kept("r", TTL), &lease) == REDLOCK_OK
+        });
+        assert_eq!(manager.unlock(&held), REDLOCK_OK);
+    });
+    let status = manager.keep_alive_without_driver(&lease, 0);
+    assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "nobody waits any more");
 }

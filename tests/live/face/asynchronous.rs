@@ -113,7 +113,7 @@ fn a_waiter_gets_the_lock_when_it_is_released() {
 fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
     let cluster = Cluster::start(1);
     let manager = manager(&cluster);
-    let words = "nobody drives the manager";
+    let words = "nothing drives the manager";
     let error = block_on(manager.acquire_async(&options("r"))).expect_err("nobody drives");
     assert!(error.to_string().contains(words), "{error}");
     let error = manager.acquire(&options("r").keep_alive(true)).expect_err("nobody drives");

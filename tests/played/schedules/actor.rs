@@ -58,6 +58,7 @@ impl Actor {
         if world::with(|world| world.schedule.connects_first) {
             self.connect();
         }
+        self.begin_event_loops();
         let mut leases: [Lease; SLOTS] = Default::default();
         for step in steps {
             let pause = self.pause(step, &leases[step.slot]);
@@ -71,6 +72,19 @@ impl Actor {
             self.take(*step, &mut leases[step.slot]);
         }
         leases.iter_mut().for_each(|lease| self.let_go(lease));
+    }
+
+    /// A manager keeps locks only for a program that asks for events. There may be one already, of another caller.
+    fn begin_event_loops(&self) {
+        let keeps = |world: &mut World| {
+            world.schedule.steps().any(|it| it.keeps || matches!(it.call, Call::KeepAlive))
+        };
+        if world::with(keeps) {
+            for (which, manager) in self.managers.iter().enumerate() {
+                world::with(|world| world.go_through(which));
+                self.take_event(manager.next_event(0).unwrap_or_default());
+            }
+        }
     }
 
     /// Connects to all servers, or to as many as can be reached soon.

@@ -1,5 +1,5 @@
 /* A process forks while its manager's background thread starts. The child may go on with that
- * manager all the same, and with its own thread. */
+ * manager all the same, and with its own thread. It needs that thread to keep a lock. */
 #include "guest.h"
 
 enum { MANAGERS = 300 };
@@ -8,6 +8,21 @@ static void lock_and_unlock(RedLock *rl, const char *resource) {
     RedLockLease *lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, resource, TTL_MS, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    RedLockLease_Free(lease);
+}
+
+/* The thread of the parent does not keep the locks of the child. */
+static void keep(RedLock *rl, RedLockStatus expected) {
+    RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+    RedLockLease *lease = new_lease();
+    options.resource = "childs";
+    options.ttl_ms = TTL_MS;
+    options.keep_alive = 1;
+    EXPECT(expected, RedLock_Acquire(rl, &options, lease), lease);
+    CHECK(RedLockLease_IsHeld(lease) == (expected == REDLOCK_OK));
+    if (expected == REDLOCK_OK) {
+        EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    }
     RedLockLease_Free(lease);
 }
 
@@ -25,8 +40,9 @@ int main(int argc, char **argv) {
         CHECK(pid >= 0);
         if (pid == 0) {
             no_longer_than(20);
+            keep(rl, REDLOCK_INVALID_ARGUMENT);
             CHECK(RedLock_SetBackgroundThread(rl, true) == REDLOCK_OK);
-            lock_and_unlock(rl, "childs");
+            keep(rl, REDLOCK_OK);
             _exit(0);
         }
         reap(pid);

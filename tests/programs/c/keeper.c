@@ -52,6 +52,7 @@ static void keep(void) {
     options.ttl_ms = KEPT_MS;
     options.mode = is_taken_shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
     EXPECT(REDLOCK_OK, RedLock_Acquire(manager, &options, lease), lease);
+    CHECK(RedLock_Descriptor(manager) >= 0);
     EXPECT(REDLOCK_OK, RedLock_KeepAlive(manager, lease, (void *)&losses), lease);
     if (is_made_shared) {
         EXPECT(REDLOCK_OK, RedLock_Downgrade(manager, lease), lease);
