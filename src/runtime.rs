@@ -41,7 +41,7 @@ pub(crate) struct Runtime {
     engine: SharedEngine<Engine, WakerAndLog>,
     continued: ContinuedLocks,
     /// Whether a thread has asked for events. Between two such calls it drives, too: it will be back.
-    has_event_loop: AtomicBool,
+    pub(crate) has_event_loop: AtomicBool,
 }
 
 /// The waker of the polling thread, and the log that keeps lines about servers.
@@ -58,6 +58,12 @@ impl Host<Vec<Line>> for WakerAndLog {
 
     fn clear(&self) {
         self.waker.iter().for_each(Waker::clear);
+    }
+
+    fn tell(&self) -> bool {
+        let process = this_process();
+        self.log.tell();
+        this_process() == process
     }
 
     fn keep(&self, lines: Vec<Line>) {
@@ -215,7 +221,7 @@ impl Runtime {
             return Some(found.unwrap_or(Wakening::TimeUp));
         }
         let begin = |engine: &mut Engine, place| engine.await_call(place, call, until);
-        match engine.run(begin, &mut chores) {
+        match engine.run_and_tell(begin, &mut chores) {
             Turn::Ended(wakening) => Some(wakening),
             Turn::Event(_) | Turn::Stopped => None,
         }

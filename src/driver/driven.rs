@@ -63,6 +63,9 @@ pub(crate) trait Driven {
     /// from now on.
     fn settle_descriptor(&mut self, is_driven: bool);
 
+    /// Whether there are log lines.
+    fn has_words(&self) -> bool;
+
     /// Takes the log lines.
     fn take_words(&mut self) -> Self::Words;
 }
@@ -74,6 +77,10 @@ pub(crate) trait Host<W> {
 
     /// Resets [`Self::wake`]: the driver has noticed it.
     fn clear(&self);
+
+    /// Passes the kept log lines to the logger. Called with no mutex held, because the logger is foreign code. Returns
+    /// false in a child that was forked meanwhile.
+    fn tell(&self) -> bool;
 
     /// Keeps log lines until a thread that holds no mutex passes them to the logger. Called with the mutex
     /// held, so it must not call any foreign code.

@@ -51,6 +51,15 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.begin(Role::Caller, begin, chores)
     }
 
+    /// The same for a thread that holds nothing while it waits: it also passes on log lines.
+    pub(crate) fn run_and_tell(
+        &self,
+        begin: impl FnOnce(&mut E, usize),
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        self.begin(Role::Telling, begin, chores)
+    }
+
     /// The same for a call that only waits for an event: an event ends it, too.
     pub(crate) fn await_event(
         &self,
@@ -148,13 +157,17 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 return turn;
             }
             if let Some(chore) = shared.engine.next_chore() {
-                shared.step_aside(place);
-                self.go(shared);
-                if !self.do_chore(place, chore, chores) {
-                    return Turn::Stopped;
+                match self.do_aside(shared, place, || chores(chore)) {
+                    Some(again) => shared = again,
+                    None => return Turn::Stopped,
                 }
-                shared = self.lock();
-                shared.step_in(place);
+                continue;
+            }
+            if shared.has_words_for(place) {
+                match self.do_aside(shared, place, || self.host.tell()) {
+                    Some(again) => shared = again,
+                    None => return Turn::Stopped,
+                }
                 continue;
             }
             if shared.may_nap(place) {
@@ -220,20 +233,29 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         }
     }
 
-    /// Returns whether this thread goes on. If the chore panics, the call is over.
-    fn do_chore(
-        &self,
+    /// Calls foreign code with no mutex held. `None` if this thread must not go on. If the code panics, the call is
+    /// over.
+    fn do_aside<'a>(
+        &'a self,
+        mut shared: Guard<'a, E>,
         place: usize,
-        chore: E::Chore,
-        chores: &mut dyn FnMut(E::Chore) -> bool,
-    ) -> bool {
-        panic::catch_unwind(AssertUnwindSafe(|| chores(chore))).unwrap_or_else(|panic| {
+        work: impl FnOnce() -> bool,
+    ) -> Option<Guard<'a, E>> {
+        shared.step_aside(place);
+        self.go(shared);
+        let goes_on = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             let mut shared = self.lock();
             shared.step_in(place);
             shared.withdraw(place);
             self.leave(shared);
             panic::resume_unwind(panic)
-        })
+        });
+        if !goes_on {
+            return None;
+        }
+        let mut shared = self.lock();
+        shared.step_in(place);
+        Some(shared)
     }
 
     /// Drives for the thread at this place, if it has one. If that panics, the other threads can go on.

@@ -34,6 +34,8 @@ struct Place<T> {
 pub(super) enum Role {
     /// The end of its call.
     Caller,
+    /// The same. Its caller holds nothing meanwhile, so it passes on log lines while it waits.
+    Telling,
     /// An event, or the end of its call, whichever comes first.
     Listener,
     /// The end of its call. Meanwhile it drives whenever a driver is needed and no other thread drives. It
@@ -44,6 +46,11 @@ pub(super) enum Role {
 impl Role {
     fn listens(self) -> bool {
         matches!(self, Self::Listener | Self::StandBy { listens: true })
+    }
+
+    /// Whether the thread passes on log lines while it waits. Other threads do so when they have returned.
+    fn tells(self) -> bool {
+        self != Self::Caller
     }
 
     fn stands_by(self) -> bool {
@@ -107,7 +114,15 @@ impl<E: Driven> State<E> {
     /// Whether the thread at this place must stop driving and do something else.
     pub(super) fn has_something_for(&self, place: usize) -> bool {
         let Place { role, end, .. } = &self.places[place];
-        end.is_some() || self.engine.has_chore() || role.listens() && self.engine.has_event()
+        end.is_some()
+            || self.engine.has_chore()
+            || role.listens() && self.engine.has_event()
+            || self.has_words_for(place)
+    }
+
+    /// Whether the thread at this place must pass on log lines.
+    pub(super) fn has_words_for(&self, place: usize) -> bool {
+        self.places[place].role.tells() && self.engine.has_words()
     }
 
     /// Whether the thread at this place may sleep: it stands by, and another thread drives or no driver is needed.

@@ -44,6 +44,10 @@ impl Host<()> for Arc<AtomicUsize> {
 
     fn clear(&self) {}
 
+    fn tell(&self) -> bool {
+        true
+    }
+
     fn keep(&self, (): ()) {}
 }
 
@@ -117,6 +121,10 @@ impl Driven for Fake {
     }
 
     fn settle_descriptor(&mut self, _is_driven: bool) {}
+
+    fn has_words(&self) -> bool {
+        false
+    }
 
     fn take_words(&mut self) {}
 }

@@ -146,6 +146,10 @@ impl Driven for Engine {
         mem::take(&mut self.state.effects.changed) || self.state.next_due() < self.watched_until
     }
 
+    fn has_words(&self) -> bool {
+        !self.state.effects.lines.is_empty()
+    }
+
     fn take_words(&mut self) -> Vec<Line> {
         mem::take(&mut self.state.effects.lines)
     }

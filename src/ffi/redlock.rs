@@ -183,8 +183,9 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 /// Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,
 /// the library reports nothing anywhere.
 ///
-/// The logger is called at the end of calls that ask servers, on the thread that made the call, or on the
-/// thread of RedLock_SetBackgroundThread. At that point the call holds nothing any more, not even its lease.
+/// The logger is called at the end of calls that ask servers, on the thread that made the call. The thread of
+/// RedLock_SetBackgroundThread, and threads in RedLock_NextEvent and RedLock_Wait, call it at once while they do the
+/// work that is due. At that point the thread holds nothing, not even a lease.
 /// The logger may therefore call this library with any lease, wait for calls of other threads, free the
 /// manager, or fork. If it forks, the call ends in the child with REDLOCK_FORKED. The logger must not unwind
 /// (longjmp, throw) through the library. The time that the logger takes counts against the lock's validity.
@@ -193,8 +194,8 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 ///
 /// For one manager, the logger is never called by two threads at once, nor from within itself. Lines
 /// therefore come in their order: the thread that calls the logger also reports the lines of other threads,
-/// and the lines of calls that the logger makes. Lines that arise during a long call, such as
-/// RedLock_TryLock, are reported when that call ends, or when another call on this manager ends. Up to
+/// and the lines of calls that the logger makes. Lines that arise while a long call such as RedLock_TryLock does the
+/// work that is due are reported when that call ends, or when another call on this manager ends. Up to
 /// 256 lines, 64 KiB in total, wait to be reported. Beyond that, the oldest lines are left out, and one line
 /// reports how many.
 ///

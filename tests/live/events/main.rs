@@ -10,6 +10,7 @@ mod crowds;
 mod kept;
 mod loops;
 mod submitted;
+mod told;
 mod waited;
 mod wrong;
 

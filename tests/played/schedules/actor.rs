@@ -6,6 +6,7 @@ mod listening;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(crate) use self::closing::{clear_up, close};
 use crate::error::{Error, Status};
@@ -74,15 +75,15 @@ impl Actor {
         leases.iter_mut().for_each(|lease| self.let_go(lease));
     }
 
-    /// A manager keeps locks only for a program that asks for events. There may be one already, of another caller.
+    /// A manager keeps locks only for a program that asks for events, as this one will.
     fn begin_event_loops(&self) {
         let keeps = |world: &mut World| {
             world.schedule.steps().any(|it| it.keeps || matches!(it.call, Call::KeepAlive))
         };
         if world::with(keeps) {
-            for (which, manager) in self.managers.iter().enumerate() {
-                world::with(|world| world.go_through(which));
-                self.take_event(manager.next_event(0).unwrap_or_default());
+            let own = |manager: &RedLock| manager.own().map(Arc::clone);
+            for own in self.managers.iter().filter_map(|manager| own(manager).ok()) {
+                own.has_event_loop.store(true, Ordering::Relaxed);
             }
         }
     }

@@ -288,6 +288,10 @@ impl Driven for Fake {
         mem::take(&mut self.changed)
     }
 
+    fn has_words(&self) -> bool {
+        self.words > 0
+    }
+
     fn take_words(&mut self) -> Words {
         // A panic may happen between the end of a call and its report. Then the next thread reports it.
         assert!(self.ended.is_empty() || self.counts.panics > 0, "an end that is kept back");

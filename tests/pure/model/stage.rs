@@ -205,6 +205,10 @@ impl Host<Words> for Surroundings {
         self.world.silence();
     }
 
+    fn tell(&self) -> bool {
+        true
+    }
+
     fn keep(&self, words: Words) {
         self.kept.fetch_add(words, Ordering::Relaxed);
     }
