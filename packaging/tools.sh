@@ -60,6 +60,7 @@ missing_tools() {
     has_header hiredis/hiredis.h || printf ' hiredis'
     has_header uv.h || printf ' libuv'
     ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
+    has_python_modules gevent gunicorn || printf ' gevent'
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"
     done
@@ -87,7 +88,7 @@ wanted_tools() {
             has "$tool" || printf ' %s' "$tool"
         done
         ! has apt-get || has lintian || printf ' lintian'
-        has_prometheus_parser || printf ' prometheus-parser'
+        has_python_modules prometheus_client.parser || printf ' prometheus-parser'
         ;;
     bench)
         has_header hiredis/hiredis.h || printf ' hiredis'
@@ -106,10 +107,11 @@ has_header() {
     echo "#include <$1>" | "${CC:-cc}" -D_POSIX_C_SOURCE=200809L -E - >/dev/null 2>&1
 }
 
-# The tests use whichever of the two has it.
-has_prometheus_parser() {
+# The tests use whichever of the two has them.
+has_python_modules() {
     for python in python3 /usr/bin/python3; do
-        ! "$python" -c 'import prometheus_client.parser' >/dev/null 2>&1 || return 0
+        ! "$python" -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' "$@" \
+            >/dev/null 2>&1 || return 0
     done
     return 1
 }
@@ -225,6 +227,10 @@ package_of() {
     pacman/rubocop | apk/rubocop) echo ruby-rubocop ;;
     dnf/rubocop) echo rubygem-rubocop ;;
     brew/rubocop) ;;
+    apt-get/gevent | dnf/gevent) echo python3-gevent python3-gunicorn ;;
+    apk/gevent) echo py3-gevent py3-gunicorn ;;
+    pacman/gevent) echo python-gevent gunicorn ;;
+    */gevent) ;;
     dnf/mypy) echo python3-mypy ;;
     apk/mypy) echo py3-mypy ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
@@ -305,6 +311,7 @@ how_to_get() {
     case $1 in
     cargo) echo "the Rust toolchain, from https://rustup.rs" ;;
     rustfmt | clippy) echo "rustup component add $1" ;;
+    gevent) echo "python3 -m pip install gevent gunicorn, or the packages of the system: $package" ;;
     *)
         case $manager in
         apt-get) echo "as root: apt-get update && apt-get install $package" ;;

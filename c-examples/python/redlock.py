@@ -15,6 +15,13 @@ KeyboardInterrupt, end the wait within a quarter of a second, or when the curren
 waits for servers that do not answer as long as the timeouts allow. Such exceptions leave no lock behind.
 (Before Python 3.11 there are moments in which they can, until the ttl of the lock expires.)
 
+Threads of one manager that wait for a lock get it in the order of arrival.
+
+gevent, and others that put something else in the place of threads: once the modules select or threading
+are patched, a call waits in Python for a descriptor, and the others run meanwhile. They may be patched
+before this file is imported, or later. connect, is_locked, inspect and taken then use a thread of the
+system for the time of the call.
+
 Processes: a manager that was made before a fork (os.fork, multiprocessing) works in the parent and in its
 children. A lock belongs to the process that took it. In a child, calls on it raise Forked, and neither an
 exit nor the garbage collector releases it. A manager cannot be pickled: each spawned process must make
@@ -38,6 +45,7 @@ some of the ttl is left: stop the protected work then. For tasks, cancel_when_lo
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import ctypes.util
@@ -52,7 +60,7 @@ import threading
 import time
 import weakref
 from datetime import timedelta
-from types import TracebackType
+from types import BuiltinFunctionType, TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -113,6 +121,9 @@ Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 RestartGuard = Literal["on", "strict", "off", "durable"]
 Trace = Literal["events", "resources"]
+# How many seconds a thread waits at a time: the exceptions of signal handlers must wait for the end.
+_SLICE = 0.25
+
 # How many seconds a call waits for a lock if it does not say how long.
 _WAIT = 5
 
@@ -433,6 +444,12 @@ class _CStats(ctypes.Structure):
 # Kinds of events. C writes the first two; the last one means that there is no event.
 _DONE, _LOST, _NONE = 0, 1, -1
 
+# RedLock_Cancel has ended the call.
+_CANCELLED = 5
+
+# RedLock_Wait: the call is still under way.
+_NO_EVENT = 6
+
 # The mode in which several callers may hold a lock.
 _SHARED = 1
 
@@ -454,8 +471,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetCredentials": (_HANDLE, _STRING, _STRING),
     "RedLock_KeepLog": (_HANDLE, _INT),
     "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
-    "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
-    "RedLock_AcquireSlice": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _MS, _HANDLE),
+    "RedLock_Wait": (_HANDLE, _HANDLE, _MS),
     "RedLock_Downgrade": (_HANDLE, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
@@ -483,6 +499,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
+    "RedLockLease_SetDoneEvents": (_INT, _HANDLE, ctypes.c_bool),
     "RedLock_Descriptor": (_INT, _HANDLE),
     "RedLock_Servers": (_INT, _HANDLE, ctypes.POINTER(_CServerInfo), ctypes.POINTER(ctypes.c_size_t)),
     "RedLock_GetStats": (_INT, _HANDLE, ctypes.POINTER(_CStats)),
@@ -619,9 +636,9 @@ def _check(status: int, words: str) -> str:
 _GUARDS = ("on", "strict", "off", "durable")
 _TRACES = (None, "events", "resources")
 
-# The numbers of logging.WARNING, logging.INFO and logging.DEBUG, by the levels of the library.
-_LEVELS = {1: 30, 2: 20}
-_DEBUG = 10
+# The numbers of logging.WARNING, logging.INFO and logging.DEBUG, and the first two by the levels of the library.
+_WARNING, _INFO, _DEBUG = 30, 20, 10
+_LEVELS = {1: _WARNING, 2: _INFO}
 # The number of lines that may wait during a long call. If there are more, the last ones are kept.
 _LOG_LINES = 1000
 
@@ -687,7 +704,151 @@ def _ms(value: Seconds, what: str) -> int:
     return int(math.copysign(1, seconds)) if ms == 0 and seconds != 0 else ms
 
 
-# A forked child finds their mutexes free, whichever thread held them in the parent.
+# The calls on a lease that wait, and the functions that begin them.
+_SUBMITS = (
+    (_c.RedLock_Acquire, _c.RedLock_SubmitAcquire),
+    (_c.RedLock_Adopt, _c.RedLock_SubmitAdopt),
+    (_c.RedLock_Downgrade, _c.RedLock_SubmitDowngrade),
+    (_c.RedLock_Extend, _c.RedLock_SubmitExtend),
+    (_c.RedLock_Confirm, _c.RedLock_SubmitConfirm),
+    (_c.RedLock_Unlock, _c.RedLock_SubmitUnlock),
+)
+
+# Those without a lease, which have no such function.
+_QUESTIONS = (_c.RedLock_Connect, _c.RedLock_IsLocked, _c.RedLock_Inspect)
+
+
+def _is_patched() -> bool:
+    """Whether others than threads wait here, as greenlets do once gevent has patched these modules.
+
+    No call of them may wait in C, because that would stop all the others. A module may be patched at any
+    time, so this is asked each time.
+    """
+    return not (_is_native(select.select) and _are_threads_native())
+
+
+def _are_threads_native() -> bool:
+    allocate_lock = getattr(threading, "_allocate_lock", len)
+    return _is_native(threading.get_ident) and _is_native(allocate_lock)
+
+
+def _is_native(function: object) -> bool:
+    return type(function) is BuiltinFunctionType
+
+
+def _wait_readable(descriptor: int, seconds: float | None) -> bool:
+    """Waits until the descriptor is readable, at most this long. Returns whether it is."""
+    if _is_native(select.select) and not _are_threads_native():
+        return _wait_readable_by_looking(descriptor, seconds)
+    if not hasattr(select, "poll"):  # for example, eventlet has taken it away
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    # Also for a descriptor above 1023, which select cannot wait for.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else math.ceil(seconds * 1000)))
+
+
+def _wait_readable_by_looking(descriptor: int, seconds: float | None) -> bool:
+    """As _wait_readable, where only threads are patched."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    while not poll.poll(0):
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        _pause(min(left, 0.005))
+    return True
+
+
+def _pause(seconds: float) -> None:
+    """Lets others run. time.sleep may not be patched."""
+    threading.Event().wait(seconds)
+
+
+class _SystemThreads:
+    """Runs calls that wait in C, in threads that the system makes. Those of Python may be greenlets."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._jobs: dict[int, Callable[[], object]] = {}
+        kind = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+        self._body = kind(self._serve)  # never freed, because a thread returns to it
+
+    def run(self, call: Callable[[], _T]) -> _T:
+        results: list[_T] = []
+        reader, writer = os.pipe()
+
+        def job() -> None:
+            try:
+                results.append(call())
+            finally:
+                os.close(writer)  # who waits for the reader is woken
+
+        number = next(self._numbers)
+        self._jobs[number] = job
+        try:
+            self._start(number)
+        except BaseException:
+            if self._jobs.pop(number, None) is not None:
+                os.close(writer)
+            raise
+        else:
+            _wait_readable(reader, None)
+        finally:
+            os.close(reader)
+        return results[0]
+
+    def _start(self, number: int) -> None:
+        c = ctypes.CDLL(None)
+        thread = ctypes.c_void_p()
+        if c.pthread_create(ctypes.byref(thread), None, self._body, ctypes.c_void_p(number)) != 0:
+            raise RuntimeError("the system makes no thread")
+        c.pthread_detach(thread)
+
+    def _serve(self, number: int) -> None:
+        self._jobs.pop(number)()
+
+
+_system_threads = _SystemThreads()
+
+
+class _Mutex:
+    """A mutex for threads, or for what has taken their place since.
+
+    In a forked child it is another one: a thread that does not exist there may hold the old one.
+    """
+
+    _lock: Any
+    _kind: object = None
+
+    def now(self) -> Any:
+        """Returns the mutex itself, to be entered."""
+        kind = os.getpid(), _is_patched()
+        if self._kind != kind:
+            self._kind, self._lock = kind, threading.RLock()
+        return self._lock
+
+
+class _PerThread(Generic[_T]):
+    """A thing for each thread, or for each of what has taken their place since."""
+
+    _local: Any
+    _kind: object = None
+
+    def __init__(self, make: Callable[[], _T]) -> None:
+        self._make = make
+
+    def get(self) -> _T:
+        kind = _is_patched()
+        if self._kind != kind:
+            self._kind, self._local = kind, threading.local()
+        thing: _T | None = getattr(self._local, "thing", None)
+        if thing is None:
+            thing = self._local.thing = self._make()
+        return thing
+
+
 _managers: set[weakref.ref[Manager]] = set()
 
 
@@ -742,12 +903,11 @@ class _Weak(Generic[_Key, _T]):
         return len(self._references)
 
 
-class _Here(threading.local):
+class _Here:
     """The state that a thread has for a manager."""
 
-    is_telling = False  # whether the thread is in the logger
-
     def __init__(self) -> None:
+        self.is_telling = False  # whether the thread is in the logger
         # The leases that the thread has taken, the last one for each name.
         self.leases: _Weak[bytes, Lease] = _Weak()
         # Where C writes an event for this thread. The event stays here until it has been handed on. If
@@ -771,8 +931,9 @@ class Manager:
 
     user, password: log-in for servers whose URL has none. A password may be a function. It is called when
         the manager is made, in a forked child, and a second after a server failed, so the password may
-        change. Only an exception in the first of these calls reaches the caller. With asyncio it is
-        called in the loop, so it should be quick.
+        change. If it raises an Exception later than in the first of these calls, the old password stays,
+        and the logger is told. Another exception ends the call, which then takes no lock. With asyncio it
+        is called in the loop, so it should be quick.
     tls: True, or a TLS (or a mapping with its fields): servers that are given as host:port are reached
         over TLS, like those of rediss://.
     retry_delay: mean pause between two attempts; each pause is random. While locks change hands, the
@@ -831,7 +992,8 @@ class Manager:
         self._renewal: float | None = None
         self._handle = _make(_CManager, _c.RedLock_New)
         self._begin_in_process()
-        self._here = _Here()
+        self._asking = _Mutex()  # C keeps the message of a call: one call at a time
+        self._states = _PerThread(_Here)
         self._leases_of_tasks: _Weak[bytes, AsyncLease] = _Weak()  # the last one for each name
         _managers.add(weakref.ref(self, _managers.discard))
 
@@ -1134,8 +1296,10 @@ class Manager:
 
         It is a logging.Logger, or a function of a level and a line of text. The levels are those of
         logging: WARNING for a server fault, INFO for a repaired fault. It is called on the thread whose
-        call, or whose loop, met the fault, and may use this manager. Its errors (of the class Exception)
-        are ignored. The text contains neither a password nor a token.
+        call, or whose loop, met the fault, and may use this manager. If it raises an Exception, the call
+        goes on as without it, and the logger is told of that. Another exception, such as
+        KeyboardInterrupt, ends the call, and nothing of a call that takes a lock stays locked. The text
+        contains neither a password nor a token.
         """
         if logger is not None and not callable(logger):
             logger = logger.log  # a logging.Logger is not callable
@@ -1145,9 +1309,12 @@ class Manager:
     def close(self) -> None:
         """Closes the connections when the last lease is unlocked or gone; a new call raises Closed.
 
-        A manager that nothing refers to any more is closed, too.
+        Calls that wait for a lock, in other threads and tasks, raise Closed at once, and nothing of them
+        stays locked. A manager that nothing refers to any more is closed, too.
         """
-        self._handle = self._events = None  # calls under way and leases still have them
+        events, self._handle, self._events = self._events, None, None  # leases still have them
+        if events is not None:
+            events.close()
 
     @property
     def closed(self) -> bool:
@@ -1167,10 +1334,13 @@ class Manager:
 
     def _begin_in_process(self) -> None:
         """Also called in a forked child, because the parent's threads and loops do not exist there."""
-        self._asking = threading.RLock()  # C keeps the message of a call: one call at a time
         self._has_background_thread = False
         if self._handle is not None:
             self._events = _Events(self, self._handle)
+
+    @property
+    def _here(self) -> _Here:
+        return self._states.get()
 
     def _open_handle(self) -> _CManager:
         handle = self._handle
@@ -1202,9 +1372,13 @@ class Manager:
         self, handle: _CManager, function: Callable[..., int], arguments: tuple[Any, ...]
     ) -> tuple[int, str]:
         """Returns the status of a call, and its message."""
-        with self._asking:
+
+        def ask() -> tuple[int, str]:
             status = function(handle, *arguments)
             return status, _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace")
+
+        with self._asking.now():
+            return _system_threads.run(ask) if function in _QUESTIONS and _is_patched() else ask()
 
     def _question(self, function: Callable[..., int], *arguments: Any) -> str:
         """As _call, for a call that asks servers."""
@@ -1215,12 +1389,19 @@ class Manager:
         """As _question, for a task. C has no such call that does not wait, so another thread waits."""
         import asyncio
 
-        handle = self._open_handle()
+        handle, events, loop = self._open_handle(), self._open_events(), asyncio.get_running_loop()
         self._renew_log_in()
         answer = functools.partial(self._answer, handle, function, arguments)
+        answering = loop.run_in_executor(None, answer)
+        closing = events.begin_question(loop)
+        first: set[asyncio.Future[Any]] = {answering, closing}
         try:
-            return _check(*await asyncio.get_running_loop().run_in_executor(None, answer))
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                self._open_handle()  # raises Closed
+            return _check(*answering.result())
         finally:
+            events.end_question(closing)
             self._tell(handle)
 
     def _set(self, function: Callable[..., int], argument: Any, *more: Any) -> None:
@@ -1252,14 +1433,20 @@ class Manager:
                     break
                 if level == 1:
                     self._some_server_failed()
-                try:
-                    text = line.value.decode("utf-8", "replace")
-                    if self._logger is not None:
-                        self._logger(_LEVELS.get(level, _DEBUG), text)
-                except Exception:  # noqa: BLE001, S110
-                    pass  # a lock does not depend on the logger
+                self._log(_LEVELS.get(level, _DEBUG), line.value.decode("utf-8", "replace"))
         finally:
             self._here.is_telling = False
+
+    def _log(self, level: int, text: str) -> None:
+        """A lock does not depend on the logger, which is told of its own exception, once."""
+        logger = self._logger
+        if logger is None:
+            return
+        try:
+            logger(level, text)
+        except Exception as error:  # noqa: BLE001
+            with contextlib.suppress(Exception):
+                logger(_WARNING, f"the logger could not take a line: {type(error).__name__}")
 
     def _add(self, server: str, scheme: str) -> None:
         if not isinstance(server, str):
@@ -1300,8 +1487,12 @@ class Manager:
         if is_due or self._told_in != os.getpid():
             try:
                 self._log_in(self._ask)
-            except Exception:  # noqa: BLE001
-                return
+            except BaseException as error:
+                self._some_server_failed()  # it is asked again
+                if not isinstance(error, Exception):
+                    raise
+                # Not its words, which may hold a password.
+                self._log(_WARNING, f"there is no new password: {type(error).__name__}")
 
     def _some_server_failed(self) -> None:
         if self._renewal is None:
@@ -1319,9 +1510,14 @@ class _Events:
         self.handle = handle
         self._process = os.getpid()
         self._numbers = itertools.count(1)  # passed to C as user_data
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _Submitted] = {}
         self._kept: _Weak[int, _Held] = _Weak()
         self._looks = 0
+        self.is_closed = False
+        self.waiting: dict[int, _CLease] = {}  # the leases of calls that threads wait for in C
+        self._looker: _GreenCall | None = None  # the call that looks for all that wait in Python
+        # The futures that end when the manager is closed. Nobody waits for their calls then.
+        self._questions: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
         # What each loop waits for: calls by their numbers, kept locks by their negative numbers. The loop
         # watches the descriptor while its set is not empty. So the descriptor, which belongs to C, is
         # never closed while a loop knows it.
@@ -1334,14 +1530,37 @@ class _Events:
     def number(self) -> int:
         return next(self._numbers)
 
-    def begin(self, number: int, call: _Call) -> None:
+    def begin(self, number: int, call: _Submitted) -> None:
         self._calls[number] = call
-        self._watch(call.loop, number)
+        if call.loop is not None:
+            self._watch(call.loop, number)
 
-    def end(self, number: int, call: _Call) -> None:
-        """Called on the thread of its loop."""
+    def end(self, number: int, call: _Submitted) -> None:
+        """Called on the thread of its loop, if it has one."""
         self._calls.pop(number, None)
-        self._unwatch(call.loop, number)
+        if call.loop is not None:
+            self._unwatch(call.loop, number)
+
+    def begin_question(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        closing = loop.create_future()
+        self._questions[closing] = loop
+        if self.is_closed:
+            closing.set_result(None)
+        return closing
+
+    def end_question(self, closing: asyncio.Future[None]) -> None:
+        self._questions.pop(closing, None)
+
+    def close(self) -> None:
+        """Ends all calls that wait for locks, and the waiting for answers. New ones see that it is closed."""
+        self.is_closed = True
+        leases = [call.lease_handle for call in list(self._calls.values()) if call.takes]
+        for lease in [*leases, *list(self.waiting.values())]:
+            _c.RedLock_Cancel(self.handle, lease)
+        for closing, loop in list(self._questions.items()):
+            _call_in_loop(loop, _set_done, closing)
+        if leases:
+            self.take()
 
     def keep(self, number: int, lease: _Held) -> None:
         self._kept.put(number, lease)
@@ -1371,12 +1590,30 @@ class _Events:
 
     def wait(self, seconds: float) -> bool:
         """Waits until there may be an event, at most this long. Returns whether there may be one."""
-        poll = select.poll()
-        poll.register(self._descriptor(), select.POLLIN)
-        return bool(poll.poll(math.ceil(seconds * 1000)))
+        return _wait_readable(self._descriptor(), seconds)
+
+    def await_end(self, call: _GreenCall) -> None:
+        """Waits in Python for a call. One of those that wait looks for all of them."""
+        try:
+            while call.status is None:
+                if self._looker in (None, call):
+                    self._looker = call
+                    self.wait(_SLICE)
+                    self._read()
+                else:
+                    call.roused.wait(4 * _SLICE)
+                    call.roused.clear()
+        finally:
+            # Also if this call was roused to look, and does not.
+            if self._looker in (None, call):
+                self._looker = None
+                for other in list(self._calls.values()):
+                    if isinstance(other, _GreenCall) and other.status is None and other is not call:
+                        other.roused.set()
+                        break
 
     def _read(self) -> None:
-        """A loop calls this when the descriptor is readable."""
+        """A loop calls this when the descriptor is readable. Does the work that is due."""
         self.take()
         manager = self._manager()
         if manager is not None and not manager.closed:
@@ -1461,73 +1698,131 @@ def _call_in_loop(
     return True
 
 
-class _Call:
-    """A call of a task, under way in C until its event is taken."""
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
+
+class _Submitted:
+    """A call that no thread waits for in C: it is under way until its event is taken."""
+
+    loop: asyncio.AbstractEventLoop | None = None  # the one whose task waits for it
     status: int | None = None
     words = ""
     _is_submitted = False
     _is_abandoned = False
 
-    def __init__(self, lease: AsyncLease, events: _Events, function: Callable[..., int]) -> None:
-        self.loop = lease._loop
-        self.over: asyncio.Future[None] = self.loop.create_future()
+    def __init__(self, lease: _Held, events: _Events, function: Callable[..., int]) -> None:
         self._lease = lease
         self._events = events
         self._function = function
         self._number = 0
 
-    def submit(self, number: int, arguments: tuple[Any, ...]) -> None:
+    def submit(self, number: int, arguments: tuple[Any, ...]) -> bool:
+        """Returns whether the call is under way. If not, it has ended."""
         self._number = number
         self._events.begin(number, self)
+        _c.RedLockLease_SetDoneEvents(self._lease._handle, True)
         status = self._function(self._events.handle, *arguments, number)
         self._is_submitted = status == 0
         if status != 0:
+            self.words = self._read_words()
+            self.status = status
             self._wake()
-            _check(status, self._read_words())
+        elif self.takes and self._events.is_closed:
+            _c.RedLock_Cancel(self._events.handle, self.lease_handle)
+        return self._is_submitted
 
     def end(self, status: int) -> None:
         """Called on the thread that has taken the event."""
         self.words = self._read_words()
         self.status = status
-        if not _call_in_loop(self.loop, self._wake):
+        if not self._wake_waiter():
             self._is_abandoned = True
             self._events._calls.pop(self._number, None)
-        # A task that abandons the call sets this flag first, and reads the status after that.
+        # Who abandons the call sets this flag first, and reads the status after that.
         if self._is_abandoned:
             self._undo()
 
     def abandon(self) -> None:
-        """The task no longer waits for the call. This does not wait either, because it cannot."""
+        """Nobody waits for the call any more. This does not wait either, because it cannot."""
         if not self._events.is_ours:
             return
         self._is_abandoned = True
         if self.status is not None:
             self._undo()
         elif not self.is_unlock:
-            _c.RedLock_Cancel(self._events.handle, self._lease._handle)
+            _c.RedLock_Cancel(self._events.handle, self.lease_handle)
         if not self._is_submitted:
             self._events._calls.pop(self._number, None)
         self._events.take()  # sends the releases
 
     @property
+    def lease_handle(self) -> _CLease:
+        return self._lease._handle
+
+    @property
     def is_unlock(self) -> bool:
         return self._function is _c.RedLock_SubmitUnlock
 
+    @property
+    def takes(self) -> bool:
+        return self._function in (_c.RedLock_SubmitAcquire, _c.RedLock_SubmitAdopt)
+
     def _undo(self) -> None:
-        """Releases a lock that came too late for its task. Nobody waits for that event."""
-        takes = self._function in (_c.RedLock_SubmitAcquire, _c.RedLock_SubmitAdopt)
-        if takes and self.status == 0:
-            _c.RedLock_SubmitUnlock(self._events.handle, self._lease._handle, 0)
+        """Releases a lock that came too late. Nobody waits for that event."""
+        if self.takes and self.status == 0:
+            _c.RedLock_SubmitUnlock(self._events.handle, self.lease_handle, 0)
 
     def _read_words(self) -> str:
-        words = _c.RedLockLease_ErrorMessage(self._lease._handle)
+        words = _c.RedLockLease_ErrorMessage(self.lease_handle)
         return str(words.decode("utf-8", "replace"))
+
+    def _wake_waiter(self) -> bool:
+        """Has _wake called where the call is waited for. Returns whether that is possible."""
+        self._wake()
+        return True
 
     def _wake(self) -> None:
         self._events.end(self._number, self)
-        if not self.over.done():
-            self.over.set_result(None)
+
+
+class _Call(_Submitted):
+    """A call of a task."""
+
+    def __init__(self, lease: AsyncLease, events: _Events, function: Callable[..., int]) -> None:
+        super().__init__(lease, events, function)
+        self.loop: asyncio.AbstractEventLoop = lease._loop
+        self.over: asyncio.Future[None] = self.loop.create_future()
+
+    def _wake_waiter(self) -> bool:
+        return _call_in_loop(self.loop, self._wake)
+
+    def _wake(self) -> None:
+        super()._wake()
+        _set_done(self.over)
+
+
+class _GreenCall(_Submitted):
+    """A call of what has taken the place of a thread. It is waited for in Python: see _is_patched."""
+
+    def __init__(self, lease: _Held, events: _Events, function: Callable[..., int]) -> None:
+        super().__init__(lease, events, function)
+        self.roused = threading.Event()
+
+    def wait(self, arguments: tuple[Any, ...]) -> int:
+        """Returns the status of the call at its end. The lock is as before if this ends otherwise."""
+        try:
+            if self.submit(self._events.number(), arguments):
+                self._events.await_end(self)
+        except BaseException:
+            self.abandon()
+            raise
+        return -4 if self.status is None else self.status
+
+    def _wake(self) -> None:
+        super()._wake()
+        self.roused.set()
 
 
 def _spent() -> NoReturn:
@@ -1562,7 +1857,7 @@ class _Held:
         self._process = os.getpid()
         # Where the lock is kept alive, and under which number, if it is.
         self._kept: tuple[_Events, int] | None = None
-        self._calling = threading.RLock()  # held for a call and the reading of its message
+        self._calling = _Mutex()  # held for a call and the reading of its message
         self._handle = _make(_CLease, _c.RedLockLease_New)
         self._owner: _CManager | None = manager._open_handle()
         self._events: _Events | None = manager._open_events()
@@ -1602,7 +1897,7 @@ class _Held:
 
         Keep it secret: anybody who knows it can release the lock. Nothing else shows it.
         """
-        with self._mutex():
+        with self._calling.now():
             return str(_c.RedLockLease_Token(self._handle).decode())
 
     @property
@@ -1760,32 +2055,83 @@ class _Held:
         words = f"the with block around this call holds {self._as_text(name)!r}"
         return Nested(f"{words}: locks are not reentrant unless both ask for that", 1)
 
-    def _mutex(self) -> threading.RLock:
-        """Returns the mutex of the lease. In a forked child, a thread that does not exist there may hold
-        the old one.
-        """
-        return self._calling if self._process == os.getpid() else threading.RLock()
-
     def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
         handle = (self._owner if leaving else None) or self._manager._open_handle()
         was_held = self.held
         try:
-            with self._mutex():
-                status = function(handle, *arguments)
+            with self._calling.now():
+                status = self._status(handle, function, arguments)
                 words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
                 self._words = words
-            _check(status, words)
+            self._check(status, words)
         finally:
             self._manager._tell(handle)
         if not leaving:
             self._be_in_time(was_held)
+
+    def _check(self, status: int, words: str) -> None:
+        if status == _CANCELLED:
+            self._manager._open_handle()  # the manager was closed: raises that
+        _check(status, words)
+
+    def _status(
+        self, handle: _CManager, function: Callable[..., int], arguments: tuple[Any, ...]
+    ) -> int:
+        """The status of a call at its end."""
+        if _is_patched():
+            for waiting, submit in _SUBMITS:
+                if waiting is function:
+                    events = self._events or self._manager._open_events()
+                    return _GreenCall(self, events, submit).wait(arguments)
+        if function is _c.RedLock_Acquire:
+            return self._wait_in_slices(handle, arguments)
+        return int(function(handle, *arguments))
+
+    def _wait_in_slices(self, handle: _CManager, arguments: tuple[Any, ...]) -> int:
+        """The status of a call that takes a lock. The interpreter handles signals between two slices.
+
+        The call goes on between them, and keeps its place among those that wait.
+        """
+        manager, events = self._manager, self._manager._open_events()
+        slice_ms = _ms(_SLICE, "a slice")
+        give_up = self._giving_up(handle)
+        number = events.number()
+        events.waiting[number] = self._handle
+        try:
+            _c.RedLockLease_SetDoneEvents(self._handle, False)  # no other thread can take the end
+            status = int(_c.RedLock_SubmitAcquire(handle, *arguments, 0))
+            if status != 0:
+                return status
+            if events.is_closed:
+                _c.RedLock_Cancel(handle, self._handle)
+            while True:
+                status = int(_c.RedLock_Wait(handle, self._handle, slice_ms))
+                if status != _NO_EVENT:
+                    return status
+                manager._tell(handle)
+                manager._renew_log_in()
+        except BaseException:
+            give_up()
+            raise
+        finally:
+            events.waiting.pop(number, None)
+
+    def _giving_up(self, handle: _CManager) -> Callable[[], object]:
+        """Returns a C function that ends a submitted call, so that no exception comes in between. If the
+        lock was granted before, the lease has it.
+        """
+        steps = itertools.chain(
+            itertools.starmap(_c.RedLock_Cancel, [(handle, self._handle)]),
+            itertools.starmap(_c.RedLock_Wait, [(handle, self._handle, -1)]),
+        )
+        return functools.partial(collections.deque, steps, 0)
 
     def _be_in_time(self, was_held: bool) -> None:
         """A lock counts only if it is held when its caller gets the result. C cannot see how long the logger takes.
 
         The lease of a lock that another thread has released meanwhile has no token.
         """
-        with self._mutex():
+        with self._calling.now():
             if self.held or not _c.RedLockLease_Token(self._handle):
                 return
             self._words = "the lock had ended before the result of the call was taken"
@@ -1798,9 +2144,6 @@ class Lease(_Held):
     It expires by itself, so check remaining, or call confirm, before a step that must not happen without
     the lock. Threads may share it.
     """
-
-    # How long C waits in one call: the exceptions of signal handlers must wait for its end.
-    _SLICE = 0.25
 
     def __init__(
         self, manager: Manager, resource: Names, ttl: Seconds, shared: bool = False
@@ -1918,34 +2261,17 @@ class Lease(_Held):
             self._set_lost(True)
 
     def _acquire(self, wait: Seconds | None) -> None:
-        """Waits in slices: the interpreter handles signals between two calls into C."""
         self._refuse_nested()
-        deadline = time.monotonic() + self._waiting_time(wait)
-        while True:
-            left = max(0.0, deadline - time.monotonic())
-            try:
-                self._attempt(left)
-                return
-            except (Taken, Unreachable, TooSlow):
-                if left <= self._SLICE:
-                    raise
-
-    def _attempt(self, left: float) -> None:
-        """Waits for one slice, in which C continues the wait of the previous slice."""
+        seconds = self._waiting_time(wait)
         manager = self._manager
         manager._renew_log_in()
-        left_ms = -1 if left == math.inf else _ms(left, "wait")
-        slice_ms = _ms(self._SLICE, "a slice")
+        options = self._options(-1 if seconds == math.inf else _ms(seconds, "wait"))
         try:
-            if len(self._names) == 1 and self._permits == 0 and not self._wants_shared:
-                times = self._ttl_ms, left_ms, slice_ms
-                self._call(_c.RedLock_TryLockSlice, self._names[0], *times, self._handle)
-            else:
-                options = self._options(left_ms)
-                self._call(_c.RedLock_AcquireSlice, ctypes.byref(options), slice_ms, self._handle)
+            self._call(_c.RedLock_Acquire, ctypes.byref(options), self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
+        manager._open_handle()  # a manager that was closed meanwhile gives no lock
         if self._words:
             manager._some_server_failed()
 
@@ -1966,9 +2292,17 @@ class Lease(_Held):
         """Releases the lock if it is held. If a signal handler raises an exception first, __del__ does
         it.
         """
-        with self._mutex():
-            self._leave()
+        if _is_patched():
+            self._release_in_python()
+        else:
+            with self._calling.now():
+                self._leave()
         self._end()
+
+    def _release_in_python(self) -> None:
+        if not self._callers and self.held and self._process == os.getpid():
+            with contextlib.suppress(Error):
+                self._call(_c.RedLock_Unlock, self._handle, leaving=True)
 
 
 class _Levels:
@@ -2024,7 +2358,7 @@ class _Levels:
         return not is_kept and int(_c.RedLockLease_RemainingMs(self._handle)) < ttl_ms
 
     def _retain(self) -> None:
-        with self._core._mutex():
+        with self._core._calling.now():
             # In C, so that no exception comes in between.
             self._entered.extend(map(_c.RedLock_Retain, [self._handle]))
             words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
@@ -2065,9 +2399,12 @@ class Level(_Levels, Lease):
         Lost: the lock had already ended.
         """
         self._unlocked = True
+        if _is_patched():
+            self._unlock_in_python()
+            return
         handle = self._owner or self._manager._open_handle()
         try:
-            with self._mutex():
+            with self._calling.now():
                 status = self._once() if self._core is not None else None
                 self._words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
             if status is None:
@@ -2078,6 +2415,20 @@ class Level(_Levels, Lease):
                 self._once()  # if a signal handler raised an exception before
             self._end()
             self._manager._tell(handle)
+
+    def _unlock_in_python(self) -> None:
+        if self._core is None or self._entered != [0]:
+            raise Lost("the lock was unlocked before", 4)
+        self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
+        try:
+            self._call(_c.RedLock_Unlock, self._handle, leaving=True)
+        finally:
+            self._end()
+
+    def _release_in_python(self) -> None:
+        if not self._callers and self._core is not None and self._entered == [0]:
+            with contextlib.suppress(Error):
+                self._unlock_in_python()
 
     def _acquire(self, wait: Seconds | None) -> None:
         leases = self._manager._here.leases
@@ -2366,8 +2717,12 @@ class LostEvent:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
-            is_due = events.wait(min(left, self._SLICE))
-            events = self._look() if is_due else self._source()
+            if _is_patched():
+                _pause(min(left, self._SLICE))  # another may wait for the descriptor, which must be alone
+                events = self._look()
+            else:
+                is_due = events.wait(min(left, self._SLICE))
+                events = self._look() if is_due else self._source()
         return self._is_set
 
     def __repr__(self) -> str:
@@ -2508,6 +2863,7 @@ class AsyncLease(_Held):
         except Unreachable:
             manager._some_server_failed()
             raise
+        manager._open_handle()  # a manager that was closed meanwhile gives no lock
         if self._words:
             manager._some_server_failed()
         self._belong_to_task()
@@ -2544,8 +2900,8 @@ class AsyncLease(_Held):
         call = self._underway = _Call(self, events, function)
         was_held = self.held
         try:
-            call.submit(self._keep(events) if keeps else events.number(), arguments)
-            await asyncio.shield(call.over)
+            if call.submit(self._keep(events) if keeps else events.number(), arguments):
+                await asyncio.shield(call.over)
         except Error as error:
             self._words = str(error)
             raise
@@ -2553,7 +2909,7 @@ class AsyncLease(_Held):
             call.abandon()
             raise
         self._words = call.words
-        _check(-4 if call.status is None else call.status, call.words)
+        self._check(-4 if call.status is None else call.status, call.words)
         if not leaving:
             self._be_in_time(was_held)
 

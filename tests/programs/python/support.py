@@ -163,9 +163,14 @@ def in_child(body: Callable[[], Any]) -> Any:
     return answer
 
 
+def environment_with(*directories: Path) -> dict[str, str]:
+    """The environment for a program that has the module, and those in the directories."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (BINDING, *directories)))}
+
+
 def program(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A separate program. It has the module, and a manager if it wants one."""
     head = f"import redlock, os, sys\nSERVERS = {SERVERS!r}\n"
     command = [sys.executable, "-W", "error", "-B", "-c", head + script]
-    everything = {**os.environ, "PYTHONPATH": str(BINDING), **environment}
+    everything = {**environment_with(), **environment}
     return subprocess.run(command, env=everything, capture_output=True, text=True, timeout=PATIENCE, check=False)

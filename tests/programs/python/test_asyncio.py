@@ -236,11 +236,54 @@ class Explicit(AsyncTest):
             await self.assert_refused(redlock.Closed, own.alock, self.name, ttl=600)
             for task in tasks[::2]:
                 task.cancel()
-        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE)
-        self.assertEqual([None] * 3, outcomes[1::2])
-        self.assertTrue(all(task.cancelled() for task in tasks[::2]))
-        self.assertEqual(({}, {}), (events._calls, events._loops))
+            outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE)
+            self.assertEqual([redlock.Closed] * 3, [type(outcome) for outcome in outcomes[1::2]])
+            self.assertTrue(all(task.cancelled() for task in tasks[::2]))
+            self.assertEqual(({}, {}), (events._calls, events._loops))
         self.assert_free()
+
+    async def test_a_manager_that_is_closed_by_another_thread(self) -> None:
+        for wait in (
+            lambda own: own.alock(self.name, ttl=600, wait=None, keep_alive=True),
+            lambda own: own.alock(self.name, ttl=600, wait=None, reentrant=True),
+            lambda own: own.semaphore(self.name, 1, ttl=600).aacquire(None),
+        ):
+            own = manager()
+            async with self.manager.alock(self.name, ttl=600):
+                waiting = asyncio.ensure_future(self.awaited(wait(own)))
+                await self.until("it waits", lambda own=own: own.stats().waiting == 1)
+                self.run_threads(own.close)
+                await self.assert_refused(redlock.Closed, lambda waiting=waiting: asyncio.wait_for(waiting, PATIENCE))
+            await self.assert_all_over()
+
+    async def awaited(self, locking: Any) -> Any:
+        return await locking
+
+    async def test_a_lock_that_comes_as_the_manager_is_closed(self) -> None:
+        """The event is there, and the task has not run since."""
+        own = manager()
+        task = asyncio.ensure_future(self.awaited(own.alock(self.name, ttl=600)))
+        while not own._events._calls:
+            await asyncio.sleep(0)
+        (call,) = own._events._calls.values()
+        while call.status is None:
+            own._events.take()
+        self.assertEqual(0, call.status)
+        own.close()
+        await self.assert_refused(redlock.Closed, lambda: task)
+        await self.assert_all_over()
+
+    async def test_questions_end_when_the_manager_is_closed(self) -> None:
+        silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in silent]
+        for ask in (lambda own: own.aconnect(PATIENCE), lambda own: own.ais_locked(self.name)):
+            own = manager(*addresses, connect_timeout=2 * PATIENCE)
+            asking = asyncio.ensure_future(ask(own))
+            await self.until("it asks", lambda own=own: own._events._questions)
+            own.close()
+            await self.assert_refused(redlock.Closed, lambda asking=asking: asyncio.wait_for(asking, PATIENCE))
+        for server in silent:
+            server.close()  # the threads of the pool come back
 
     async def test_a_lock_that_ends_while_the_logger_runs_is_not_had(self) -> None:
         def tell(level: int, line: str) -> None:

@@ -45,7 +45,7 @@ class Fork(RedlockTest):
         calling, ended = threading.Event(), threading.Event()
 
         def call() -> None:
-            with lease._calling, self.manager._asking:
+            with lease._calling.now(), self.manager._asking.now():
                 calling.set()
                 ended.wait()
 

@@ -64,6 +64,83 @@ class Threads(RedlockTest):
         self.assertTrue(got.wait(PATIENCE))
         waiter.join()
 
+    def test_they_get_the_lock_in_the_order_of_arrival(self) -> None:
+        """A thread looks for signals now and then while it waits, and keeps its place."""
+        order: list[int] = []
+        threads: list[threading.Thread] = []
+
+        def wait(i: int) -> None:
+            with self.manager.lock(self.name, ttl=600, wait=None):
+                order.append(i)
+                time.sleep(0.02)
+
+        with self.manager.lock(self.name, ttl=600):
+            for i in range(40):
+                threads.append(threading.Thread(target=wait, args=(i,)))
+                threads[-1].start()
+                self.eventually("it waits", lambda i=i: self.manager.stats().waiting == i + 1)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(list(range(40)), order)
+        self.assert_free()
+
+    def test_threads_that_want_it_again_take_turns(self) -> None:
+        """Each comes back to the end of the queue, so none has two turns while another waits for one."""
+        turns: list[int] = []
+        ready = threading.Barrier(10)
+
+        def work(i: int) -> None:
+            ready.wait(PATIENCE)
+            for _ in range(12):
+                with self.manager.lock(self.name, ttl=600, wait=None):
+                    turns.append(i)
+                    # The one that has just left comes back before this one leaves.
+                    self.eventually("the others wait", lambda: self.waiting() >= min(9, left[0] - 1))
+                    if turns.count(i) == 12:
+                        left[0] -= 1
+
+        left = [10]
+        self.run_threads(*[lambda i=i: work(i) for i in range(10)])
+        for begin in range(0, 120, 10):
+            self.assertEqual(list(range(10)), sorted(turns[begin : begin + 10]), turns)
+
+    def waiting(self) -> int:
+        return self.manager.stats().waiting
+
+    def test_a_manager_that_is_closed_while_threads_wait(self) -> None:
+        closing = manager()
+        semaphore = closing.semaphore(self.name, 1, ttl=600)
+        calls: list[Callable[[], object]] = [
+            lambda: closing.lock(self.name, ttl=600, wait=None),
+            lambda: closing.lock(self.name, ttl=600, wait=PATIENCE, keep_alive=True),
+            lambda: closing.lock([self.name, self.name + ":b"], ttl=600, wait=None),
+            lambda: closing.lock(self.name, ttl=600, wait=None, shared=True),
+            lambda: closing.lock(self.name, ttl=600, wait=None, reentrant=True),
+            lambda: semaphore.acquire(None),
+        ]
+        threads = [threading.Thread(target=self.run_threads, args=(self.ends_with_closed(call),)) for call in calls]
+        with self.manager.lock(self.name, ttl=600):
+            for thread in threads:
+                thread.start()
+            self.eventually("all wait", lambda: closing.stats().waiting == len(calls))
+            events = closing._events
+            closing.close()
+            for thread in threads:
+                thread.join(PATIENCE)
+            self.assertEqual(len(calls), len(self.ended))
+            self.assertEqual({}, events.waiting)
+        self.assert_free()
+
+    def ends_with_closed(self, call: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            self.ended.append(self.assert_fails(redlock.Closed, call))
+
+        return run
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ended: list[BaseException] = []
+
     def test_other_threads_run_while_one_waits(self) -> None:
         silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
         addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in silent]

@@ -6,11 +6,12 @@ import json
 import logging
 import pickle
 import pprint
+import secrets
 import threading
 import traceback
 from typing import Any, Callable
 
-from support import SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
+from support import PATIENCE, SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
 
 # The port is closed. Of the servers, only the second one may be down.
 MISSPELT = "127.0.0.1:1"
@@ -146,7 +147,7 @@ class Loggers(RedlockTest):
     def test_what_is_no_logger(self) -> None:
         self.assert_fails(AttributeError, self.manager.set_logger, "a file")
 
-    def test_its_errors_do_not_matter(self) -> None:
+    def test_its_errors_do_not_matter_and_are_told(self) -> None:
         def fail(level: int, line: str) -> None:
             self.tell(level, line)
             raise OSError("no space left on device")
@@ -154,7 +155,50 @@ class Loggers(RedlockTest):
         locker = two_of_three(logger=fail)
         with locker.lock(self.name, ttl=60):
             pass
-        self.assertNotEqual([], self.lines)
+        self.assertIn((logging.WARNING, "the logger could not take a line: OSError"), self.lines)
+        self.assert_free()
+
+    def logged_in(self, fail: Callable[[], None], **options: Any) -> redlock.Manager:
+        """A manager that logs in. When it asks for the password again, because a server is down, this fails."""
+        user = f"user-{secrets.token_hex(6)}"
+        ask_all("ACL", "SETUSER", user, "reset", "on", ">s3same", "~*", "+@all")
+        self.addCleanup(ask_all, "ACL", "DELUSER", user)
+        asked: list[int] = []
+
+        def password() -> str:
+            if asked:
+                fail()
+            asked.append(1)
+            return "s3same"
+
+        return two_of_three(user=user, password=password, **options)
+
+    def test_a_function_for_passwords_that_fails_is_told(self) -> None:
+        """The old password stays. A secret in the words of the exception is not told. It is asked again later."""
+        failures = [OSError("s3same is no more"), OSError("again"), OSError("and again")]
+
+        def fail() -> None:
+            if failures:
+                raise failures.pop()
+
+        locker = self.logged_in(fail, logger=self.tell)
+
+        def has_asked() -> bool:
+            locker.connect()
+            return not failures
+
+        self.eventually("it is asked again", has_asked)
+        told = [line for _, line in self.lines if "password" in line]
+        self.assertEqual(["there is no new password: OSError"] * 3, told)
+        locker.lock(self.name, ttl=60, wait=PATIENCE).unlock()
+
+    def test_a_function_for_passwords_that_is_interrupted_ends_the_call(self) -> None:
+        def fail() -> None:
+            raise KeyboardInterrupt
+
+        locker = self.logged_in(fail)
+        with self.manager.lock(self.name, ttl=600):
+            self.assert_fails(KeyboardInterrupt, locker.lock, self.name, ttl=600, wait=None)
         self.assert_free()
 
     def outlasting(self, name: str) -> Callable[[int, str], None]:
@@ -192,6 +236,21 @@ class Loggers(RedlockTest):
         locker = two_of_three(logger=interrupt)
         self.assert_fails(KeyboardInterrupt, locker.lock, self.name, ttl=60)
         self.assert_free()
+        for take in (
+            lambda own: own.lock(self.name, ttl=600, keep_alive=True),
+            lambda own: own.try_lock(self.name, ttl=600),
+            lambda own: own.lock(self.name, ttl=600, shared=True),
+            lambda own: own.lock(self.name, ttl=600, reentrant=True),
+            lambda own: own.lock([self.name, self.name + ":b"], ttl=600),
+            lambda own: own.semaphore(self.name, 2, ttl=600).acquire(),
+            lambda own: own.semaphore(self.name, 2, ttl=600).__enter__(),
+        ):
+            traced = manager(trace="events")
+            traced.connect()
+            traced.set_logger(interrupt)
+            self.assert_fails(KeyboardInterrupt, take, traced)
+            self.assert_free()
+            self.assert_free(self.name + ":b")
 
     def test_it_may_use_the_manager(self) -> None:
         answers: list[bool] = []
