@@ -1162,7 +1162,8 @@ class Manager:
 
         The servers are asked whether the lock is there. Lost: the lock has ended. Unreachable: too few
         servers answered, and the caller may try again. The lease is like one that lock returns, and may
-        be used in a with statement. extend without an argument gives the lock its present validity again.
+        be used in a with statement. extend without an argument makes the lock last as long as it lasted
+        when it was adopted.
 
         Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and
         the first to unlock it releases it for both.
@@ -1296,7 +1297,9 @@ class Manager:
 
         It is a logging.Logger, or a function of a level and a line of text. The levels are those of
         logging: WARNING for a server fault, INFO for a repaired fault. It is called on the thread whose
-        call, or whose loop, met the fault, and may use this manager. If it raises an Exception, the call
+        call, or whose loop, met the fault, and may use this manager. While a lock of a thread is kept
+        alive, it is also called, within a quarter of a second, on a thread named redlock, which ends with
+        the last such lock. If it raises an Exception, the call
         goes on as without it, and the logger is told of that. Another exception, such as
         KeyboardInterrupt, ends the call, and nothing of a call that takes a lock stays locked. The text
         contains neither a password nor a token.
@@ -1305,6 +1308,7 @@ class Manager:
             logger = logger.log  # a logging.Logger is not callable
         self._logger = logger
         self._call(_c.RedLock_KeepLog, _LOG_LINES if self._is_told else 0)
+        self._open_events().tell_meanwhile()
 
     def close(self) -> None:
         """Closes the connections when the last lease is unlocked or gone; a new call raises Closed.
@@ -1515,6 +1519,8 @@ class _Events:
         self._looks = 0
         self.is_closed = False
         self.waiting: dict[int, _CLease] = {}  # the leases of calls that threads wait for in C
+        self._teller: threading.Thread | None = None  # tells the logger while locks are only kept alive
+        self._telling_loops: set[asyncio.AbstractEventLoop] = set()  # these do the same
         self._looker: _GreenCall | None = None  # the call that looks for all that wait in Python
         # The futures that end when the manager is closed. Nobody waits for their calls then.
         self._questions: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
@@ -1566,11 +1572,45 @@ class _Events:
         self._kept.put(number, lease)
         if lease._loop is not None:
             self._watch(lease._loop, -number)  # the call that takes the lock has the positive number
+        self.tell_meanwhile()
 
     def end_keeping(self, number: int, lease: _Held) -> None:
         self._kept.drop(number, lease)
         if lease._loop is not None:
             self._leave(lease._loop, -number)
+
+    def tell_meanwhile(self) -> None:
+        """Has the logger told of servers, and the function for passwords asked, while locks are kept alive
+        and nobody makes a call. C calls neither of them.
+        """
+        manager = self._manager()
+        if manager is None or not manager._is_told or not self.is_ours:
+            return
+        loops = {lease._loop for lease in self._kept.all()}
+        for loop in loops - self._telling_loops:
+            if loop is not None and _call_in_loop(loop, self._tell_in_loop, loop):
+                self._telling_loops.add(loop)
+        if None in loops and self._teller is None:
+            body = functools.partial(_tell_until_told_no_more, weakref.ref(self))
+            self._teller = threading.Thread(target=body, name="redlock", daemon=True)
+            with contextlib.suppress(RuntimeError):  # the interpreter ends
+                self._teller.start()
+
+    def _tell_in_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.tell_kept(loop):
+            loop.call_later(_SLICE, self._tell_in_loop, loop)
+        else:
+            self._telling_loops.discard(loop)
+
+    def tell_kept(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Tells what there is to be told. Returns whether there may be more: locks of that loop, or of
+        threads, are kept alive.
+        """
+        manager = self._manager()
+        if manager is None or not manager._is_told or not self.is_ours:
+            return False
+        self._read()
+        return any(lease._loop is loop for lease in self._kept.all())
 
     def take(self) -> None:
         """Does the work that is due, and hands on all events. Does not wait."""
@@ -1673,6 +1713,20 @@ class _Events:
         if not numbers:
             loop.remove_reader(self._descriptor())
             self._loops.pop(loop, None)
+
+
+def _tell_until_told_no_more(reference: weakref.ref[_Events]) -> None:
+    """The body of a thread. It keeps nothing alive while it waits."""
+    while True:
+        _pause(_SLICE)
+        events = reference()
+        if events is None or not events.is_ours:
+            return
+        if not events.tell_kept(None):
+            events._teller = None
+            events.tell_meanwhile()  # if a lock came meanwhile
+            return
+        del events
 
 
 def _call_in_loop(
@@ -1969,15 +2023,16 @@ class _Held:
             raise
 
     def _ttl_for_more(self, additional: Seconds) -> int:
-        """Returns the ttl for a validity that is longer than now by this time.
-
-        This is the remaining validity plus the additional time, with the allowance for drift, 2 ms for
-        the precision of expiry, and a rounding.
-        """
+        """Returns the ttl for a validity that is longer than now by this time."""
         more_ms = _ms(additional, "additional")
         if more_ms <= 0:
             raise InvalidArgument("there is nothing to extend the lock by", -1)
-        validity_ms = int(_c.RedLockLease_RemainingMs(self._handle)) + more_ms
+        return self._ttl_for(int(_c.RedLockLease_RemainingMs(self._handle)) + more_ms)
+
+    def _ttl_for(self, validity_ms: int) -> int:
+        """Returns the ttl for this validity: with the allowance for drift, 2 ms for the precision of
+        expiry, and a rounding.
+        """
         return int(min((validity_ms + 3) / (1 - self._manager._drift) + 1, 1e15))
 
     def _detach(self) -> str:
@@ -1999,7 +2054,7 @@ class _Held:
             self._names = tuple(bytes(at(self._handle, index)) for index in range(count))
         self.resources = tuple(self._as_text(name) for name in self._names)
         self.resource = self.resources[0]
-        self._ttl_ms = _c.RedLockLease_ValidityMs(self._handle)
+        self._ttl_ms = self._ttl_for(int(_c.RedLockLease_ValidityMs(self._handle)))
         self._ttl = self._ttl_ms / 1000
 
     @staticmethod
@@ -2153,7 +2208,9 @@ class Lease(_Held):
         """Set when a lock that is kept alive can no longer be kept."""
 
     def extend(self, ttl: Seconds | None = None) -> None:
-        """Gives the lock a new ttl, counted from now; by default its present ttl.
+        """Makes the lock last for ttl seconds from now on; by default for its present ttl.
+
+        If it lasts longer than that, it is unchanged: an extension never shortens a lock.
 
         Lost: the lock had ended. Unreachable: too few servers answered, and a valid lock stays valid
         until its old expiry.
@@ -2163,7 +2220,8 @@ class Lease(_Held):
     def extend_by(self, additional: Seconds) -> None:
         """As extend, but makes the lock valid for this many seconds longer than now.
 
-        In redis-py this is extend without replace_ttl.
+        In redis-py this is extend without replace_ttl. With it, redis-py may also shorten a lock, which
+        no call does here.
         """
         self._call(_c.RedLock_Extend, self._handle, self._ttl_for_more(additional))
 

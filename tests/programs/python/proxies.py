@@ -4,36 +4,52 @@ reaches them, because the greenlets do not run meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
+from typing import Callable
 
 
 def proxies(servers: list[str]) -> list[str]:
     """Returns the addresses of proxies for these servers."""
-    return [_proxy(server) for server in servers]
+    return [Proxy(server).address for server in servers]
 
 
-def _proxy(server: str) -> str:
-    host, port = server.split(":")
-    listener = socket.create_server(("127.0.0.1", 0))
+class Proxy:
+    """One proxy, which can be cut off from its clients."""
 
-    def accept() -> None:
-        while True:
-            client, _ = listener.accept()
-            try:
-                behind = socket.create_connection((host, int(port)))
-            except OSError:  # a server may be down
-                client.close()
-                continue
-            _start(_pass_on, client, behind)
-            _start(_pass_on, behind, client)
+    def __init__(self, server: str) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._host, self._port = server.split(":")
+        self._clients: list[socket.socket] = []
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        _start(self._accept)
 
-    _start(accept)
-    return f"127.0.0.1:{listener.getsockname()[1]}"
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # it is cut
+            while True:
+                client, _ = self._listener.accept()
+                self._clients.append(client)
+                try:
+                    behind = socket.create_connection((self._host, int(self._port)))
+                except OSError:  # a server may be down
+                    client.close()
+                    continue
+                threads = _start(_pass_on, client, behind), _start(_pass_on, behind, client)
+                _start(_close, threads, client, behind)
+
+    def cut(self) -> None:
+        """Ends all connections, and accepts no more."""
+        for end in (self._listener, *self._clients):
+            with contextlib.suppress(OSError):  # it is closed already
+                end.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
 
-def _start(body: object, *arguments: object) -> None:
-    threading.Thread(target=body, args=arguments, daemon=True).start()
+def _start(body: Callable[..., object], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=body, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
@@ -43,3 +59,10 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # one of the two has gone
+
+
+def _close(threads: tuple[threading.Thread, ...], *sockets: socket.socket) -> None:
+    for thread in threads:
+        thread.join()
+    for it in sockets:
+        it.close()

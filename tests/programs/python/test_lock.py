@@ -85,6 +85,13 @@ class Block(RedlockTest):
             self.assertTrue(taker.remaining > 30)
             self.assert_fails(redlock.Taken, self.manager.lock, self.name, ttl=1, wait=0)
         self.assert_free()
+        slow = manager(drift_factor=0.3)
+        with slow.adopt(slow.lock(self.name, ttl=30).detach()) as taker:
+            validity = taker.remaining
+            self.eventually("some of it has passed", lambda: taker.remaining < validity - 0.1)
+            asked = time.monotonic()
+            taker.extend()
+            self.assertGreaterEqual(taker.remaining, validity - (time.monotonic() - asked))
         self.assert_fails(redlock.Lost, other.adopt, ticket)
         for bad in ("", "no ticket", ticket[:-1], ticket + "\0", ticket + " "):
             self.assert_fails(redlock.InvalidArgument, other.adopt, bad)
@@ -239,6 +246,15 @@ class Explicit(RedlockTest):
             error = self.assert_fails(redlock.TooShort, lease.confirm, least=90)
             self.assertEqual(7, error.status)
             lease.extend()
+
+    def test_an_extension_never_shortens(self) -> None:
+        with self.manager.lock(self.name, ttl=600) as lease:
+            for shorter in (1, 100):
+                lease.extend(shorter)
+                self.assertGreater(lease.remaining, 300)
+                lease.confirm(300)
+            lease.extend_by(1)
+            self.assertGreater(lease.remaining, 300)
 
     def test_what_has_ended_is_lost_and_the_next_holder_is_left_alone(self) -> None:
         lease = self.manager.lock(self.name, ttl=0.1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import json
@@ -8,9 +9,11 @@ import pickle
 import pprint
 import secrets
 import threading
+import time
 import traceback
 from typing import Any, Callable
 
+from proxies import Proxy
 from support import PATIENCE, SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
 
 # The port is closed. Of the servers, only the second one may be down.
@@ -200,6 +203,50 @@ class Loggers(RedlockTest):
         with self.manager.lock(self.name, ttl=600):
             self.assert_fails(KeyboardInterrupt, locker.lock, self.name, ttl=600, wait=None)
         self.assert_free()
+
+    def test_a_program_that_only_keeps_a_lock_alive_is_told(self) -> None:
+        """Nobody makes a call while the server is lost. The thread that tells ends with the lock."""
+        for tell_first, tell_later in ((self.tell, self.tell), (None, self.tell)):
+            proxy = Proxy(SERVERS[0])
+            locker = manager(proxy.address, SERVERS[2], logger=tell_first)
+            lease = locker.lock(self.name, ttl=2, keep_alive=True)
+            locker.set_logger(tell_later)
+            self.lines.clear()
+            self.assertEqual(1, self.tellers())
+            proxy.cut()
+            told = lambda proxy=proxy: proxy.address in str(self.lines)
+            self.eventually("it is told", told)
+            lease._release()
+            self.eventually("the thread ends", lambda: self.tellers() == 0)
+            self.assert_free()
+        with self.manager.lock(self.name, ttl=600, keep_alive=True):
+            self.assertEqual(0, self.tellers(), "there is no logger")
+        locker = manager(*SERVERS, logger=self.tell)
+        kept = locker.lock(self.name, ttl=600, keep_alive=True)
+        self.assertEqual(1, self.tellers())
+        del locker, kept
+        gc.collect()
+        self.eventually("the thread ends with the manager", lambda: self.tellers() == 0)
+        ask_all("DEL", self.name)
+
+    def tellers(self) -> int:
+        return [thread.name for thread in threading.enumerate()].count("redlock")
+
+    def test_a_task_that_only_keeps_a_lock_alive_is_told(self) -> None:
+        async def keep() -> None:
+            proxy = Proxy(SERVERS[0])
+            locker = manager(proxy.address, SERVERS[2], logger=self.tell)
+            lease = await locker.alock(self.name, ttl=2, keep_alive=True)
+            self.lines.clear()
+            proxy.cut()
+            deadline = time.monotonic() + PATIENCE
+            while proxy.address not in str(self.lines):
+                self.assertLess(time.monotonic(), deadline)
+                await asyncio.sleep(0.01)
+            self.assertEqual(0, self.tellers())
+            lease._let_go()
+
+        asyncio.run(keep())
 
     def outlasting(self, name: str) -> Callable[[int, str], None]:
         """A logger that runs, when it is told of the lock, until that lock has ended."""
