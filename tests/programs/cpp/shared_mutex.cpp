@@ -152,6 +152,9 @@ void each_thread_has_its_own(const Servers &servers) {
         }
         mutex.unlock_shared();
     });
+    while (mutex.readers() < 2) {
+        std::this_thread::yield();
+    }
     // More is left of the other's, although it is looked at later. On a busy machine that takes some looks.
     while (others <= mine) {
         others = mine = 0;

@@ -166,3 +166,38 @@ func TestFencingTokensGrow(t *testing.T) {
 		t.Error("a Lease that holds nothing has a token")
 	}
 }
+
+// The wait queue is in a key beside the lock. A caller that is not woken asks now and then, and is in no queue.
+func TestNoWaking(t *testing.T) {
+	for _, noWaking := range []bool{false, true} {
+		holder, name := impatient(t), resource(t)
+		lease := mustLock(t, holder, name, time.Minute)
+		options := redlock.Options{NoWaking: noWaking, RetryDelay: 4 * time.Millisecond, ReplyTimeout: 20 * time.Second}
+		m, ctx, outcome := newManager(t, options, servers...), within(t, time.Minute), make(chan error, 1)
+		go func() {
+			next, err := m.Lock(ctx, name, time.Minute)
+			if err == nil {
+				err = next.Unlock()
+			}
+			outcome <- err
+		}()
+		isQueued := func() bool {
+			for _, server := range answering(t) {
+				if ask(t, server, "EXISTS "+name+":w") == ":1" {
+					return true
+				}
+			}
+			return false
+		}
+		eventually(t, "it waits", func() bool {
+			stats, err := m.Stats()
+			must(t, err)
+			return isQueued() || stats.Attempts > 5
+		})
+		if isQueued() == noWaking {
+			t.Fatal("NoWaking is ", noWaking)
+		}
+		mustUnlock(t, lease)
+		must(t, <-outcome)
+	}
+}
