@@ -64,6 +64,10 @@ func TestExtendByAddsToWhatIsLeft(t *testing.T) {
 				t.Fatal(before, now)
 			}
 		}
+		// By far more than it would be with a wrong allowance for drift, and by less than 20 times 50 seconds.
+		if now := lease.Remaining(); now < 10*time.Minute {
+			t.Fatal(drift, now)
+		}
 		mustBe(t, lease.ExtendBy(0), redlock.ErrInvalidArgument)
 		mustBe(t, lease.ExtendBy(1<<62), redlock.ErrInvalidArgument)
 		mustUnlock(t, lease)

@@ -224,6 +224,23 @@ func TestTriesAreCounted(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
+// The second try comes after such a long pause that there is none.
+func TestTriesHaveThePauseThatIsSet(t *testing.T) {
+	t.Parallel()
+	other, name := impatient(t), resource(t)
+	lease := mustLock(t, other, name, time.Minute)
+	m := newManager(t, redlock.Options{Tries: 2, RetryDelay: 24 * time.Hour, NoWaking: true, ReplyTimeout: 20 * time.Second}, servers...)
+	mustConnect(t, m)
+	_, err := m.Lock(within(t, 2*time.Second), name, time.Minute)
+	mustBe(t, err, context.DeadlineExceeded)
+	stats, err := m.Stats()
+	must(t, err)
+	if stats.Attempts > 1 {
+		t.Fatal(stats.Attempts)
+	}
+	mustUnlock(t, lease)
+}
+
 func TestZeroValues(t *testing.T) {
 	var m redlock.Manager
 	_, err := m.Lock(context.Background(), "x", time.Second)
