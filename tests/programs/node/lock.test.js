@@ -388,6 +388,26 @@ test('those who wait get it in their order and equally often', async (t) => {
   await assertFree(locker, name);
 });
 
+test('who waits is in the queue on the servers, unless it is not to be woken', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  for (const waking of [true, undefined, false]) {
+    const [waiter, controller] = [manager(t, SERVERS, waking === undefined ? {} : { waking }), new AbortController()];
+    const call = failureOf(waiter.lock(name, { ttl: TTL, wait: Infinity, signal: controller.signal }));
+    if (waking === false) {
+      await eventually('it asks now and then', () => waiter.stats().attempts > 2);
+      assert.equal(await keys(`${name}:w`), 0);
+    } else {
+      await eventually('it is in the queue', async () => await keys(`${name}:w`) >= QUORUM);
+    }
+    controller.abort();
+    await call;
+    await askAll('DEL', `${name}:w`);
+  }
+  await lease.unlock();
+  await assertFree(locker, name);
+});
+
 test('one manager hands over to another', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   let holders = 0;

@@ -108,6 +108,13 @@ test('a logger may use the manager', async (t) => {
   assert.equal(await answers[0], false);
 });
 
+test('a long message is told as a whole', async (t) => {
+  const servers = Array.from({ length: 60 }, (_, i) => `unix:///nowhere/${'x'.repeat(70)}/${i}.sock`);
+  const { message } = await failureOf(manager(t, servers).lock('x', { ttl: TTL, wait: 0 }));
+  assert.ok(message.length > 4096, message);
+  for (const server of servers) assert.ok(message.includes(server.slice('unix://'.length)), message);
+});
+
 test('errors of a call are those of its own', async (t) => {
   const [locker, name] = [manager(t, TWO_OF_THREE), nameFor(t)];
   const nobody = manager(t, ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']);

@@ -109,6 +109,24 @@ class WaitingTest < RedlockTest
     assert_free
   end
 
+  def test_who_waits_is_in_the_queue_on_the_servers_unless_it_is_not_to_be_woken
+    held = manager.lock(@name, ttl: 600)
+    [{}, { waking: true }, { waking: false }].each do |options|
+      locker = manager(**options)
+      waiter = Thread.new { locker.lock(@name, ttl: 600, wait: nil) { flunk } }
+      if options[:waking] == false
+        eventually("it asks now and then") { locker.stats.attempts > 2 }
+        assert_equal 0, keys("#{@name}:w")
+      else
+        eventually("it is in the queue") { keys("#{@name}:w") > SERVERS.size / 2 }
+      end
+      waiter.kill.join
+      ask_all("DEL", "#{@name}:w")
+    end
+    held.unlock
+    assert_free
+  end
+
   # Also servers whose names have to be looked up.
   def test_servers_with_names
     locker = manager(*SERVERS.map { |server| server.sub("127.0.0.1", "localhost") })
