@@ -282,7 +282,8 @@ export class Manager {
   /**
    * Takes over a lock that was given away with detach(), in this process or another. The servers are asked whether
    * the lock is there. Rejects with LostError if the lock has ended. Rejects with UnreachableError if too few servers
-   * answered, and the caller may try again. extend() without an argument gives the lock its present validity again.
+   * answered, and the caller may try again. extend() without an argument makes the lock last as long as it lasted when
+   * it was adopted.
    *
    * Adopt a ticket only once. A second adopter shares the lock, and the first to unlock it releases it for both. If
    * the signal is aborted meanwhile, the lock stays as it was, or is released if it was already adopted.

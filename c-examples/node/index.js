@@ -871,7 +871,7 @@ class Hold {
         check(status, () => words);
         this.#token = addon.token(this.#handle);
         core.remember(this.#state);
-        if (ticket !== undefined) this.#ttl = this.remaining;
+        if (ticket !== undefined) this.#ttl = this.#ttlFor(this.remaining);
         if (!keepAlive) return;
         // The library keeps a lock that it takes from the start, but not one that it adopts. Nothing waits in between:
         // a failure would leave the adopted lock to nobody.
@@ -910,9 +910,12 @@ class Hold {
   extendBy(additional, given = {}) {
     const more = duration('additional', additional);
     if (more < 1) throw outOfRange('additional', 'more than 0', additional);
-    // Adds the allowance for drift, 2 ms for the precision of expiry, and a rounding.
-    const ttl = () => Math.min(Math.ceil((this.remaining + more + 3) / (1 - this.#core.drift)), 1e15);
-    return this.#call((handle, id) => addon.extend(handle, id, ttl()), signalOf(given));
+    return this.#call((handle, id) => addon.extend(handle, id, this.#ttlFor(this.remaining + more)), signalOf(given));
+  }
+
+  // The ttl for this validity: with the allowance for drift, 2 ms for the precision of expiry, and a rounding.
+  #ttlFor(validity) {
+    return Math.min(Math.ceil((validity + 3) / (1 - this.#core.drift)), 1e15);
   }
 
   downgrade(given = {}) {

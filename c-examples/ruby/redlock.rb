@@ -1173,8 +1173,8 @@ module Redlock
     # Takes over a lock that was given away with Lease#detach, in this process or another. The servers are asked
     # whether the lock is there. Lost: the lock has ended. Unreachable: too few servers answered, and the caller may
     # try again. With a block, the lock is released when the block ends, and the value of the block is returned.
-    # Without a block, the Lease is returned. Lease#extend without an argument gives the lock its present validity
-    # again.
+    # Without a block, the Lease is returned. Lease#extend without an argument makes the lock last as long as it
+    # lasted when it was adopted.
     #
     # Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and the first to
     # unlock it releases it for both.
@@ -1459,10 +1459,8 @@ module Redlock
       more_ms = C.ms(additional, "additional")
       raise InvalidArgument.new("there is nothing to extend the lock by", -1) unless more_ms.positive?
 
-      # Adds the allowance for drift, 2 ms for the precision of expiry, and a rounding.
-      validity_ms = C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms
-      ttl_ms = ((validity_ms + 3) / (1 - @servers.drift)).ceil
-      call("RedLock_SubmitExtend", @handle.to_i, [ttl_ms, 10**15].min)
+      ttl_ms = ttl_ms_for(C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms)
+      call("RedLock_SubmitExtend", @handle.to_i, ttl_ms)
     end
 
     # Whether others can hold the lock at the same time.
@@ -1641,9 +1639,14 @@ module Redlock
       @servers.renew_log_in
       call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
       self.names = adopted_names
-      @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
+      @ttl = ttl_ms_for(C.call("RedLockLease_ValidityMs", @handle.to_i)) / 1000.0
     ensure
       text&.to_i # keeps it alive until C has read it
+    end
+
+    # The ttl for this validity: with the allowance for drift, 2 ms for the precision of expiry, and a rounding.
+    def ttl_ms_for(validity_ms)
+      [((validity_ms + 3) / (1 - @servers.drift)).ceil, 10**15].min
     end
 
     def adopted_names

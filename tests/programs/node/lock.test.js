@@ -28,6 +28,19 @@ test('the life of a lock', async (t) => {
   assert.ok(await assertCode(lease.extend(), 'LOST') instanceof RedlockError);
 });
 
+test('an adopted lock is extended by what it lasted', async (t) => {
+  const locker = manager(t, SERVERS, { driftFactor: 0.2 });
+  const given = await locker.lock(nameFor(t), { ttl: TTL });
+  const lease = await locker.adopt(await given.detach());
+  const lasted = lease.remaining;
+  await eventually('some of it has passed', () => lease.remaining < lasted - 100);
+  const start = performance.now();
+  await lease.extend();
+  const left = lease.remaining;
+  assert.ok(left >= lasted - (performance.now() - start) - 10, `${lasted}, ${left}`);
+  await lease.unlock();
+});
+
 test('a function gives its lock away', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const ticket = await locker.using(name, { ttl: TTL, keepAlive: true }, (lease) => lease.detach());

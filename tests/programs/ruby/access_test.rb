@@ -44,6 +44,21 @@ class LoginTest < RedlockTest
     assert_free
   end
 
+  # No call is made meanwhile.
+  def test_a_logger_is_told_of_a_lost_server_while_a_lock_is_only_kept
+    lines = Queue.new
+    locker = manager(user: @user, password: "first", logger: ->(severity, line) { lines.push([severity, line]) })
+    lease = locker.lock(@name, ttl: 600, keep_alive: true)
+    lines.clear
+    ask_all("CLIENT", "KILL", "USER", @user)
+    eventually("it is told") { !lines.empty? }
+    severity, line = lines.pop
+    assert_equal 2, severity
+    assert_includes line, "connection lost"
+    eventually("it is unlocked") { unlocked?(lease) }
+    assert_free
+  end
+
   def test_a_password_is_asked_for_once_a_second_at_most
     asked = 0
     start = now

@@ -290,14 +290,6 @@ class ClosedTest < RedlockTest
     assert_raises(Redlock::Closed) { lease.unlock }
   end
 
-  def unlocked?(lease)
-    lease.unlock
-  rescue Redlock::Unreachable
-    false
-  rescue Redlock::Lost
-    true # a late release has done it
-  end
-
   # It is closed after it was checked that it is open, and before the library has got the call.
   def test_a_call_that_is_about_to_begin_ends_at_once
     other = manager

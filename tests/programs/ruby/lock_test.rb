@@ -110,6 +110,18 @@ class BlockTest < RedlockTest
     end
   end
 
+  def test_an_adopted_lock_is_extended_by_what_it_lasted
+    locker = manager(drift_factor: 0.2)
+    locker.adopt(locker.lock(@name, ttl: 600).detach) do |lease|
+      lasted = lease.remaining
+      eventually("some of it has passed") { lease.remaining < lasted - 0.1 }
+      start = now
+      lease.extend
+      left = lease.remaining
+      assert_operator left, :>=, lasted - (now - start) - 0.01
+    end
+  end
+
   def test_an_exception_releases
     assert_raises(ZeroDivisionError) { @locker.lock(@name, ttl: 600) { 1 / 0 } }
     assert_free

@@ -81,6 +81,21 @@ class ReentrantTest < RedlockTest
     assert_free
   end
 
+  # It is still valid, but nobody extends it any more.
+  def test_a_kept_lock_that_cannot_be_kept_is_extended_to_be_taken_again
+    @locker = manager(reply_timeout: 0.1)
+    take(ttl: 3, wait: nil, keep_alive: true) do |lease|
+      paused do
+        eventually("it cannot be kept") { lease.lost? }
+        assert_raises(Redlock::Lost, Redlock::Unreachable) { take(ttl: 3) { flunk } }
+      end
+    end
+  rescue Redlock::Lost
+    assert true # its time was over by then
+  ensure
+    ask_all("DEL", @name)
+  end
+
   def test_others_wait
     take do
       take do

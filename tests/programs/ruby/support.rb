@@ -69,6 +69,15 @@ class RedlockTest < Minitest::Test
     SERVERS.each { |server| ask(server, *words) }
   end
 
+  # While servers come back, an unlock may have to be repeated.
+  def unlocked?(lease)
+    lease.unlock
+  rescue Redlock::Unreachable
+    false
+  rescue Redlock::Lost
+    true # a late release has done it
+  end
+
   # The servers are up, and answer no call that changes something.
   def paused
     ask_all("CLIENT", "PAUSE", "600000", "WRITE")
