@@ -2,6 +2,7 @@
 //! done with no mutex held.
 
 use std::os::fd::RawFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, iter};
@@ -301,9 +302,14 @@ impl Runtime {
 
     /// Returns false in a child that was forked meanwhile.
     fn do_chore(&self, chore: Chore) -> bool {
-        let prepared = self.prepare(chore.enough);
+        let prepared = panic::catch_unwind(AssertUnwindSafe(|| self.prepare(chore.enough)));
         if self.is_ours() {
+            // The chore may be one of another call, which must go on even if the password callback panics.
+            let prepared = prepared.as_ref().copied().unwrap_or_default();
             self.engine.visit(|engine| engine.prepared(chore, prepared));
+        }
+        if let Err(panic) = prepared {
+            panic::resume_unwind(panic);
         }
         self.is_ours()
     }
@@ -380,17 +386,22 @@ impl Runtime {
         let mut end = start;
         while let Some((index, request)) = due {
             let began = clock::now();
-            let password = request.ask();
+            let asked = panic::catch_unwind(AssertUnwindSafe(|| request.ask()));
             if !self.is_ours() {
                 return 0;
             }
             end = clock::now();
             due = engine.visit(|engine| {
+                // A callback that panics has no password now. It is asked again later.
+                let password = asked.as_ref().cloned().unwrap_or_default();
                 engine.for_server(index, |server, effects| {
                     server.handle_password(password, began, end, effects);
                 });
-                next_request(engine, index + 1, end)
+                if asked.is_ok() { next_request(engine, index + 1, end) } else { None }
             });
+            if let Err(panic) = asked {
+                panic::resume_unwind(panic);
+            }
         }
         end.ms_since(start)
     }

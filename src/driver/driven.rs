@@ -42,8 +42,14 @@ pub(crate) trait Driven {
     /// Takes the next chore. The caller must do it now.
     fn next_chore(&mut self) -> Option<Self::Chore>;
 
-    /// The thread at this place no longer waits.
+    /// The thread at this place no longer waits for an event.
     fn withdraw(&mut self, place: usize);
+
+    /// Ends the call of the thread at this place at once.
+    fn end_call(&mut self, place: usize);
+
+    /// Undoes what a call has brought whose thread did not live to get its end.
+    fn discard(&mut self, end: Self::End);
 
     /// Whether a thread must drive even if it has no waiting call: something must be sent, answers must
     /// come, or something is due.

@@ -246,7 +246,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         let goes_on = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             let mut shared = self.lock();
             shared.step_in(place);
-            shared.withdraw(place);
+            shared.break_off(place);
             self.leave(shared);
             panic::resume_unwind(panic)
         });

@@ -163,12 +163,23 @@ impl<E: Driven> State<E> {
     }
 
     /// The thread at this place no longer waits.
-    pub(super) fn withdraw(&mut self, place: usize) {
+    fn withdraw(&mut self, place: usize) {
         self.step_aside(place);
         self.engine.withdraw(place);
         self.places[place].end = None;
         self.free.push(place);
         self.sort_ends();
+    }
+
+    /// The thread at this place leaves without the end of its call, because of a panic. The place is free only when no
+    /// end can come for it any more.
+    pub(super) fn break_off(&mut self, place: usize) {
+        self.engine.end_call(place);
+        self.sort_ends();
+        if let Some(end) = self.places[place].end.take() {
+            self.engine.discard(end);
+        }
+        self.withdraw(place);
     }
 
     /// The thread at this place goes to sleep.

@@ -99,6 +99,10 @@ impl Driven for Fake {
 
     fn withdraw(&mut self, _place: usize) {}
 
+    fn end_call(&mut self, _place: usize) {}
+
+    fn discard(&mut self, (): ()) {}
+
     fn needs_driver(&mut self) -> bool {
         self.work > 0
     }

@@ -7,6 +7,7 @@ use super::{Chore, Engine, Notice, Wakening};
 use crate::driver::Driven;
 use crate::log::Line;
 use crate::moment::Moment;
+use crate::operation::Ended;
 use crate::system::clock;
 use crate::system::socket::{self, Watched};
 use crate::transport::interest::Interest;
@@ -109,6 +110,19 @@ impl Driven for Engine {
             self.state.end_waiting(place);
         }
         self.standing_by = self.standing_by.filter(|&standing_by| standing_by != thread);
+    }
+
+    fn end_call(&mut self, thread: usize) {
+        self.cancel_call_of(thread);
+    }
+
+    fn discard(&mut self, end: Wakening) {
+        match end {
+            Wakening::Ended(Ok(Ended::Acquired { hold, .. })) => self.release_unwanted(&hold),
+            // Another thread may take it.
+            Wakening::Noticed(notice) => self.notices.push(notice),
+            Wakening::Ended(_) | Wakening::NoCall | Wakening::TimeUp => {}
+        }
     }
 
     fn needs_driver(&mut self) -> bool {

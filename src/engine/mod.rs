@@ -32,7 +32,9 @@ use self::state::{Caller, Slot, State};
 use self::step::Step;
 use self::waits::Waits;
 use crate::call::Call;
+use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
+use crate::operation::release::Release;
 use crate::operation::{End, Ended, Event, Operation, Payload, Prepared};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
@@ -265,6 +267,25 @@ impl Engine {
             }
         }
         self.settle_now();
+    }
+
+    /// Cancels the operation that the thread at this place waits for, if there is one.
+    fn cancel_call_of(&mut self, thread: usize) {
+        let is_its = |slot: &Option<Slot>| {
+            slot.as_ref().is_some_and(
+                |slot| matches!(slot.caller, Caller::Thread(waiting) if waiting == thread),
+            )
+        };
+        if let Some(place) = self.state.slots.iter().position(is_its) {
+            self.cancel_at(place);
+        }
+    }
+
+    /// Releases a lock that nobody was told of, without waiting.
+    fn release_unwanted(&mut self, hold: &Arc<HeldLock>) {
+        if let Some(view) = View::new(hold, &self.state.roster) {
+            self.submit(Box::new(Release::new(view)), Box::new(()), None);
+        }
     }
 
     /// Cancels all operations that no thread waits for, and ends all waits for notices: no thread will ask

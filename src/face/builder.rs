@@ -127,7 +127,8 @@ impl Builder {
     /// Sets the function that provides the password for each server whose URL names none, in place of a fixed
     /// password. The function receives the name of the server. It is called when the manager connects to the
     /// server for the first time, and again when the server did not accept the last answer. The function may
-    /// block the driving thread.
+    /// block the driving thread. If it panics, it has no password now, and the call that it ran in ends: nothing of that
+    /// call stays locked, and the panic goes on.
     pub fn password_source(
         self,
         user: Option<&str>,
@@ -170,8 +171,9 @@ impl Builder {
     }
 
     /// Sets the function that is called when servers are lost or come back, with one line at a time. It is
-    /// called at the end of calls and on the background thread, with nothing held. No line contains a password
-    /// or a token.
+    /// called at the end of calls, on the background thread and in [`Manager::drive_for`], with nothing held. No line
+    /// contains a password or a token. If it panics at the end of a call that has taken a lock, the lock is released,
+    /// and the panic goes on.
     pub fn logger(self, logger: impl Fn(Level, &str) + Send + Sync + 'static) -> Self {
         self.set(move |manager| manager.set_logger(Some(Arc::new(logger))))
     }

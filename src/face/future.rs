@@ -43,6 +43,8 @@ pub struct Change<'a> {
     lease: &'a mut Lease,
     verb: Verb,
     pending: Option<Pending>,
+    /// Whether the result was returned.
+    is_over: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -176,19 +178,19 @@ impl Lease {
 
 impl<'a> Change<'a> {
     fn extend(lease: &'a mut Lease, ttl_ms: i64) -> Self {
-        Self { lease, verb: Verb::Extend { ttl_ms }, pending: None }
+        Self { lease, verb: Verb::Extend { ttl_ms }, pending: None, is_over: false }
     }
 
     fn confirm(lease: &'a mut Lease, least_ms: i64) -> Self {
-        Self { lease, verb: Verb::Confirm { least_ms }, pending: None }
+        Self { lease, verb: Verb::Confirm { least_ms }, pending: None, is_over: false }
     }
 
     fn downgrade(lease: &'a mut Lease) -> Self {
-        Self { lease, verb: Verb::Downgrade, pending: None }
+        Self { lease, verb: Verb::Downgrade, pending: None, is_over: false }
     }
 
     fn unlock(lease: &'a mut Lease) -> Self {
-        Self { lease, verb: Verb::Unlock, pending: None }
+        Self { lease, verb: Verb::Unlock, pending: None, is_over: false }
     }
 
     /// Submits the call with a copy of the lease, for the same lock. The lease keeps its own state until the
@@ -211,6 +213,7 @@ impl<'a> Change<'a> {
 
     /// The submitted call.
     fn pending(&mut self) -> Result<&mut Pending, Error> {
+        assert!(!self.is_over, "the future was polled after its end");
         let pending = match self.pending.take() {
             Some(pending) => pending,
             None => self.begin()?,
@@ -218,14 +221,24 @@ impl<'a> Change<'a> {
         Ok(self.pending.insert(pending))
     }
 
+    /// The call has ended with this lease.
+    fn end(&mut self, plain: PlainLease) {
+        self.lease.set_plain(plain);
+        (self.pending, self.is_over) = (None, true);
+    }
+
     /// Waits for the result in this thread: see [`Acquire::wait_for`]. Returns none if the call is still under way
     /// after `time`.
+    ///
+    /// # Panics
+    ///
+    /// If the result was returned before.
     pub fn wait_for(&mut self, time: Duration) -> Option<Result<(), Error>> {
         let (plain, outcome) = match self.pending().and_then(|pending| pending.wait_for(time)) {
             Ok(ended) => ended?,
             Err(error) => return Some(Err(error)),
         };
-        self.lease.set_plain(plain);
+        self.end(plain);
         Some(outcome)
     }
 }
@@ -233,6 +246,9 @@ impl<'a> Change<'a> {
 impl Future for Change<'_> {
     type Output = Result<(), Error>;
 
+    /// # Panics
+    ///
+    /// If it is polled again after it has returned its result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let is_new = self.pending.is_none();
         let shared = self.lease.shared();
@@ -242,7 +258,7 @@ impl Future for Change<'_> {
             Err(error) => return Poll::Ready(Err(error)),
         };
         let Poll::Ready((plain, outcome)) = ended else { return Poll::Pending };
-        self.lease.set_plain(plain);
+        self.end(plain);
         Poll::Ready(outcome)
     }
 }

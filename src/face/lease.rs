@@ -41,6 +41,10 @@ impl Lease {
         &self.plain
     }
 
+    pub(super) fn plain_mut(&mut self) -> &mut PlainLease {
+        &mut self.plain
+    }
+
     pub(super) fn set_plain(&mut self, plain: PlainLease) {
         self.plain = plain;
     }

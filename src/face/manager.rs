@@ -111,9 +111,10 @@ impl Manager {
     pub fn acquire(&self, options: &Options) -> Result<Lease, Error> {
         let news = Arc::default();
         let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
-        let mut plain = PlainLease::new();
-        self.shared.core.acquire(options.plain(keep), &mut plain)?;
-        Ok(Lease::of(Arc::clone(&self.shared), plain, news))
+        // If the logger panics, the lease is dropped, and its lock is released.
+        let mut lease = Lease::of(Arc::clone(&self.shared), PlainLease::new(), news);
+        self.shared.core.acquire(options.plain(keep), lease.plain_mut())?;
+        Ok(lease)
     }
 
     /// [`Manager::acquire`] as a future. The call begins when the future is first polled. Dropping the future
@@ -130,9 +131,9 @@ impl Manager {
     /// [`crate::Status::Lost`]: the lock has ended. [`crate::Status::Unreachable`]: too few servers answered,
     /// and the ticket can still be adopted. [`crate::Status::InvalidArgument`]: the text is not a ticket.
     pub fn adopt(&self, ticket: &Ticket) -> Result<Lease, Error> {
-        let mut plain = PlainLease::new();
-        self.shared.core.adopt(ticket.as_str().as_bytes(), &mut plain)?;
-        Ok(Lease::of(Arc::clone(&self.shared), plain, Arc::default()))
+        let mut lease = Lease::of(Arc::clone(&self.shared), PlainLease::new(), Arc::default());
+        self.shared.core.adopt(ticket.as_str().as_bytes(), lease.plain_mut())?;
+        Ok(lease)
     }
 
     /// [`Manager::adopt`] as a future. Dropping the future cancels the call. If the lock was just taken over,

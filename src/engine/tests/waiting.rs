@@ -390,3 +390,16 @@ fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
     };
     assert_eq!([true, false].map(&mut is_ready), [true, false]);
 }
+
+/// Its place may be another thread's from then on.
+#[test]
+fn who_breaks_off_leaves_no_call() {
+    let mut engine = engine_of_three();
+    engine.run(1, goes_on(Moment::NEVER), None);
+    engine.run(2, goes_on(Moment::NEVER), None);
+    engine.end_call(1);
+    assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
+    assert_eq!(next_end(&mut engine), None);
+    engine.end_call(1);
+    assert_eq!(next_end(&mut engine), None);
+}

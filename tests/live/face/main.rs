@@ -8,6 +8,7 @@ mod asynchronous;
 mod blocking;
 mod executor;
 mod kept;
+mod panics;
 mod waited;
 
 use std::time::Duration;

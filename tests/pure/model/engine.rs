@@ -269,6 +269,12 @@ impl Driven for Fake {
         self.calls[place] = None;
     }
 
+    fn end_call(&mut self, place: usize) {
+        self.calls[place] = None;
+    }
+
+    fn discard(&mut self, _end: Name) {}
+
     /// True if a submitted call has not ended, or a call waits for its timeout.
     fn needs_driver(&mut self) -> bool {
         !self.submitted.is_empty() || self.first_that(Needs::Time).is_some()
