@@ -927,7 +927,8 @@ public:
 
     /** Sets a function that is called when servers are lost, refuse or come back. An empty function, the
      * default, means no logger. The logger is called at the end of calls to this library, on the thread
-     * that made the call, with nothing held, and by one thread at a time. An exception that it throws harms
+     * that made the call, and at once on the library's own thread (set_background_thread), which locks that
+     * are kept alive need. It is called with nothing held, and by one thread at a time. An exception that it throws harms
      * no call and ends there: the logger gets one more line, at level 1, that reports it. It may be replaced
      * at any time, and is destroyed when no call can use it any more. In a forked child, a logger that the
      * parent set is not destroyed. */

@@ -113,6 +113,36 @@ void each_of_many_is_watched(const Servers &servers) {
     CHECK(!leases.back().lost());
 }
 
+// The program makes no call while a server loses its user, and so ends its connections.
+void the_logger_is_told_while_a_lock_is_only_kept(const Servers &servers) {
+    const std::string user = fresh_name("user");
+    for (size_t i = 0; i < servers.count(); i++) {
+        CHECK(servers.ask(i, "ACL SETUSER " + user + " on >sesame ~* &* +@all") == "OK");
+    }
+    Manager manager = manager_of(servers);
+    std::atomic<bool> is_told(false);
+    const std::string lost = std::string(servers.host(0)) + ":" + std::to_string(servers.port(0));
+    manager.set_credentials(user, "sesame").set_logger([&](int level, const char *line) {
+        if (level == 1 && std::string(line).find(lost) == 0) {
+            is_told = true;
+        }
+    });
+    Lease lease = manager.lock(fresh_name("only-kept"), ttl); // told with a renewal, at the latest
+    CHECK(lease.keep_alive());
+    while (!manager.servers()[0].connected) {
+        std::this_thread::sleep_for(milliseconds(5));
+    }
+    servers.ask(0, "ACL DELUSER " + user);
+    while (!is_told) {
+        std::this_thread::sleep_for(milliseconds(5));
+    }
+    manager.set_logger(redlock::Logger());
+    CHECK(lease.release() == Status::Ok);
+    for (size_t i = 1; i < servers.count(); i++) {
+        servers.ask(i, "ACL DELUSER " + user);
+    }
+}
+
 #ifdef __cpp_lib_jthread
 void a_stop_ends_a_wait(const Servers &servers) {
     Manager manager = manager_of(servers);
@@ -145,6 +175,7 @@ int main(int argc, char **argv) {
     a_lock_that_is_lost_is_told(servers);
     the_next_lock_is_not_lost(servers);
     each_of_many_is_watched(servers);
+    the_logger_is_told_while_a_lock_is_only_kept(servers);
 #ifdef __cpp_lib_jthread
     a_stop_ends_a_wait(servers);
 #endif
