@@ -57,6 +57,16 @@ fn panic_words(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
 
+    /// A callback of the program may call the library.
+    #[test]
+    fn a_call_is_guarded_after_a_call_within_it() {
+        let is_guarded = guard(|| {
+            guard(|| Ok(()))?;
+            Ok(GUARDED.get())
+        });
+        assert_eq!((is_guarded, GUARDED.get()), (Ok(true), false));
+    }
+
     #[test]
     fn a_panic_becomes_an_internal_error_that_quotes_nobody() {
         let passed = String::from("s3cret");

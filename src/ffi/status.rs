@@ -104,3 +104,27 @@ fn name(status: i32) -> &'static CStr {
         .find(|(value, _)| *value as i32 == status)
         .map_or(c"REDLOCK_UNKNOWN_STATUS", |(_, name)| name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_is_passed_on_as_the_one_of_its_name() {
+        for (status, passed_on) in [
+            (Status::Taken, "REDLOCK_TAKEN"),
+            (Status::Unreachable, "REDLOCK_UNREACHABLE"),
+            (Status::TooSlow, "REDLOCK_TOO_SLOW"),
+            (Status::Lost, "REDLOCK_LOST"),
+            (Status::Cancelled, "REDLOCK_CANCELLED"),
+            (Status::TooShort, "REDLOCK_TOO_SHORT"),
+            (Status::InvalidArgument, "REDLOCK_INVALID_ARGUMENT"),
+            (Status::NoServers, "REDLOCK_NO_SERVERS"),
+            (Status::Forked, "REDLOCK_FORKED"),
+            (Status::Internal, "REDLOCK_INTERNAL"),
+        ] {
+            let said = name(RedLockStatus::from(status) as i32);
+            assert_eq!(said.to_str(), Ok(passed_on), "{status:?}");
+        }
+    }
+}

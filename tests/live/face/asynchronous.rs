@@ -83,6 +83,20 @@ fn a_lock_that_ends_before_its_future_is_polled_is_not_held() {
 }
 
 #[test]
+fn nothing_is_left_in_a_lease_whose_lock_was_lost() {
+    let cluster = Cluster::start(3);
+    let manager = connect(driven(&cluster));
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    let lost = finishes("to extend", move || {
+        let lost = block_on(lease.extend_async(TTL)).expect_err("it is lost");
+        (lost.status(), lease.validity())
+    });
+    assert_eq!(lost, (Status::Lost, Duration::ZERO));
+}
+
+#[test]
 fn futures_may_go_to_other_threads() {
     fn assert_send<T: Send>(_: &T) {}
     fn assert_shared<T: Send + Sync>(_: &T) {}

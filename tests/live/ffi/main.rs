@@ -13,6 +13,7 @@ mod messages;
 mod names;
 mod nulls;
 mod numbers;
+mod passing;
 mod secrets;
 mod servers;
 mod stats;
