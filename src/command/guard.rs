@@ -96,6 +96,10 @@ pub(crate) enum Borne {
 }
 
 impl Note {
+    /// What the server's clock shows when a test sees a note.
+    #[cfg(test)]
+    pub(crate) const SEEN_MS: i64 = 60_000;
+
     /// A note of this process and memory. Of such a note, nothing else matters to a test.
     #[cfg(test)]
     pub(crate) fn sample(id: RunId, life: MemoryId, generation: i64) -> Self {

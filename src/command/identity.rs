@@ -101,6 +101,12 @@ impl RoleTold {
 }
 
 impl RunId {
+    /// An id that begins with this hexadecimal digit.
+    #[cfg(test)]
+    pub(crate) fn sample(digit: char) -> Self {
+        Self::parse(&format!("{digit}{}", "0".repeat(RUN_ID_LENGTH - 1))).expect("an id")
+    }
+
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; RUN_ID_LENGTH] = text.as_bytes().try_into().ok()?;
         let is_one = bytes.iter().all(u8::is_ascii_hexdigit);

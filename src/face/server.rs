@@ -56,3 +56,23 @@ impl From<&ServerSnapshot> for ServerInfo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::endpoint::Endpoint;
+
+    #[test]
+    fn each_number_is_passed_on_in_its_unit_and_with_its_sign() {
+        let endpoint = Endpoint::parse("10.0.0.7", 6379).expect("an address");
+        let mut snapshot = ServerSnapshot::of_unknown(&endpoint);
+        let info = ServerInfo::from(&snapshot);
+        assert_eq!((info.name.as_str(), info.round_trip), ("10.0.0.7:6379", None));
+        (snapshot.round_trip_us, snapshot.clock_offset_us) = (Some(1_500), Some(-7));
+        (snapshot.is_connected, snapshot.has_vote) = (true, false);
+        let info = ServerInfo::from(&snapshot);
+        assert_eq!(info.round_trip, Some(Duration::from_micros(1_500)));
+        assert_eq!(info.clock_offset_us, Some(-7));
+        assert!(info.is_connected && !info.has_vote);
+    }
+}

@@ -136,7 +136,7 @@ mod tests {
 
     /// A process and its memory.
     fn id(letter: char, life: u64) -> (RunId, MemoryId) {
-        let process = RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id");
+        let process = RunId::sample(letter);
         (process, MemoryId::from_random(life))
     }
 

@@ -394,19 +394,14 @@ mod tests {
     use super::*;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-    const CLOCK_MS: i64 = 60_000;
-
-    fn id(letter: char) -> RunId {
-        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
-    }
 
     fn note(since_ms: i64) -> Note {
-        Note { since_ms, ..Note::sample(id('a'), MemoryId::from_random(7), 1) }
+        Note { since_ms, ..Note::sample(RunId::sample('a'), MemoryId::from_random(7), 1) }
     }
 
     /// The guard of a server that has this note.
     fn guard(since_ms: i64, found_at: Option<Moment>) -> Guard {
-        Guard::of(&note(since_ms), CLOCK_MS, found_at, NOW, &Rules::default())
+        Guard::of(&note(since_ms), Note::SEEN_MS, found_at, NOW, &Rules::default())
     }
 
     /// How many milliseconds after [`NOW`] a request for a lock of 10 s must be sent to get a vote.
@@ -425,7 +420,7 @@ mod tests {
     fn of_a_loss_and_a_step_the_later_one_counts() {
         let rules = Rules::default();
         // The note is 5 s old.
-        let lost = guard(CLOCK_MS - 5_000 - 1, None);
+        let lost = guard(Note::SEEN_MS - 5_000 - 1, None);
         assert_eq!(counts_after(&lost, None, &rules), WAIT_MS - 5_000);
         for (step_ms, left_ms) in [(-9_000, WAIT_MS - 5_000), (-2_000, WAIT_MS - 2_000)] {
             let step = Step { at: NOW.plus_ms(step_ms), ms: 70 };
@@ -440,7 +435,7 @@ mod tests {
     fn a_memory_is_lost_since_its_note_or_since_it_was_found_whichever_is_later() {
         let rules = Rules::default();
         for (found_ms, left_ms) in [(-9_000, WAIT_MS - 5_000), (-2_000, WAIT_MS - 2_000)] {
-            let lost = guard(CLOCK_MS - 5_000 - 1, Some(NOW.plus_ms(found_ms)));
+            let lost = guard(Note::SEEN_MS - 5_000 - 1, Some(NOW.plus_ms(found_ms)));
             assert_eq!(counts_after(&lost, None, &rules), left_ms, "{found_ms}");
         }
         // A new server has lost nothing, as far as its note says.
@@ -478,11 +473,17 @@ mod tests {
 
     #[test]
     fn a_promotion_is_new_if_the_note_does_not_know_it() {
-        let promoted = Note { promotion: Some(id('b')), ..note(-1) };
-        let mut guard = Guard::of(&promoted, CLOCK_MS, None, NOW, &Rules::default());
-        assert_eq!(guard.note_role(RoleTold::Primary { promotion: Some(id('b')) }), Ok(()));
+        let promoted = Note { promotion: Some(RunId::sample('b')), ..note(-1) };
+        let mut guard = Guard::of(&promoted, Note::SEEN_MS, None, NOW, &Rules::default());
+        assert_eq!(
+            guard.note_role(RoleTold::Primary { promotion: Some(RunId::sample('b')) }),
+            Ok(())
+        );
         assert_eq!(guard.note_role(RoleTold::Primary { promotion: None }), Ok(()));
-        assert_eq!(guard.note_role(RoleTold::Primary { promotion: Some(id('c')) }), Err(Forgotten));
+        assert_eq!(
+            guard.note_role(RoleTold::Primary { promotion: Some(RunId::sample('c')) }),
+            Err(Forgotten)
+        );
     }
 
     #[test]

@@ -158,10 +158,6 @@ mod tests {
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     const SOON: Moment = NOW.plus_ms(1);
 
-    fn id(letter: char) -> RunId {
-        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
-    }
-
     fn of(memories: &[Seen]) -> ServerRegistry {
         let server_registry = ServerRegistry::new(memories.len(), Arc::default());
         memories
@@ -174,16 +170,19 @@ mod tests {
     #[test]
     fn one_server_has_one_place() {
         let server_registry = of(&[Seen::Nothing; 4]);
-        assert_eq!(server_registry.enter(1, id('a'), "localhost:1"), Ok(()));
-        assert_eq!(server_registry.enter(0, id('b'), "localhost:0"), Ok(()));
-        assert_eq!(server_registry.enter(2, id('a'), "127.0.0.1:1"), Err("localhost:1".to_owned()));
+        assert_eq!(server_registry.enter(1, RunId::sample('a'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(0, RunId::sample('b'), "localhost:0"), Ok(()));
+        assert_eq!(
+            server_registry.enter(2, RunId::sample('a'), "127.0.0.1:1"),
+            Err("localhost:1".to_owned())
+        );
         // The server connects again, and then it is another process.
-        assert_eq!(server_registry.enter(1, id('a'), "localhost:1"), Ok(()));
-        assert_eq!(server_registry.enter(1, id('c'), "localhost:1"), Ok(()));
-        assert_eq!(server_registry.enter(2, id('a'), "127.0.0.1:1"), Ok(()));
+        assert_eq!(server_registry.enter(1, RunId::sample('a'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(1, RunId::sample('c'), "localhost:1"), Ok(()));
+        assert_eq!(server_registry.enter(2, RunId::sample('a'), "127.0.0.1:1"), Ok(()));
         server_registry.leave(2);
         server_registry.leave(7);
-        assert_eq!(server_registry.enter(3, id('a'), "::1:1"), Ok(()));
+        assert_eq!(server_registry.enter(3, RunId::sample('a'), "::1:1"), Ok(()));
     }
 
     #[test]

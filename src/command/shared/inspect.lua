@@ -3,8 +3,8 @@
 --   {1, ms}      we are one of its readers, for this remaining time
 --   {0, ms, n}   n readers hold it, and we are not one of them
 --
--- A value of another type counts as an empty one. If the key of the readers has another type, we are not one of them,
--- and at least one other holds the resource.
+-- A value of another type counts as an empty one. As long as the resource says that readers hold it, nobody else can
+-- take it. So at least one other holds it, also if the key of the readers has another type, or knows none that is left.
 --
 -- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: how many bytes of a value are read at
 -- most. ARGV[3]: the maximum TTL of any lock, in milliseconds.
@@ -30,4 +30,4 @@ s=tonumber(s or 0)
 if s>=now then
     return {1,math.min(s-now,tonumber(ARGV[3]))}
 end
-return {0,left,redis.call('ZCOUNT',KEYS[2],string.format('%.0f',now),'+inf')}
+return {0,left,math.max(1,redis.call('ZCOUNT',KEYS[2],string.format('%.0f',now),'+inf'))}

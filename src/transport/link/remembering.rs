@@ -254,11 +254,6 @@ mod tests {
     use super::*;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-    const CLOCK_MS: i64 = 60_000;
-
-    fn id(letter: char) -> RunId {
-        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
-    }
 
     fn life(number: u64) -> MemoryId {
         MemoryId::from_random(number)
@@ -266,16 +261,16 @@ mod tests {
 
     /// A note of process a, made 5 s ago, of a memory whose grants are all in the log.
     fn note(memory: u64, generation: i64) -> Note {
-        let note = Note::sample(id('a'), life(memory), generation);
-        Note { since_ms: CLOCK_MS - 5_000, is_logged: true, ..note }
+        let note = Note::sample(RunId::sample('a'), life(memory), generation);
+        Note { since_ms: Note::SEEN_MS - 5_000, is_logged: true, ..note }
     }
 
     /// The judgement about a note of process `process`, after these notes were seen.
     fn judge(process: char, identity: &Identity, seen: &[Note], judged: &Note) -> Step {
         let memories = Memories::default();
         seen.iter().for_each(|it| _ = memories.judge(it, NOW));
-        let (process, begun) = (id(process), Some(life(99)));
-        Known { process, clock_ms: CLOCK_MS, identity, memories: &memories, begun }
+        let (process, begun) = (RunId::sample(process), Some(life(99)));
+        Known { process, clock_ms: Note::SEEN_MS, identity, memories: &memories, begun }
             .judge(judged, NOW)
     }
 
@@ -289,7 +284,7 @@ mod tests {
      {
         let (durable, judged) = (Identity::durable(true), note(1, 3));
         let since = Since::At(judged.since_ms);
-        let taken_over = Step::Rewrite(Note { id: id('b'), ..next(note(1, 3)) }, since);
+        let taken_over = Step::Rewrite(Note { id: RunId::sample('b'), ..next(note(1, 3)) }, since);
         assert_eq!(judge('b', &durable, &[note(1, 3)], &judged), taken_over);
         assert_eq!(judge('b', &durable, &[note(1, 4)], &judged), Step::Lose);
         assert_eq!(judge('b', &Identity::durable(false), &[note(1, 3)], &judged), Step::Lose);
@@ -310,10 +305,10 @@ mod tests {
 
     #[test]
     fn every_rewrite_raises_the_generation() {
-        let ahead = Note { since_ms: CLOCK_MS + 5_000, ..note(1, 3) };
+        let ahead = Note { since_ms: Note::SEEN_MS + 5_000, ..note(1, 3) };
         let corrected = Step::Rewrite(next(ahead.clone()), Since::Now);
         assert_eq!(judge('a', &Identity::durable(true), &[], &ahead), corrected);
-        let since = Since::At(CLOCK_MS - 5_000);
+        let since = Since::At(Note::SEEN_MS - 5_000);
         let unlogged = Step::Rewrite(Note { is_logged: false, ..next(note(1, 3)) }, since);
         assert_eq!(judge('a', &Identity::durable(false), &[], &note(1, 3)), unlogged);
     }

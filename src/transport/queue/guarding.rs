@@ -209,7 +209,7 @@ mod tests {
 
     /// The note of the one memory that these tests know, of this generation.
     fn later_note(generation: i64, since_ms: i64, longest_ms: i64) -> Value {
-        let id = RunId::parse(&format!("a{}", "0".repeat(39))).unwrap();
+        let id = RunId::sample('a');
         let (id, life) = (id.as_str(), "0000000000000007");
         let text = format!("1 {id} {generation} {since_ms} {longest_ms} {life}");
         Value::BulkString(text.into_bytes())

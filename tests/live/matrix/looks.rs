@@ -156,14 +156,20 @@ fn q01_a_value_of_another_type_is_in_the_way_of_a_lock() {
     assert!(left_ms(&manager).is_some_and(|it| (1..=TTL).contains(&it)));
     // It is in the way of readers, too, and so is something else than readers in the key of the readers.
     assert_eq!(manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease), REDLOCK_TAKEN);
-    for server in cluster.iter() {
-        server.must(&["SET", RESOURCE, "redlock:shared", "PX", &TTL.to_string()]);
-        server.must(&["SET", "r:r", "no readers"]);
+    // The same if the readers are others than those who hold it, or gone.
+    let others: [&[&str]; 3] =
+        [&["SET", "r:r", "no readers"], &["ZADD", "r:r", "1", "somebody"], &["DEL", "r:r"]];
+    for other in others {
+        for server in cluster.iter() {
+            server.must(&["SET", RESOURCE, "redlock:shared", "PX", &TTL.to_string()]);
+            server.must(&["DEL", "r:r"]);
+            server.must(other);
+        }
+        assert_eq!(manager.is_locked(RESOURCE), Ok(true));
+        let sight = manager.inspect(RESOURCE).expect("an answer");
+        assert_eq!((sight.locked, sight.mode, sight.readers), (true, REDLOCK_SHARED, 1));
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_TAKEN);
     }
-    assert_eq!(manager.is_locked(RESOURCE), Ok(true));
-    let sight = manager.inspect(RESOURCE).expect("an answer");
-    assert_eq!((sight.locked, sight.mode), (true, REDLOCK_SHARED), "{sight:?}");
-    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_TAKEN);
 }
 
 /// The same slots are taken for whoever looks and for whoever wants one.

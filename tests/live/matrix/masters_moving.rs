@@ -148,6 +148,34 @@ fn m06_another_sentinel_tells_of_it() {
     }
 }
 
+/// The connection to the old master is overdue, and a second one is being made, to the new master, when the old master
+/// answers. So the first connection is used on, and the manager knows that it leads to the old master.
+#[test]
+fn m06_an_old_master_that_answers_late_is_left() {
+    let (old, new) = (primary(), primary());
+    let sentinel = Puppet::of(&old.address());
+    let manager = following(&[sentinel.address()]);
+    assert_eq!(manager.set_timeouts(60_000, 50), REDLOCK_OK);
+    everything_works(&manager, RESOURCE);
+    [&old, &new].iter().for_each(|it| it.freeze());
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    // The Sentinel does not announce it. Whoever looks for the master is told.
+    sentinel.mute();
+    sentinel.move_to(&new.address());
+    wait_until("the second connection is made", || {
+        let _ = manager.is_locked(RESOURCE);
+        manager.servers()[0].name.contains(&new.address())
+    });
+    old.resume();
+    wait_until("the old master has answered", || {
+        let _ = manager.is_locked(RESOURCE);
+        manager.servers()[0].connected
+    });
+    new.resume();
+    moves(&manager, (&old, &new));
+}
+
 /// The first Sentinel has not heard that the master is gone.
 #[test]
 fn m06_a_sentinel_that_is_behind_is_not_asked_for_ever() {

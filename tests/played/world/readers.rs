@@ -217,7 +217,7 @@ impl<'a> Command<'a, '_> {
             self.pair(1, left_ms);
             return Deed::Inspect { key, tag: Some(tag(value)) };
         }
-        let count = self.readers_of(key).count();
+        let count = self.readers_of(key).count().max(1);
         self.out.extend_from_slice(format!("*3\r\n:0\r\n:{left_ms}\r\n:{count}\r\n").as_bytes());
         match value == [b'0'; 40] {
             // Nobody asks for a lock of its own.

@@ -132,6 +132,10 @@ fn readers_whose_time_is_over_are_none() {
     real.ask(&["ZADD", "a:r", "1000", TOKENS[0], "2000", "x", "9000000000000", TOKENS[1]]);
     let said = real.eval(inspect::SCRIPT, &["a", "a:r"], &[TOKENS[0], "127", "90000"]);
     assert!(said.starts_with("*3 :0 :") && said.ends_with(" :1"), "{said}");
+    // The resource is taken as long as it says so.
+    real.ask(&["ZREM", "a:r", TOKENS[1]]);
+    let said = real.eval(inspect::SCRIPT, &["a", "a:r"], &[TOKENS[0], "127", "90000"]);
+    assert!(said.starts_with("*3 :0 :") && said.ends_with(" :1"), "{said}");
 }
 
 #[test]
