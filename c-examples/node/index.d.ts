@@ -74,7 +74,8 @@ export interface ManagerOptions {
    */
   waking?: boolean;
   /**
-   * Is called when servers are lost, refuse or come back: a function, or an object such as console. A line contains
+   * Is called when servers are lost, refuse or come back: a function, or an object such as console. While locks are
+   * only kept alive, a server that is lost is noticed when a lock is next extended. A line contains
    * neither a password nor a token. An exception that it throws is an uncaught exception; it changes no call.
    */
   logger?: Logger;

@@ -33,6 +33,21 @@ test('a user and a password', async (t) => {
   await assertFree(locker, name);
 });
 
+test('a logger is told of a lost server while a lock is only kept', async (t) => {
+  const [name, username, lines] = [nameFor(t), await newUser(t, 'first'), []];
+  const logger = (level, line) => lines.push(`${level} ${line}`);
+  const locker = manager(t, SERVERS, { username, password: 'first', logger });
+  // It is extended every second.
+  const lease = await locker.lock(name, { ttl: 3000, keepAlive: true });
+  lines.length = 0;
+  await askAll('CLIENT', 'KILL', 'USER', username);
+  // No call is made meanwhile.
+  await eventually('it is told', () => lines.some((line) => /^warn .*connection lost/.test(line)));
+  // While servers come back, an unlock may have to be repeated, or a late release has done it.
+  await eventually('it is unlocked', () => lease.unlock().then(() => true, ({ code }) => code === 'LOST' || assert.equal(code, 'UNREACHABLE')));
+  await assertFree(locker, name);
+});
+
 test('variables of the environment', async (t) => {
   const [name, username] = [nameFor(t), await newUser(t, 'first')];
   Object.assign(process.env, { NODE_TEST_USER: username, NODE_TEST_PASSWORD: 'first' });
