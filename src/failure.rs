@@ -86,6 +86,13 @@ impl Failure {
             || *self == Self::Refused(FORBIDDEN_IN_SCRIPT)
     }
 
+    /// Whether the next try will fail in the same way, unless a person changes something: the rights of the user, the
+    /// names, the servers, or what another program has put under the name.
+    pub(crate) fn is_lasting(&self) -> bool {
+        let is_of_values = matches!(self, Self::NoReaders | Self::NoFences | Self::Moved { .. });
+        is_of_values || self.is_of_the_form() || self.is_of_another_type()
+    }
+
     /// Whether the key has a value of another type. So it does not have a lock.
     pub(crate) fn is_of_another_type(&self) -> bool {
         *self == Self::Refused(WRONG_TYPE)

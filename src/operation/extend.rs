@@ -190,7 +190,10 @@ impl Extension {
 }
 
 fn failed(miss: &Miss, actions: &dyn Actions) -> Attempt {
-    let may_succeed = matches!(miss, Miss::Votes(Status::Unreachable, _));
+    let may_succeed = match miss {
+        Miss::Votes(Status::Unreachable, question) => !question.is_hopeless(),
+        _ => false,
+    };
     Attempt::Failed { error: miss.error(actions.roster()), may_succeed }
 }
 

@@ -30,6 +30,9 @@ impl Acquire {
 
     /// Waits before the next try, or fails if there is none.
     pub(super) fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
+        if matches!(&miss, Miss::Votes(_, question) if question.is_hopeless()) {
+            return self.fail(miss.error(actions.roster()), None, actions);
+        }
         match self.wait_after(&miss, actions) {
             Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
             Ok(None) => self.fail(miss.error(actions.roster()), None, actions),

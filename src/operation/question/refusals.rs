@@ -18,6 +18,13 @@ impl Question {
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
 
+    /// Whether no later try can reach a quorum, because too many servers refuse for a reason that lasts.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        let lasts = |reason: &&(usize, Answer)| matches!(&reason.1, Answer::Failed(failure) if failure.is_lasting());
+        let lasting: ServerSet = self.reasons.iter().filter(lasts).map(|reason| reason.0).collect();
+        lasting.len() > self.ballot().tolerance() as usize
+    }
+
     /// Whether readers are in the way.
     pub(crate) fn has_readers(&self) -> bool {
         self.reasons.iter().any(|reason| matches!(reason.1, Answer::Shared { .. }))

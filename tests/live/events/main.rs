@@ -7,6 +7,7 @@ mod support;
 mod background;
 mod cancelled;
 mod crowds;
+mod hopeless;
 mod kept;
 mod loops;
 mod submitted;

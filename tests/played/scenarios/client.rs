@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::cluster::{Cluster, MS, Scene, Trip, Verb, Way};
 use crate::error::{Error, Status};
@@ -246,7 +247,10 @@ impl Client {
 
     /// Keeps a lock alive. The scenario drives, by [`Self::event`].
     pub(crate) fn keep_alive(&self, lease: &mut Lease) -> Said {
-        self.call(|it| it.keep_alive(lease, Box::new(())))
+        self.call(|it| {
+            it.own()?.has_event_loop.store(true, Ordering::Relaxed);
+            it.keep_alive(lease, Box::new(()))
+        })
     }
 
     /// Begins to take a lock.
