@@ -1015,6 +1015,23 @@ RedLockStatus RedLock_Unlock(RedLock *rl,
                              RedLockLease *lease);
 
 /**
+ * Releases a lock, but keeps others out until a time after it was taken. The keys are not deleted: on each server, the
+ * key ends least_ms after the lock was taken, and never later than it would have. The lease is empty from now on, as
+ * after RedLock_Unlock. No waiting client is woken. Use this for a job that must run once in a fleet of machines whose
+ * clocks differ: a machine that is late finds the lock taken although the job is done. If that time has passed, this
+ * is RedLock_Unlock. The ACL user needs the right to use EVAL, GET, PTTL and PEXPIRE.
+ *
+ * @param rl       as for RedLock_Unlock.
+ * @param lease    the lock. Not a shared lock, nor a permit. With several resources, this applies to each of them.
+ * @param least_ms how long others are kept out, in milliseconds from when the lock was taken: 0 to its TTL.
+ * @return as for RedLock_Unlock. If it is called again after REDLOCK_UNREACHABLE, or RedLock_Unlock is, the keys still
+ *         stay until the end of that time.
+ */
+RedLockStatus RedLock_UnlockAfter(RedLock *rl,
+                                  RedLockLease *lease,
+                                  int64_t least_ms);
+
+/**
  * Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
  * before a step that cannot be undone. It changes nothing on the servers. Afterwards, the lease is valid no
  * longer than a quorum of the servers that answered has the lock.
@@ -1298,6 +1315,21 @@ RedLockStatus RedLock_SubmitExtend(RedLock *rl,
 RedLockStatus RedLock_SubmitUnlock(RedLock *rl,
                                    RedLockLease *lease,
                                    void *user_data);
+
+/**
+ * Begins to release a lock and to keep others out for a while, as RedLock_UnlockAfter does. See
+ * RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_UnlockAfter.
+ * @param lease     the lock.
+ * @param least_ms  as for RedLock_UnlockAfter.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_UnlockAfter can return.
+ */
+RedLockStatus RedLock_SubmitUnlockAfter(RedLock *rl,
+                                        RedLockLease *lease,
+                                        int64_t least_ms,
+                                        void *user_data);
 
 /**
  * Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See

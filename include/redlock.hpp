@@ -736,6 +736,17 @@ public:
         return status_;
     }
 
+    /** Releases the lock, but keeps others out until `least` after it was taken: its keys are not deleted,
+     * and end then. For a job that must run once in a fleet of machines whose clocks differ. Returns what
+     * release() returns, and Status::InvalidArgument if `least` is longer than the TTL, or if the lock is
+     * shared or a permit: it is still held then. Never throws. */
+    Status release_after(std::chrono::milliseconds least) noexcept {
+        status_ = handle_ ? detail::status_of(RedLock_UnlockAfter(native(), handle_.get(), least.count()))
+                          : Status::Lost;
+        armed_ = armed_ && held();
+        return status_;
+    }
+
     /** For functions of redlock.h that have no counterpart here. NULL for a lease that was never used.
      * The handle still belongs to this object. */
     RedLockLease *native_handle() noexcept { return handle_.get(); }

@@ -148,6 +148,10 @@ impl Runtime {
         self.call(self.begin_unlock(lease)?, lease)
     }
 
+    pub(crate) fn unlock_after(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
+        self.call(self.begin_unlock_after(lease, least_ms)?, lease)
+    }
+
     pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         self.call(self.begin_confirm(lease, least_ms)?, lease)
     }

@@ -130,6 +130,24 @@ impl Runtime {
         Ok(Begun { operation, then: Then::Clear(view) })
     }
 
+    /// Begins to release a lock whose keys stay until `least_ms` after it was taken.
+    pub(crate) fn begin_unlock_after(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
+        let hold = required_hold_of(lease)?;
+        let ttl_ms = hold.ttl_ms();
+        if !(0..=ttl_ms).contains(&least_ms) {
+            let words = format!("least_ms is {least_ms}, not from 0 to the TTL of {ttl_ms}");
+            return Err(Error::invalid(words));
+        }
+        if hold.is_shared() || hold.slot().is_some() {
+            let words = "the keys of a shared lock or of a permit cannot stay: others use them";
+            return Err(Error::invalid(words));
+        }
+        if lease.inner_levels == 0 {
+            hold.stay_until(hold.asked_at().plus_ms(least_ms));
+        }
+        self.begin_unlock(lease)
+    }
+
     /// Empties the lease for the lock of a ticket, if the ticket can be read.
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;

@@ -201,6 +201,11 @@ impl RedLock {
         self.ask_on(lease, |own, lease| own.unlock(lease))
     }
 
+    /// Releases a lock whose keys stay until `least_ms` after it was taken.
+    pub fn unlock_after(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
+        self.ask_on(lease, |own, lease| own.unlock_after(lease, least_ms))
+    }
+
     /// Asks the servers whether a lock is still held for at least this long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         self.ask_on(lease, |own, lease| own.confirm(lease, least_ms))
@@ -270,6 +275,11 @@ impl RedLock {
     /// Begins to release a lock.
     pub fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_unlock(lease, tag)
+    }
+
+    /// Begins to release a lock whose keys stay until `least_ms` after it was taken.
+    pub fn submit_unlock_after(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_unlock_after(lease, least_ms, tag)
     }
 
     /// Begins to ask the servers whether a lock is still held for at least this long.

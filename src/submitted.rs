@@ -85,6 +85,17 @@ impl Runtime {
         Ok(())
     }
 
+    pub(crate) fn submit_unlock_after(
+        &self,
+        lease: Lease,
+        least_ms: i64,
+        tag: Tag,
+    ) -> Result<(), Error> {
+        let begun = self.begin_unlock_after(&lease, least_ms)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
     pub(crate) fn submit_confirm(
         &self,
         lease: Lease,

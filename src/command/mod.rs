@@ -28,6 +28,7 @@ mod pttl;
 pub(crate) mod raise_fence;
 pub(crate) mod read_fences;
 mod release;
+mod release_after;
 mod release_and_wake;
 pub(crate) mod release_permits;
 pub(crate) mod restore_fences;
@@ -89,6 +90,8 @@ pub enum Verb {
     Release,
     /// The same, and wake the first waiter.
     ReleaseAndWake,
+    /// Let the key end after a time, if it has the token.
+    ReleaseAfter,
     /// Delete every slot of a semaphore that has the token, except this one.
     ReleaseRest,
     /// The same, and wake the first waiter for a permit.
@@ -137,6 +140,7 @@ impl Verb {
             Self::Extend => &extend::DEFINITION,
             Self::Release | Self::ReleaseRest => &release::DEFINITION,
             Self::ReleaseAndWake | Self::ReleaseRestAndWake => &release_and_wake::DEFINITION,
+            Self::ReleaseAfter => &release_after::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
             Self::Enrol => &enrol::DEFINITION,
             Self::Leave => &leave::DEFINITION,
@@ -150,7 +154,7 @@ impl Verb {
                 &take_permit::ANY
             }
             Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
-            Self::Release => &release_permits::ALL,
+            Self::Release | Self::ReleaseAfter => &release_permits::ALL,
             Self::ReleaseAndWake => &release_permits::ALL_AND_WAKE,
             Self::ReleaseRest => &release_permits::REST,
             Self::ReleaseRestAndWake => &release_permits::REST_AND_WAKE,
@@ -238,6 +242,12 @@ impl Request {
     #[must_use]
     pub fn with_lines(self, lines: u128) -> Self {
         Self { subject: Subject { lines, ..self.subject }, ..self }
+    }
+
+    /// Sets for how many more milliseconds a key stays that is not deleted.
+    #[must_use]
+    pub(crate) fn keeping_for(self, ms: i64) -> Self {
+        Self { subject: Subject { number: ms, ..self.subject }, ..self }
     }
 
     /// Sets the slot that is wanted, or that must stay.

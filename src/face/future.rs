@@ -53,6 +53,7 @@ enum Verb {
     Confirm { least_ms: i64 },
     Downgrade,
     Unlock,
+    UnlockAfter { least_ms: i64 },
 }
 
 /// A submitted call whose result was not taken yet. If `is_open`, dropping this cancels the call.
@@ -174,6 +175,12 @@ impl Lease {
     pub fn unlock_async(&mut self) -> Change<'_> {
         Change::unlock(self)
     }
+
+    /// [`Lease::unlock_after`] as a future. Once it was polled, the lock is being released, even if the future is then
+    /// dropped.
+    pub fn unlock_after_async(&mut self, least: Duration) -> Change<'_> {
+        Change::unlock_after(self, ms(least))
+    }
 }
 
 impl<'a> Change<'a> {
@@ -189,6 +196,10 @@ impl<'a> Change<'a> {
         Self { lease, verb: Verb::Downgrade, pending: None, is_over: false }
     }
 
+    fn unlock_after(lease: &'a mut Lease, least_ms: i64) -> Self {
+        Self { lease, verb: Verb::UnlockAfter { least_ms }, pending: None, is_over: false }
+    }
+
     fn unlock(lease: &'a mut Lease) -> Self {
         Self { lease, verb: Verb::Unlock, pending: None, is_over: false }
     }
@@ -197,12 +208,15 @@ impl<'a> Change<'a> {
     /// call ends, even if this future is dropped.
     fn begin(&self) -> Result<Pending, Error> {
         let (shared, verb) = (self.lease.shared(), self.verb);
-        let is_cancelled = !matches!(verb, Verb::Unlock);
+        let is_cancelled = !matches!(verb, Verb::Unlock | Verb::UnlockAfter { .. });
         let submit = |lease, tag: Tag| match verb {
             Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
             Verb::Confirm { least_ms } => shared.core.submit_confirm(lease, least_ms, tag.boxed()),
             Verb::Downgrade => shared.core.submit_downgrade(lease, tag.boxed()),
             Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
+            Verb::UnlockAfter { least_ms } => {
+                shared.core.submit_unlock_after(lease, least_ms, tag.boxed())
+            }
         };
         // If several copies are under way, each of them is cancelled separately.
         let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };

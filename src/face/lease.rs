@@ -136,6 +136,19 @@ impl Lease {
         shared.core.unlock(&mut self.plain)
     }
 
+    /// Releases the lock, but keeps others out until `least` after it was taken: its keys are not deleted, and end then.
+    /// The lease holds nothing from now on, and no waiting client is woken. This is for a job that must run once in a
+    /// fleet of machines whose clocks differ. If `least` has passed, this is [`Lease::unlock`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lease::unlock`], and [`crate::Status::InvalidArgument`]: `least` is longer than the TTL, or the lock is
+    /// shared or a permit.
+    pub fn unlock_after(&mut self, least: Duration) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        shared.core.unlock_after(&mut self.plain, ms(least))
+    }
+
     /// Keeps the lock alive from now on, as [`super::Options::keep_alive`] does: it is extended again and
     /// again.
     ///

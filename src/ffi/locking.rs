@@ -167,6 +167,26 @@ pub unsafe extern "C" fn RedLock_Unlock(
     lease_call(rl, lease, |manager, lease| manager.unlock(lease))
 }
 
+/// Releases a lock, but keeps others out until a time after it was taken. The keys are not deleted: on each server, the
+/// key ends least_ms after the lock was taken, and never later than it would have. The lease is empty from now on, as
+/// after RedLock_Unlock. No waiting client is woken. Use this for a job that must run once in a fleet of machines whose
+/// clocks differ: a machine that is late finds the lock taken although the job is done. If that time has passed, this
+/// is RedLock_Unlock. The ACL user needs the right to use EVAL, GET, PTTL and PEXPIRE.
+///
+/// @param rl       as for RedLock_Unlock.
+/// @param lease    the lock. Not a shared lock, nor a permit. With several resources, this applies to each of them.
+/// @param least_ms how long others are kept out, in milliseconds from when the lock was taken: 0 to its TTL.
+/// @return as for RedLock_Unlock. If it is called again after REDLOCK_UNREACHABLE, or RedLock_Unlock is, the keys still
+///         stay until the end of that time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_UnlockAfter(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    least_ms: i64,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.unlock_after(lease, least_ms))
+}
+
 /// Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
 /// before a step that cannot be undone. It changes nothing on the servers. Afterwards, the lease is valid no
 /// longer than a quorum of the servers that answered has the lock.

@@ -83,6 +83,26 @@ pub unsafe extern "C" fn RedLock_SubmitUnlock(
     submit(rl, lease, user_data, false, |handle, own, tag| handle.manager.submit_unlock(own, tag))
 }
 
+/// Begins to release a lock and to keep others out for a while, as RedLock_UnlockAfter does. See
+/// RedLock_SubmitAcquire.
+///
+/// @param rl        as for RedLock_UnlockAfter.
+/// @param lease     the lock.
+/// @param least_ms  as for RedLock_UnlockAfter.
+/// @param user_data comes with the event.
+/// @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_UnlockAfter can return.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitUnlockAfter(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    least_ms: i64,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, false, |handle, own, tag| {
+        handle.manager.submit_unlock_after(own, least_ms, tag)
+    })
+}
+
 /// Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See
 /// RedLock_SubmitAcquire.
 ///

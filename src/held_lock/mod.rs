@@ -51,6 +51,8 @@ pub(crate) struct HeldLock {
     /// The round in which the lock became a shared one; 0 means in none.
     downgraded_in: AtomicU32,
     phase: AtomicU8,
+    /// Until when its keys stay after it was released. The beginning of time: they are deleted.
+    stays_until: AtomicI64,
     /// Whether the holder has released the lock before it was found to be lost.
     was_released: AtomicBool,
     /// Whether a call that found the lock ended sent a second release, beside the call that ends it.
@@ -101,6 +103,7 @@ impl HeldLock {
             fencing_token: AtomicI64::new(0),
             downgraded_in: AtomicU32::new(0),
             phase: AtomicU8::new(Phase::Taken as u8),
+            stays_until: AtomicI64::new(0),
             was_released: AtomicBool::new(false),
             release_sent: AtomicBool::new(false),
         }
@@ -126,6 +129,16 @@ impl HeldLock {
     /// When the lock was asked for.
     pub(crate) fn asked_at(&self) -> Moment {
         self.asked.at
+    }
+
+    /// From now on, a release of the lock lets its keys stay until then.
+    pub(crate) fn stay_until(&self, until: Moment) {
+        self.stays_until.store(until.as_nanos(), Ordering::Release);
+    }
+
+    /// For how many more milliseconds its keys stay if it is released now.
+    pub(crate) fn stays_ms(&self, now: Moment) -> i64 {
+        now.ms_until(Moment::from_nanos(self.stays_until.load(Ordering::Acquire)))
     }
 
     /// Until when the lock is valid if it is not extended.

@@ -341,7 +341,7 @@ fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
 /// The release of a lock on all servers that may have it. If the settings say so, it wakes clients that wait
 /// for the lock elsewhere.
 fn release_of(view: &View, actions: &dyn Actions) -> Request {
-    release_as(waking_release(actions), view)
+    release_as(waking_release(actions), view, actions.now())
 }
 
 /// The verb that releases a lock openly.
@@ -352,10 +352,12 @@ fn waking_release(actions: &dyn Actions) -> Verb {
     }
 }
 
-fn release_as(verb: Verb, view: &View) -> Request {
+/// The release of a lock. If its keys are to stay for a while, it does not delete them, and wakes nobody.
+fn release_as(verb: Verb, view: &View, now: Moment) -> Request {
     let hold = view.hold();
-    let (key, ttl_ms) = (hold.key(), hold.longest_ttl_ms());
-    let request = Request::new(verb, key, *hold.token(), ttl_ms);
+    let (key, ttl_ms, stays_ms) = (hold.key(), hold.longest_ttl_ms(), hold.stays_ms(now));
+    let verb = if stays_ms > 0 { Verb::ReleaseAfter } else { verb };
+    let request = Request::new(verb, key, *hold.token(), ttl_ms).keeping_for(stays_ms);
     request.to(view.servers())
 }
 

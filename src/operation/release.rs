@@ -90,7 +90,7 @@ impl Release {
         // If a waiter asks right behind the release, it is meant to be the next holder, and no other waiter is
         // told.
         let request = match open {
-            0 => release_as(Verb::Release, &self.view),
+            0 => release_as(Verb::Release, &self.view, since),
             lines => release_of(&self.view, actions).with_lines(lines),
         };
         self.asked_at = since;

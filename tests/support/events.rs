@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use redlock::ffi::RedLock_UnlockAfter;
 use redlock::ffi::acquire::{REDLOCK_SHARED, RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::{
     REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
@@ -15,7 +16,7 @@ use redlock::ffi::shared_lock::RedLock_SubmitDowngrade;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_NO_EVENT, REDLOCK_OK};
 use redlock::ffi::submit::{
     RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitConfirm, RedLock_SubmitExtend,
-    RedLock_SubmitUnlock,
+    RedLock_SubmitUnlock, RedLock_SubmitUnlockAfter,
 };
 
 use super::client::{Lease, Manager};
@@ -193,6 +194,21 @@ impl Manager {
     pub(crate) fn submit_unlock(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
         // SAFETY: the manager and the lease are alive.
         unsafe { RedLock_SubmitUnlock(self.raw(), lease.raw(), pointer(user_data)) }
+    }
+
+    pub(crate) fn unlock_after(&self, lease: &Lease, least_ms: i64) -> RedLockStatus {
+        // SAFETY: the manager and the lease are alive.
+        unsafe { RedLock_UnlockAfter(self.raw(), lease.raw(), least_ms) }
+    }
+
+    pub(crate) fn submit_unlock_after(
+        &self,
+        lease: &Lease,
+        least_ms: i64,
+        user_data: usize,
+    ) -> RedLockStatus {
+        // SAFETY: the manager and the lease are alive.
+        unsafe { RedLock_SubmitUnlockAfter(self.raw(), lease.raw(), least_ms, pointer(user_data)) }
     }
 
     pub(crate) fn submit_downgrade(&self, lease: &Lease, user_data: usize) -> RedLockStatus {

@@ -20,6 +20,7 @@ use super::leave;
 use super::pttl;
 use super::raise_fence;
 use super::read_fences;
+use super::release_after;
 use super::restore_fences;
 use super::script::Script;
 
@@ -35,6 +36,7 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::Extend => &extend::DEFINITION,
         Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
         Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
+        Verb::ReleaseAfter => &release_after::OF_SEVERAL,
         // Questions about readers concern a single resource.
         Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
         Verb::Enrol => &waking::ENROL,

@@ -9,6 +9,7 @@ mod cancelled;
 mod crowds;
 mod hopeless;
 mod kept;
+mod kept_out;
 mod loops;
 mod submitted;
 mod told;

@@ -82,3 +82,26 @@ fn a_future_that_is_dropped_between_two_slices_leaves_no_lock() {
         cluster.wait_until_gone("r");
     }
 }
+
+#[test]
+fn an_unlock_that_keeps_others_out_leaves_the_key() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    for submits in [false, true] {
+        let mut lease = manager.acquire(&options("r")).expect("it is free");
+        cluster.wait_until_everywhere("r");
+        let long = lease.unlock_after(TTL * 2).expect_err("longer than the TTL");
+        assert_eq!(long.status(), Status::InvalidArgument);
+        match submits {
+            true => lease.unlock_after_async(TTL / 2).wait_for(TTL).expect("in time"),
+            false => lease.unlock_after(TTL / 2),
+        }
+        .expect("it is held");
+        assert!(!lease.is_held());
+        drop(lease);
+        assert_eq!(cluster.having("r"), 3, "it stays although the lease is dropped");
+        let taken = manager.acquire(&options("r")).expect_err("others are kept out");
+        assert_eq!(taken.status(), Status::Taken);
+        cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    }
+}

@@ -178,7 +178,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 70] = calls! {
+    let calls: [(&str, Call); 72] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -226,6 +226,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_Retain(it.lease()) of it;
         Level RedLockLease_Levels(it.lease()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
+        Status RedLock_UnlockAfter(it.rl(), it.lease(), 0) of it;
+        Status RedLock_SubmitUnlockAfter(it.rl(), it.lease(), 0, it.user_data()) of it;
         Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
         Status RedLock_Inspect(it.rl(), it.resource(), 0, it.info()) of it;
         Status RedLock_Detach(it.rl(), it.lease(), it.room("ticket"), ROOM) of it;

@@ -132,6 +132,17 @@ void a_manager_that_was_moved_from_refuses() {
     CHECK(semaphore.release() == Status::Lost);
 }
 
+// A lock that is left behind keeps others out, and one that cannot be left behind is still held.
+void a_lock_is_left_behind_or_still_held(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("left");
+    Lease lease = manager.lock(name, ttl);
+    CHECK(lease.release_after(2 * ttl) == Status::InvalidArgument && lease.held());
+    CHECK(lease.release_after(ttl) == Status::Ok && !lease.held());
+    CHECK(!manager.try_lock(name, ttl));
+    CHECK(lease.release_after(ttl) == Status::Lost);
+}
+
 // A thread that waits in lock() has nothing yet that another could unlock.
 void an_unlock_by_a_thread_without_the_lock_does_nothing(const Servers &servers) {
     Manager manager = manager_of(servers), rival = manager_of(servers);
@@ -279,6 +290,7 @@ void braces_hold_several_resources(const Servers &servers) {
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
     a_manager_that_was_moved_from_refuses();
+    a_lock_is_left_behind_or_still_held(servers);
     an_unlock_by_a_thread_without_the_lock_does_nothing(servers);
     a_lock_is_released_once(servers);
     a_lock_that_cannot_be_kept_is_not_locked(servers);
