@@ -137,8 +137,8 @@ func TestLockThatIsNotKeptIsLostWithItsTime(t *testing.T) {
 func TestExtendingPutsTheEndOff(t *testing.T) {
 	t.Parallel()
 	name := resource(t)
-	lease := mustLock(t, impatient(t), name, 2*time.Second)
-	lost, first := lease.Lost(), time.After(2*time.Second)
+	lease := mustLock(t, impatient(t), name, brief)
+	lost, first := lease.Lost(), time.After(brief)
 	must(t, lease.Extend(time.Minute))
 	<-first
 	if isOver(lost) {

@@ -101,6 +101,9 @@ func TestInvalidArguments(t *testing.T) {
 	} {
 		_, err := m.Lock(within(t, 20*time.Second), bad.name, bad.ttl)
 		mustBe(t, err, redlock.ErrInvalidArgument)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal("no deadline has ended ", err)
+		}
 		_, err = m.TryLock(context.Background(), bad.name, bad.ttl)
 		mustBe(t, err, redlock.ErrInvalidArgument)
 	}
