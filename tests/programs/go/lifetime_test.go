@@ -79,6 +79,38 @@ func TestConnectionsAreClosed(t *testing.T) {
 	}
 }
 
+// Close returns when the calls have ended, and with the last of them the connections.
+func TestConnectionsAreClosedAlthoughCallsWait(t *testing.T) {
+	name := resource(t)
+	for _, server := range answering(t) {
+		ask(t, server, "SET "+name+" theirs PX 600000") // a holder without connections
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before := descriptors(t)
+	for round := 0; round < 10; round++ {
+		m, outcomes := impatient(t), make(chan error, 8)
+		for i := 0; i < cap(outcomes); i++ {
+			go func() {
+				_, err := m.Lock(context.Background(), name, time.Minute)
+				outcomes <- err
+			}()
+		}
+		eventually(t, "all wait", func() bool {
+			stats, err := m.Stats()
+			must(t, err)
+			return stats.Waiting == uint64(cap(outcomes))
+		})
+		m.Close()
+		if n := descriptors(t); n > before {
+			t.Fatalf("%d descriptors, and %d before", n, before)
+		}
+		for i := 0; i < cap(outcomes); i++ {
+			mustBe(t, <-outcomes, redlock.ErrClosed)
+		}
+	}
+	takeAway(t, name)
+}
+
 func TestCloseWhileOthersLock(t *testing.T) {
 	for round := 0; round < 20; round++ {
 		m := impatient(t)
@@ -114,6 +146,9 @@ func TestCloseWhileOthersLock(t *testing.T) {
 // The collector runs while calls are in progress, and frees forgotten leases and managers. Nothing in use may
 // be freed. A held lock stays held, because freeing does no I/O.
 func TestCollectorOnlyFrees(t *testing.T) {
+	observer := impatient(t)
+	mustConnect(t, observer)
+	before := runtime.NumGoroutine()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -140,12 +175,15 @@ func TestCollectorOnlyFrees(t *testing.T) {
 	close(stop)
 	<-stopped
 	runtime.GC()
-	observer := impatient(t)
 	for _, name := range forgotten {
 		if !isLocked(t, observer, name) {
 			t.Fatal("the collector released ", name)
 		}
 	}
+	eventually(t, "all is freed", func() bool {
+		runtime.GC()
+		return runtime.NumGoroutine() <= before
+	})
 }
 
 // A program that keeps one lock for days makes a context for each of its requests.

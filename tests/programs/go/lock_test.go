@@ -209,6 +209,24 @@ func TestALockChangesHands(t *testing.T) {
 	mustUnlock(t, mustLock(t, other, name, time.Second))
 }
 
+func TestContextEndsAnAdoption(t *testing.T) {
+	gates, addresses := newGates(t)
+	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
+	m := newManager(t, patient, addresses...)
+	mustConnectAll(t, m)
+	ticket, err := mustLock(t, impatient(t), resource(t), 10*time.Minute).Detach()
+	must(t, err)
+	setAll(gates, true)
+	_, err = m.Adopt(within(t, 50*time.Millisecond), ticket)
+	mustBe(t, err, context.DeadlineExceeded)
+	setAll(gates, false)
+	if taken, err := m.Adopt(context.Background(), ticket); err == nil {
+		mustUnlock(t, taken)
+	} else {
+		mustBe(t, err, redlock.ErrLost) // it was adopted, and released for nobody
+	}
+}
+
 // The counter is a plain one: two holders at once would lose a count, and the race detector would detect them.
 func TestGoroutinesExcludeEachOther(t *testing.T) {
 	const goroutines, rounds = 64, 4
