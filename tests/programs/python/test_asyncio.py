@@ -16,7 +16,8 @@ import weakref
 from types import FrameType
 from typing import Any, Callable
 
-from support import PATIENCE, AsyncTest, ask_all, in_child, keys, manager, program, redlock
+from proxies import Proxy
+from support import PATIENCE, SERVERS, AsyncTest, ask_all, in_child, keys, manager, program, redlock
 
 
 class Block(AsyncTest):
@@ -45,8 +46,9 @@ class Block(AsyncTest):
             self.assertEqual(tuple(names), lease.resources)
             for name in names:
                 self.assertIsNone(await manager().atry_lock(name, ttl=1))
-                with self.assertRaises(redlock.Nested):
-                    await self.manager.alock([name, "x"], ttl=1)
+                for several in ([name, "x"], ["x", name]):
+                    with self.assertRaises(redlock.Nested):
+                        await self.manager.alock(several, ttl=1)
             ticket = await lease.detach()
         async with await manager().aadopt(ticket) as taker:
             self.assertEqual(tuple(names), taker.resources)
@@ -256,6 +258,13 @@ class Explicit(AsyncTest):
                 await self.assert_refused(redlock.Closed, lambda waiting=waiting: asyncio.wait_for(waiting, PATIENCE))
             await self.assert_all_over()
 
+    async def test_a_manager_that_is_closed_as_the_call_is_submitted(self) -> None:
+        """close() has looked for calls already, and has not found this one."""
+        closing = manager()
+        async with self.manager.alock(self.name, ttl=600):
+            closing._events.is_closed = True
+            await self.assert_refused(redlock.Cancelled, closing.alock, self.name, ttl=600, wait=PATIENCE)
+
     async def awaited(self, locking: Any) -> Any:
         return await locking
 
@@ -292,6 +301,13 @@ class Explicit(AsyncTest):
 
         own = manager(logger=tell, trace="resources")
         await self.assert_refused(redlock.TooSlow, own.alock, self.name, ttl=0.2, wait=0)
+
+    async def test_a_block_that_ends_without_its_servers(self) -> None:
+        """It held the lock to its end."""
+        proxy = Proxy(SERVERS[0])
+        async with manager(proxy.address, SERVERS[2]).alock(self.name, ttl=600):
+            proxy.cut()
+        ask_all("DEL", self.name)
 
     async def test_servers_that_are_not_there(self) -> None:
         lines: list[str] = []
@@ -508,14 +524,30 @@ class Cancelling(AsyncTest):
         await self.assert_all_over()
 
     async def test_while_it_is_unlocked(self) -> None:
+        await self.unlock_and_cancel()
+        # While another call is under way, what is submitted is not sent at once.
+        async with manager().alock(self.name + ":other", ttl=600):
+            other = asyncio.ensure_future(self.wait_for_other())
+            await self.until("it waits", lambda: self.manager.stats().waiting == 1)
+            await self.unlock_and_cancel(1)
+        await other
+
+    async def wait_for_other(self) -> None:
+        async with self.manager.alock(self.name + ":other", ttl=600, wait=None):
+            pass
+
+    async def unlock_and_cancel(self, others: int = 0) -> None:
         for leave_block in (True, False):
             lease = await self.manager.alock(self.name, ttl=600)
             leave = lease.__aexit__(None, None, None) if leave_block else lease.unlock()
             task = asyncio.create_task(leave)
-            await self.begun()
+            while len(self.manager._events._calls) == others:
+                await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await self.assert_all_over()
+            self.assert_free()
+            if others == 0:
+                await self.assert_all_over()
 
     async def test_while_an_extension_is_waited_for(self) -> None:
         """The lock is as before, and the next call need not wait."""
@@ -652,6 +684,19 @@ class Garbage(AsyncTest):
 
     async def drive(self, coroutine: Any) -> None:
         await coroutine
+
+    async def test_a_block_that_is_closed_awaits_nothing(self) -> None:
+        async def hold() -> None:
+            async with self.manager.alock(self.name, ttl=600):
+                await asyncio.Event().wait()
+
+        coroutine = hold()
+        task = asyncio.ensure_future(self.drive(coroutine))
+        await self.until("it is held", lambda: self.manager._leases_of_tasks.find(self.name.encode()))
+        coroutine.close()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await self.assert_all_over()
 
     async def test_an_entered_lease_that_is_lost_is_released(self) -> None:
         lease = await (await self.manager.alock(self.name, ttl=600)).__aenter__()

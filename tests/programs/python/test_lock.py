@@ -6,6 +6,7 @@ import time
 import unittest
 from typing import Iterator
 
+from proxies import Proxy
 from support import SERVERS, RedlockTest, ask_all, keys, manager, program, redlock
 
 
@@ -94,6 +95,13 @@ class Block(RedlockTest):
         for bad in ("", "no ticket", ticket[:-1], ticket + "\0", ticket + " "):
             self.assert_fails(redlock.InvalidArgument, other.adopt, bad)
 
+    def test_a_ticket_has_room_for_long_names(self) -> None:
+        names = [self.name + letter * 5000 for letter in "abc"]
+        with self.manager.adopt(self.manager.lock(names, ttl=30).detach()) as taker:
+            self.assertEqual(tuple(names), taker.resources)
+        for name in names:
+            self.assert_free(name)
+
     def test_an_exception_releases(self) -> None:
         for kind in (
             ZeroDivisionError,
@@ -173,6 +181,15 @@ class Block(RedlockTest):
                 self.eventually("it expires", lambda: not lease.held and self.is_gone(self.name))
                 raise ValueError("the block's own")
 
+    def test_a_block_that_ends_without_its_servers(self) -> None:
+        """It held the lock to its end."""
+        proxy = Proxy(SERVERS[0])
+        with manager(proxy.address, SERVERS[2]).lock(self.name, ttl=600):
+            proxy.cut()
+        other = manager(proxy.address, SERVERS[2], connect_timeout=0.1)
+        self.assert_fails(redlock.Unreachable, other.lock, self.name, ttl=600, wait=0)
+        ask_all("DEL", self.name)
+
     def test_locks_are_not_reentrant(self) -> None:
         with self.manager.lock(self.name, ttl=600) as outer:
             for wait in (0, 30, None):
@@ -182,6 +199,7 @@ class Block(RedlockTest):
                 self.assertIsInstance(error, redlock.Taken)
                 self.assertIn("not reentrant", str(error))
             self.assertIsNone(self.manager.try_lock(self.name, ttl=600))
+            self.assert_fails(redlock.Nested, self.manager.lock, [self.name + ":a", self.name], ttl=600)
             with self.manager.lock(self.name + ":other", ttl=600):
                 outer.confirm()
             lock = self.manager.lock

@@ -70,6 +70,26 @@ class Threads(RedlockTest):
                 self.assertFalse(inner.lost.is_set())
         self.assert_free()
 
+    def test_a_kept_lock_whose_keeping_has_failed_is_extended(self) -> None:
+        with self.manager.lock(self.name, ttl=30, reentrant=True, keep_alive=True) as outer:
+            outer._core._set_lost(True)
+            with self.take() as inner:
+                self.assertTrue(inner.held)
+            self.assertEqual(1, self.manager.stats().extend.ok)
+            outer._core._set_lost(False)
+            with self.take():
+                self.assertEqual(1, self.manager.stats().extend.ok)
+
+    def test_a_lock_of_more_names_is_another_lock(self) -> None:
+        both = [self.name, self.name + ":b"]
+        with self.take():
+            self.assert_fails(redlock.Nested, self.manager.lock, both, ttl=30, wait=0, reentrant=True)
+            self.assertEqual(0, keys(both[1]))
+        with self.manager.lock(both, ttl=30, reentrant=True), self.take() as inner:
+            self.assertTrue(inner.held)
+        self.assert_free()
+        self.assert_free(both[1])
+
     def test_a_lock_that_is_lost_is_told_at_every_level(self) -> None:
         with self.assertRaises(redlock.Lost), self.take() as outer:
             with self.assertRaises(redlock.Lost), self.take() as inner:

@@ -131,6 +131,13 @@ class Threads(RedlockTest):
             self.assertEqual({}, events.waiting)
         self.assert_free()
 
+    def test_a_manager_that_is_closed_as_the_call_is_submitted(self) -> None:
+        """close() has looked for calls already, and has not found this one."""
+        closing = manager()
+        with self.manager.lock(self.name, ttl=600):
+            closing._events.is_closed = True
+            self.assert_fails(redlock.Cancelled, closing.lock, self.name, ttl=600, wait=PATIENCE)
+
     def ends_with_closed(self, call: Callable[[], object]) -> Callable[[], None]:
         def run() -> None:
             self.ended.append(self.assert_fails(redlock.Closed, call))
@@ -274,6 +281,16 @@ except KeyboardInterrupt:
 
             lease.unlock = ring_first
         self.assertEqual("first", str(caught.exception))
+        self.assert_free()
+
+    def test_an_alarm_before_it_releases(self) -> None:
+        """The lock is held still, so the block must release it."""
+
+        def ring(*_: object, **_options: object) -> None:
+            raise Alarm
+
+        with self.assertRaises(Alarm), self.manager.lock(self.name, ttl=600) as lease:
+            lease._call = ring
         self.assert_free()
 
     def test_no_finalizer_is_in_python(self) -> None:

@@ -5,6 +5,7 @@ import copy
 import gc
 import json
 import logging
+import os
 import pickle
 import pprint
 import secrets
@@ -195,6 +196,18 @@ class Loggers(RedlockTest):
         self.assertEqual(["there is no new password: OSError"] * 3, told)
         locker.lock(self.name, ttl=60, wait=PATIENCE).unlock()
 
+    def test_a_function_for_passwords_is_asked_in_a_child(self) -> None:
+        asked: list[int] = []
+        locker = self.logged_in(lambda: asked.append(os.getpid()), logger=None)
+
+        def ask() -> tuple[list[int], int]:
+            del asked[:]
+            locker.is_locked(self.name)
+            return asked, os.getpid()
+
+        children, child = in_child(ask)
+        self.assertEqual([child], children)
+
     def test_a_function_for_passwords_that_is_interrupted_ends_the_call(self) -> None:
         def fail() -> None:
             raise KeyboardInterrupt
@@ -306,6 +319,26 @@ class Loggers(RedlockTest):
         with locker.lock(self.name, ttl=60):
             pass
         self.assertNotEqual([], answers)
+
+    def test_it_is_not_called_by_itself(self) -> None:
+        """Its own calls have lines, too. They are told when it has returned."""
+        inside: list[int] = []
+
+        def tell(level: int, line: str) -> None:
+            if inside:
+                self.fail(line)
+            self.tell(level, line)
+            if len(self.lines) == 1:
+                inside.append(1)
+                locker.lock(self.name + ":other", ttl=60).unlock()
+                inside.pop()
+
+        locker = manager(trace="resources")
+        locker.connect()
+        locker.set_logger(tell)
+        locker.lock(self.name, ttl=60).unlock()
+        told = [line.split()[0] for _, line in self.lines if "event=" in line]
+        self.assertEqual(["event=acquired"] * 2 + ["event=released"] * 2, sorted(told))
 
     def test_threads_and_the_collector(self) -> None:
         def use() -> None:
