@@ -255,6 +255,18 @@ class Signals(RedlockTest):
                 lease.unlock()
                 self.assert_free()
 
+    def test_an_alarm_ends_the_call_also_if_its_lease_is_still_there(self) -> None:
+        kept: list[BaseException] = []
+        with manager().lock(self.name, ttl=600):
+            with Alarms() as alarms:
+                try:
+                    alarms.set(1, 0.1, 0)
+                    self.manager.lock(self.name, ttl=600, wait=None)
+                except Alarm as error:
+                    kept.append(error)  # with its frames, which have the lease
+            self.assertEqual((1, 0), (len(kept), self.manager.stats().waiting))
+        self.assert_free()
+
     def test_an_interrupt_from_the_keyboard(self) -> None:
         with manager().lock(self.name, ttl=600):
             run = program(f"""
