@@ -173,6 +173,12 @@ assert order == list(range(40)), order
         """A manager that is older than the patch does not take two greenlets for one thread."""
         self.run_program(
             """
+def other():
+    for reentrant in (False, True):
+        fails(redlock.Taken, early.lock, NAME, ttl=600, wait=0, reentrant=reentrant)
+for reentrant in (False, True):
+    with early.lock(NAME, ttl=600, reentrant=reentrant):
+        all_of(other)
 inside = []
 def lock(reentrant):
     for _ in range(10):
