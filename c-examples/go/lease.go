@@ -16,6 +16,10 @@ static RedLockStatus redlock_go_downgrade(RedLock *rl, RedLockLease *lease, uint
 	return RedLock_SubmitDowngrade(rl, lease, (void *)id);
 }
 
+static RedLockStatus redlock_go_unlock_after(RedLock *rl, RedLockLease *lease, int64_t least_ms, uintptr_t id) {
+	return RedLock_SubmitUnlockAfter(rl, lease, least_ms, (void *)id);
+}
+
 static RedLockStatus redlock_go_keep_alive(RedLock *rl, RedLockLease *lease, uintptr_t id) {
 	return RedLock_KeepAlive(rl, lease, (void *)id);
 }
@@ -170,6 +174,21 @@ func (l *Lease) Err() error {
 // trip, and no longer than the reply timeout if servers do not answer. A second call after a success is harmless,
 // so Unlock can also be deferred. After Retain it leaves one level, and asks no server.
 func (l *Lease) Unlock() error {
+	return l.unlock((*hold).submitUnlock)
+}
+
+// UnlockAfter releases the lock, and keeps others out until a time after the lock was taken: least, from 0 to the TTL.
+// The key is not deleted, and ends then. It is for a job that must run once in a fleet of machines whose clocks differ.
+// No waiting caller is woken. ErrInvalidArgument: least is longer than the TTL, or the lock is shared or a permit; it
+// is held as before. In all other respects it is as Unlock.
+func (l *Lease) UnlockAfter(least time.Duration) error {
+	return l.unlock(func(h *hold) C.RedLockStatus {
+		return C.redlock_go_unlock_after(h.shared.handle, h.handle, ms(least), C.uintptr_t(h.id))
+	})
+}
+
+// unlock releases the lock in one of the ways of C.
+func (l *Lease) unlock(submit func(*hold) C.RedLockStatus) error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
 	h.turn <- struct{}{}
@@ -179,13 +198,13 @@ func (l *Lease) Unlock() error {
 	}
 	order.Add(1)
 	isInner := C.RedLockLease_Levels(h.handle) > 1
-	status := h.submit(h.submitUnlock)
+	status := h.submit(func() C.RedLockStatus { return submit(h) })
 	if status == C.REDLOCK_OK {
 		status = <-h.done
 	}
 	err := h.outcome(status, nil)
-	if isInner {
-		return err
+	if isInner || status == C.REDLOCK_INVALID_ARGUMENT {
+		return err // the lock is held
 	}
 	h.end(ErrReleased, false)
 	if status != C.REDLOCK_UNREACHABLE && h.finish() {

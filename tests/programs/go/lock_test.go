@@ -209,6 +209,46 @@ func TestALockChangesHands(t *testing.T) {
 	mustUnlock(t, mustLock(t, other, name, time.Second))
 }
 
+func TestUnlockAfterKeepsOthersOut(t *testing.T) {
+	m, other, name := impatient(t), impatient(t), resource(t)
+	mustConnectAll(t, m)
+	lease := mustLock(t, m, name, 10*time.Minute)
+	ctx := lease.Context(context.Background())
+	for _, bad := range []time.Duration{-1, 10*time.Minute + 1} {
+		mustBe(t, lease.UnlockAfter(bad), redlock.ErrInvalidArgument)
+	}
+	if !lease.Held() || lease.Err() != nil || ctx.Err() != nil {
+		t.Fatal("it is not held as before: ", lease.Err())
+	}
+	must(t, lease.Retain())
+	must(t, lease.UnlockAfter(5*time.Minute)) // leaves a level
+	if !lease.Held() || lease.Levels() != 1 {
+		t.Fatal("an inner level has released it")
+	}
+	must(t, lease.UnlockAfter(5*time.Minute))
+	<-ctx.Done()
+	if lease.Held() || lease.Levels() != 0 || lease.Err() != redlock.ErrReleased || isOver(lease.Lost()) {
+		t.Fatal("it is held: ", lease.Err())
+	}
+	mustBe(t, lease.UnlockAfter(0), redlock.ErrLost)
+	_, err := other.TryLock(context.Background(), name, time.Second)
+	mustBe(t, err, redlock.ErrTaken)
+	info, err := other.Inspect(context.Background(), name)
+	if err != nil || info.Remaining <= 0 || info.Remaining > 5*time.Minute {
+		t.Fatal(info, err)
+	}
+	takeAway(t, name)
+
+	gone := mustLock(t, m, name, time.Minute)
+	must(t, gone.UnlockAfter(0))
+	noKeys(t, []string{name})
+	reader := mustRLock(t, m, name)
+	mustBe(t, reader.UnlockAfter(0), redlock.ErrInvalidArgument)
+	mustUnlock(t, reader)
+	var none redlock.Lease
+	mustBe(t, none.UnlockAfter(0), redlock.ErrLost)
+}
+
 func TestContextEndsAnAdoption(t *testing.T) {
 	gates, addresses := newGates(t)
 	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
