@@ -547,8 +547,7 @@ typedef struct {
   size_t size;
   /**
    * Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
-   * RedLock_ContinueLock if it had to take the lock. All slices of one wait (RedLock_TryLockSlice,
-   * RedLock_AcquireSlice) are one call.
+   * RedLock_ContinueLock if it had to take the lock.
    */
   RedLockOutcomes acquire;
   /**
@@ -930,34 +929,6 @@ RedLockStatus RedLock_TryLock(RedLock *rl,
                               RedLockLease *lease);
 
 /**
- * RedLock_TryLock for callers that must regain control during a wait. One call of this function is a slice
- * of the wait, and the next call with the same lease and resource continues the wait. A slice asks no sooner
- * than an undivided wait would ask, and the pauses continue to grow. A wait in slices therefore sends what
- * an undivided wait sends. Between two slices the caller has no place in the queue. Any other locking call
- * on the lease, or another resource, ends the wait.
- *
- * @param rl       the manager.
- * @param resource as for RedLock_Lock.
- * @param ttl_ms   as for RedLock_Lock.
- * @param wait_ms  how much of the wait is left, including this slice. 0: one attempt, at once. More than 0:
- *                 this many milliseconds. Less than 0: no limit.
- * @param slice_ms how long this call may wait, in milliseconds, at least 0. If the slice is shorter than the
- *                 rest of the wait (wait_ms), there is no last attempt at its end, and an attempt that is
- *                 under way then is not cut short. Otherwise this is the last slice, and ends as
- *                 RedLock_TryLock does.
- * @param lease    as for RedLock_Lock. It stores what the next slice needs. To give up the wait between two
- *                 slices, free the lease or use it for something else.
- * @return as for RedLock_Lock. At the end of a slice, this is the result of the last attempt of the wait,
- *         usually REDLOCK_TAKEN. The status does not tell whether the wait is over: the caller knows that.
- */
-RedLockStatus RedLock_TryLockSlice(RedLock *rl,
-                                   const char *resource,
-                                   int64_t ttl_ms,
-                                   int64_t wait_ms,
-                                   int64_t slice_ms,
-                                   RedLockLease *lease);
-
-/**
  * Takes a lock or renews it. If the lease passed still holds the lock, this function works as
  * RedLock_Extend. The same applies if an earlier lease that was passed to this function with the same
  * manager and resource still holds the lock. The lease passed then becomes one more handle of that lock.
@@ -1108,23 +1079,6 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
 RedLockStatus RedLock_Acquire(RedLock *rl,
                               const RedLockAcquireOptions *options,
                               RedLockLease *lease);
-
-/**
- * RedLock_Acquire for callers that must not block for long. It works as RedLock_TryLockSlice does for
- * RedLock_TryLock: this call is a slice of the wait, and the next call with the same lease and options
- * continues the wait.
- *
- * @param rl       the manager.
- * @param options  the options; read during the call only. wait_ms is how much of the wait is left, and tries
- *                 must be 0.
- * @param slice_ms how long this call may wait, in milliseconds, at least 0; see RedLock_TryLockSlice.
- * @param lease    as for RedLock_TryLockSlice.
- * @return as for RedLock_Acquire.
- */
-RedLockStatus RedLock_AcquireSlice(RedLock *rl,
-                                   const RedLockAcquireOptions *options,
-                                   int64_t slice_ms,
-                                   RedLockLease *lease);
 
 /**
  * Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or

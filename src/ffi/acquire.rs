@@ -108,38 +108,6 @@ pub unsafe extern "C" fn RedLock_Acquire(
     })
 }
 
-/// RedLock_Acquire for callers that must not block for long. It works as RedLock_TryLockSlice does for
-/// RedLock_TryLock: this call is a slice of the wait, and the next call with the same lease and options
-/// continues the wait.
-///
-/// @param rl       the manager.
-/// @param options  the options; read during the call only. wait_ms is how much of the wait is left, and tries
-///                 must be 0.
-/// @param slice_ms how long this call may wait, in milliseconds, at least 0; see RedLock_TryLockSlice.
-/// @param lease    as for RedLock_TryLockSlice.
-/// @return as for RedLock_Acquire.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLock_AcquireSlice(
-    rl: *mut RedLock,
-    options: *const RedLockAcquireOptions,
-    slice_ms: i64,
-    lease: *mut RedLockLease,
-) -> RedLockStatus {
-    lease_call(rl, lease, |manager, own| {
-        let options = read(options)?;
-        if slice_ms < 0 {
-            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
-        }
-        if options.tries != 0 {
-            let words = format!("tries is {}, and a wait in slices goes by wait_ms", options.tries);
-            return Err(Error::invalid(words));
-        }
-        let keep = |handle| Tag::new(&handle, ptr::null_mut()).boxed();
-        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
-        manager.acquire(AcquireOptions { slice_ms: Some(slice_ms), keep, ..plain(&options)? }, own)
-    })
-}
-
 /// Returns a copy of the options as this version knows them.
 pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
     let none = RedLockAcquireOptions {

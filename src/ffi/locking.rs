@@ -65,40 +65,6 @@ pub unsafe extern "C" fn RedLock_TryLock(
     })
 }
 
-/// RedLock_TryLock for callers that must regain control during a wait. One call of this function is a slice
-/// of the wait, and the next call with the same lease and resource continues the wait. A slice asks no sooner
-/// than an undivided wait would ask, and the pauses continue to grow. A wait in slices therefore sends what
-/// an undivided wait sends. Between two slices the caller has no place in the queue. Any other locking call
-/// on the lease, or another resource, ends the wait.
-///
-/// @param rl       the manager.
-/// @param resource as for RedLock_Lock.
-/// @param ttl_ms   as for RedLock_Lock.
-/// @param wait_ms  how much of the wait is left, including this slice. 0: one attempt, at once. More than 0:
-///                 this many milliseconds. Less than 0: no limit.
-/// @param slice_ms how long this call may wait, in milliseconds, at least 0. If the slice is shorter than the
-///                 rest of the wait (wait_ms), there is no last attempt at its end, and an attempt that is
-///                 under way then is not cut short. Otherwise this is the last slice, and ends as
-///                 RedLock_TryLock does.
-/// @param lease    as for RedLock_Lock. It stores what the next slice needs. To give up the wait between two
-///                 slices, free the lease or use it for something else.
-/// @return as for RedLock_Lock. At the end of a slice, this is the result of the last attempt of the wait,
-///         usually REDLOCK_TAKEN. The status does not tell whether the wait is over: the caller knows that.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLock_TryLockSlice(
-    rl: *mut RedLock,
-    resource: *const c_char,
-    ttl_ms: i64,
-    wait_ms: i64,
-    slice_ms: i64,
-    lease: *mut RedLockLease,
-) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
-        let resource = text(resource, "resource")?;
-        manager.try_lock_slice(resource, ttl_ms, (wait_ms, slice_ms), lease)
-    })
-}
-
 /// Takes a lock or renews it. If the lease passed still holds the lock, this function works as
 /// RedLock_Extend. The same applies if an earlier lease that was passed to this function with the same
 /// manager and resource still holds the lock. The lease passed then becomes one more handle of that lock.

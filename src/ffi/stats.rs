@@ -64,8 +64,7 @@ pub struct RedLockStats {
     /// sizeof(RedLockStats).
     pub size: usize,
     /// Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
-    /// RedLock_ContinueLock if it had to take the lock. All slices of one wait (RedLock_TryLockSlice,
-    /// RedLock_AcquireSlice) are one call.
+    /// RedLock_ContinueLock if it had to take the lock.
     pub acquire: RedLockOutcomes,
     /// RedLock_Extend, and RedLock_ContinueLock if it extended the lock.
     pub extend: RedLockOutcomes,

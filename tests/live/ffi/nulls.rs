@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use redlock::ffi::access::*;
-use redlock::ffi::acquire::{RedLock_Acquire, RedLock_AcquireSlice, RedLockAcquireOptions};
+use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::event::*;
 use redlock::ffi::fencing::*;
@@ -178,7 +178,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 72] = calls! {
+    let calls: [(&str, Call); 70] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -201,7 +201,6 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Bytes RedLock_CopyErrorMessage(it.rl(), it.room("message"), ROOM) of it;
         Status RedLock_Acquire(it.rl(), it.options(), it.lease()) of it;
-        Status RedLock_AcquireSlice(it.rl(), it.options(), 0, it.lease()) of it;
         Status RedLock_SubmitAcquire(it.rl(), it.options(), it.lease(), it.user_data()) of it;
         Status RedLock_SubmitExtend(it.rl(), it.lease(), TTL, it.user_data()) of it;
         Status RedLock_SubmitUnlock(it.rl(), it.lease(), it.user_data()) of it;
@@ -217,7 +216,6 @@ fn calls() -> BTreeMap<&'static str, Call> {
         ) of it;
         Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
-        Status RedLock_TryLockSlice(it.rl(), it.resource(), TTL, -1, 0, it.lease()) of it;
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{process, ptr, thread};
 
 use redlock::ffi::access::RedLock_SetCredentialsFromEnv;
-use redlock::ffi::acquire::{REDLOCK_SHARED, RedLock_Acquire, RedLock_AcquireSlice};
+use redlock::ffi::acquire::{REDLOCK_SHARED, RedLock_Acquire};
 use redlock::ffi::event::{RedLock_NextEvent, RedLock_SetEventCallback, RedLockEvent};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
 use redlock::ffi::lease::{
@@ -113,15 +113,6 @@ fn options_that_contradict_each_other_are_refused_in_words() {
     // SAFETY: the manager, the lease and the names are alive.
     let status = unsafe { RedLock_Acquire(manager.raw(), &raw const both, lease.raw()) };
     refused_with(&lease, status, &["resource and resources"]);
-    for (tries, slice_ms, words) in [(0, -1, "slice_ms is -1"), (2, 1, "tries is 2")] {
-        let wanted = Wanted { tries, ..Wanted::new("r", TTL) };
-        let options = wanted.options();
-        // SAFETY: as above.
-        let status = unsafe {
-            RedLock_AcquireSlice(manager.raw(), &raw const options, slice_ms, lease.raw())
-        };
-        refused_with(&lease, status, &[words]);
-    }
     assert!(!lease.is_held());
 }
 

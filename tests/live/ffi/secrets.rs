@@ -10,7 +10,7 @@ use redlock::ffi::access::{
     RedLock_SetPasswordCallbackWithDestroy, RedLock_SetTlsCa, RedLock_SetTlsCertificate,
     RedLock_SetTlsServerName,
 };
-use redlock::ffi::acquire::{RedLock_Acquire, RedLock_AcquireSlice, RedLockAcquireOptions};
+use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::RedLock_NextEvent;
 use redlock::ffi::handover::RedLock_Adopt;
 use redlock::ffi::inspect::RedLock_Inspect;
@@ -18,7 +18,7 @@ use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK};
 use redlock::ffi::submit::{RedLock_SubmitAcquire, RedLock_SubmitAdopt};
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_ContinueLock, RedLock_IsLocked, RedLock_Lock,
-    RedLock_TryLock, RedLock_TryLockSlice,
+    RedLock_TryLock,
 };
 
 use crate::TTL;
@@ -123,10 +123,6 @@ fn places() -> Vec<(&'static str, &'static str, Pass)> {
             RedLock_TryLock(rl, it, TTL, 0, lease.raw())
         }),
         // SAFETY: see above.
-        ("RedLock_TryLockSlice", "resource", |rl, lease, it| unsafe {
-            RedLock_TryLockSlice(rl, it, TTL, 0, 0, lease.raw())
-        }),
-        // SAFETY: see above.
         ("RedLock_ContinueLock", "resource", |rl, lease, it| unsafe {
             RedLock_ContinueLock(rl, it, TTL, lease.raw())
         }),
@@ -160,7 +156,7 @@ fn of_several(names: &[*const c_char]) -> RedLockAcquireOptions {
 }
 
 /// The strings within the structs that a function takes.
-fn fields() -> [(&'static str, &'static str, Pass); 6] {
+fn fields() -> [(&'static str, &'static str, Pass); 4] {
     [
         ("RedLock_Acquire", "options->resources", |rl, lease, it| {
             let names = [c"other".as_ptr(), it];
@@ -178,17 +174,6 @@ fn fields() -> [(&'static str, &'static str, Pass); 6] {
             let options = options(it);
             // SAFETY: see above.
             unsafe { RedLock_Acquire(rl, &raw const options, lease.raw()) }
-        }),
-        ("RedLock_AcquireSlice", "options->resource", |rl, lease, it| {
-            let options = options(it);
-            // SAFETY: see above.
-            unsafe { RedLock_AcquireSlice(rl, &raw const options, 0, lease.raw()) }
-        }),
-        ("RedLock_AcquireSlice", "options->resources", |rl, lease, it| {
-            let names = [c"other".as_ptr(), it];
-            let options = of_several(&names);
-            // SAFETY: see above.
-            unsafe { RedLock_AcquireSlice(rl, &raw const options, 0, lease.raw()) }
         }),
         ("RedLock_SubmitAcquire", "options->resource", |rl, lease, it| {
             let (options, mut event) = (options(it), no_event());

@@ -2,14 +2,13 @@
 
 use std::ptr;
 
-use redlock::ffi::RedLock_TryLockSlice;
 use redlock::ffi::kept_log::{RedLock_KeepLog, RedLock_TakeLogLine};
 use redlock::ffi::stats::{
     REDLOCK_TRACE_EVENTS, REDLOCK_TRACE_OFF, REDLOCK_TRACE_RESOURCES, RedLock_StatsText,
     RedLockHistogram, RedLockOutcomes, RedLockStats,
 };
 use redlock::ffi::status::RedLockStatus::{
-    self, REDLOCK_CANCELLED, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN,
+    REDLOCK_CANCELLED, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN,
     REDLOCK_TOO_SHORT, REDLOCK_UNREACHABLE,
 };
 
@@ -21,12 +20,6 @@ use crate::{TTL, accepted};
 /// A manager of a server that does not exist.
 fn nowhere() -> Manager {
     Manager::at(&["127.0.0.1:1".to_owned()])
-}
-
-/// 5 ms of an unlimited wait.
-fn slice(manager: &Manager, lease: &Lease) -> RedLockStatus {
-    // SAFETY: manager, lease and string live.
-    unsafe { RedLock_TryLockSlice(manager.raw(), c"r".as_ptr(), TTL, -1, 5, lease.raw()) }
 }
 
 /// The values of all fields, in the order of the struct.
@@ -182,28 +175,6 @@ fn kept_locks_are_counted() {
     assert!(stats.not_renewed >= 1);
     // Renewals of a kept lock do not count as extensions by calls.
     assert_eq!(numbers(stats.extend), [0; 8]);
-}
-
-/// All slices of one wait are one call.
-#[test]
-fn a_wait_in_slices_is_one() {
-    let cluster = Cluster::start(3);
-    let (manager, rival) = (connected(&cluster), connected(&cluster));
-    let held = rival.take("r", TTL);
-    let lease = Lease::new();
-    for _ in 0..5 {
-        assert_eq!(slice(&manager, &lease), REDLOCK_TAKEN);
-    }
-    let stats = manager.stats();
-    assert_eq!((numbers(stats.acquire), stats.waits), ([0; 8], 1));
-    assert_eq!(rival.unlock(&held), REDLOCK_OK);
-    wait_until("it is had", || slice(&manager, &lease) == REDLOCK_OK);
-    let stats = manager.stats();
-    assert_eq!((numbers(stats.acquire), stats.waits), ([1, 0, 0, 0, 0, 0, 0, 0], 1));
-    is_sound(&stats.wait_time, 1);
-    // On a busy machine the attempts take much of the slices.
-    assert!(stats.wait_time.sum_us > 0);
-    assert!(stats.acquire_time.sum_us >= stats.wait_time.sum_us);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
     RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry, RedLock_SetTimeouts,
-    RedLock_TryLock, RedLock_TryLockSlice, RedLock_Unlock,
+    RedLock_TryLock, RedLock_Unlock,
 };
 use crate::handles::{self, Hands, look, message, pointer};
 use crate::logger::{self, CALLS_BACK, listen};
@@ -259,7 +259,6 @@ impl Run<'_> {
             unsafe {
                 match wait_ms {
                     -1 => RedLock_Lock(rl, resource, ttl_ms, lease),
-                    100 => RedLock_TryLockSlice(rl, resource, ttl_ms, wait_ms, 30, lease),
                     _ => RedLock_TryLock(rl, resource, ttl_ms, wait_ms, lease),
                 }
             }
