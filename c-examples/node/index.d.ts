@@ -447,8 +447,13 @@ export class Lease extends EventEmitter {
    * Releases the lock; after retain() it leaves one level, and asks no server. Rejects with LostError if the lock had
    * already ended; no lock of another holder was changed. Rejects with UnreachableError if the release did not reach
    * some servers. There the lock expires, or another call of unlock() releases it.
+   *
+   * With holdAtLeast, this lease is unlocked, but others are kept out until so many milliseconds after the lock was
+   * taken, its ttl at most. It is for a job that must run once on machines whose clocks differ: a machine that is late
+   * finds the lock taken. Rejects with InvalidArgumentError, and the lock is still held, if the time is longer than the
+   * ttl, or if the lock is shared or a permit.
    */
-  unlock(): Promise<void>;
+  unlock(options?: { holdAtLeast?: number }): Promise<void>;
 
   /** Unlocks, as the end of using() does. Not in versions of Node.js without this symbol. */
   [Symbol.asyncDispose](): Promise<void>;

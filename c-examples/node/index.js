@@ -927,19 +927,22 @@ class Hold {
     return this.#call((handle, id) => addon.confirm(handle, id, ms), signalOf(given));
   }
 
-  unlock() {
+  unlock(given = {}) {
+    const { holdAtLeast } = options('options', given, ['holdAtLeast']);
+    const least = holdAtLeast === undefined ? undefined : milliseconds('holdAtLeast', holdAtLeast);
     if (this.levels - this.#leaving <= 1) this.#isUnlocked = true;
     this.#leaving += 1;
     return this.#inTurn(async () => {
       this.#leaving -= 1;
       // A program that closes the manager may still unlock its locks, until the manager is freed.
       if (this.#core.isFreed) throw closed();
-      const isInner = this.levels > 1;
       await this.#core.operate(async () => {
-        const { status, words } = await this.#submit(addon.unlock);
+        const { status, words } = await this.#submit(least === undefined ? addon.unlock
+          : (handle, id) => addon.unlockAfter(handle, id, least));
         // A lock that some servers still have can be unlocked again.
         if (status === UNREACHABLE) endKept(this.#state.keptAs);
-        else if (!isInner || !this.isHeld) this.#forget();
+        else if (!this.isHeld) this.#forget();
+        if (status === INVALID_ARGUMENT) this.#isUnlocked = false;
         check(status, () => words);
       });
     });
@@ -1144,8 +1147,8 @@ class Lease extends EventEmitter {
     return this.#hold.levels;
   }
 
-  async unlock() {
-    return this.#hold.unlock();
+  async unlock(given) {
+    return this.#hold.unlock(given);
   }
 
   toJSON() {

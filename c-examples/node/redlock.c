@@ -1038,7 +1038,7 @@ static napi_value ResourceAt(napi_env env, napi_callback_info info) {
     return result;
 }
 
-/* Calls with a time: extend(lease, id, ttl) and confirm(lease, id, least). */
+/* Calls with a time: extend(lease, id, ttl), confirm(lease, id, least) and unlockAfter(lease, id, least). */
 static napi_value submit_timed(napi_env env, napi_callback_info info,
                                RedLockStatus (*submit)(RedLock *rl, RedLockLease *lease, int64_t ms, void *id)) {
     struct call call;
@@ -1051,6 +1051,10 @@ static napi_value submit_timed(napi_env env, napi_callback_info info,
 
 static napi_value Extend(napi_env env, napi_callback_info info) {
     return submit_timed(env, info, RedLock_SubmitExtend);
+}
+
+static napi_value UnlockAfter(napi_env env, napi_callback_info info) {
+    return submit_timed(env, info, RedLock_SubmitUnlockAfter);
 }
 
 static napi_value Confirm(napi_env env, napi_callback_info info) {
@@ -1193,6 +1197,7 @@ static const struct {
     {"extend", Extend},
     {"confirm", Confirm},
     {"unlock", Unlock},
+    {"unlockAfter", UnlockAfter},
     {"downgrade", Downgrade},
     {"keepAlive", KeepAlive},
     {"cancel", Cancel},

@@ -212,6 +212,7 @@ module Redlock
       "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitUnlock" => [INT, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_SubmitUnlockAfter" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_Cancel" => [INT, ADDRESS, ADDRESS],
       "RedLock_KeepAlive" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLockStatus_Name" => [POINTER, INT],
@@ -1553,11 +1554,20 @@ module Redlock
 
     # Releases the lock. Lost: the lock had already ended, and no lock of another holder was changed. Unreachable:
     # the release did not reach some servers. The lock expires there, or another call of this releases it.
-    def unlock
+    #
+    # With +hold_at_least+, this lease is unlocked, but others are kept out until so many seconds after the lock was
+    # taken, its ttl at most. It is for a job that must run once on machines whose clocks differ: a machine that is late
+    # finds the lock taken. InvalidArgument, and the lock is still held: the time is longer than the ttl, or the lock is
+    # shared or a permit.
+    def unlock(hold_at_least: nil)
+      least_ms = C.ms(hold_at_least, "hold_at_least") unless hold_at_least.nil?
       # Once the lock is being unlocked, no loss is reported. So a lock that had already ended is reported before.
       be_lost if !@unlocked && !@on_lost.empty? && !held?
       @unlocked = true
-      call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+      submit_unlock(least_ms)
+    rescue InvalidArgument
+      @unlocked = false
+      raise
     rescue Unreachable
       is_left = true # on some servers
       raise
@@ -1678,6 +1688,14 @@ module Redlock
       options.mode = C::SHARED if @wants_shared
       options.permits = @permits
       options
+    end
+
+    def submit_unlock(least_ms)
+      if least_ms
+        call("RedLock_SubmitUnlockAfter", @handle.to_i, least_ms, leaving: true)
+      else
+        call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+      end
     end
 
     # A manager that is closed meanwhile is not freed before #let_go.
@@ -1863,8 +1881,8 @@ module Redlock
     end
 
     # Leaves one level.
-    def leave
-      call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+    def leave(least_ms = nil)
+      submit_unlock(least_ms)
     end
 
     # Called at the end of a level.
@@ -1923,12 +1941,16 @@ module Redlock
     end
 
     # Leaves this level; the last level is unlocked as by Lease#unlock. Lost: the lock had already ended.
-    def unlock
+    def unlock(hold_at_least: nil)
       raise Lost.new("the lock was unlocked before", 4) if @left || !@core
 
+      least_ms = C.ms(hold_at_least, "hold_at_least") unless hold_at_least.nil?
       @unlocked = true
       @before = @core.count
-      through_core(&:leave)
+      through_core { |core| core.leave(least_ms) }
+    rescue InvalidArgument
+      @unlocked = false
+      raise
     ensure
       leave_for_good unless to_be_left?
     end

@@ -41,6 +41,26 @@ test('an adopted lock is extended by what it lasted', async (t) => {
   await lease.unlock();
 });
 
+test('others are kept out for a time', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL, keepAlive: true });
+  await assertCode(lease.unlock({ holdAtLeast: TTL + 1 }), 'INVALID_ARGUMENT');
+  await assert.rejects(lease.unlock({ holdAtLeast: -1 }), RangeError);
+  await assert.rejects(lease.unlock({ holdAtLeast: '5' }), TypeError);
+  assert.deepEqual([lease.isHeld, lease.isKept], [true, true]);
+  await lease.confirm();
+  await lease.unlock({ holdAtLeast: TTL / 2 });
+  assert.deepEqual([lease.isHeld, lease.isKept, locker.stats().kept], [false, false, 0]);
+  assert.ok((await other.inspect(name)).remaining <= TTL / 2);
+  await assertCode(other.lock(name, { ttl: TTL, wait: 0 }), 'TAKEN');
+  await askAll('DEL', name);
+  // The end of using() releases a lock of which the time was refused.
+  await locker.using(name, { ttl: TTL }, (it) => assertCode(it.unlock({ holdAtLeast: TTL + 1 }), 'INVALID_ARGUMENT'));
+  await assertFree(other, name);
+  await locker.using(name, { ttl: TTL, shared: true }, (it) => assertCode(it.unlock({ holdAtLeast: 1 }), 'INVALID_ARGUMENT'));
+  await assertFree(other, name);
+});
+
 test('a function gives its lock away', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const ticket = await locker.using(name, { ttl: TTL, keepAlive: true }, (lease) => lease.detach());

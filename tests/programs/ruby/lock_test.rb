@@ -269,6 +269,33 @@ class BlockTest < RedlockTest
 end
 
 class LeaseTest < RedlockTest
+  def test_others_are_kept_out_for_a_time
+    [{}, { reentrant: true }, { keep_alive: true }].each do |kind|
+      name = "#{@name}:#{kind.keys}"
+      @locker.lock(name, ttl: 600, **kind) do |lease|
+        [601, -1].each { |bad| assert_raises(Redlock::InvalidArgument) { lease.unlock(hold_at_least: bad) } }
+        assert_raises(TypeError) { lease.unlock(hold_at_least: "5") }
+        assert lease.confirm
+        assert lease.unlock(hold_at_least: 300)
+        refute lease.held?
+        refute lease.lost?
+      end
+      info = @locker.info(name)
+      assert_operator info.remaining, :<=, 300
+      assert_nil manager.try_lock(name, ttl: 600)
+      ask_all("DEL", name)
+    end
+    assert_equal 0, @locker.stats.kept
+    # The end of the block releases a lock of which the time was refused.
+    assert_raises(Redlock::InvalidArgument) { @locker.lock(@name, ttl: 600) { |lease| lease.unlock(hold_at_least: 700) } }
+    assert_free
+    @locker.lock(@name, ttl: 600, shared: true) do |lease|
+      assert_raises(Redlock::InvalidArgument) { lease.unlock(hold_at_least: 1) }
+      assert lease.confirm
+    end
+    assert_free
+  end
+
   def test_extend_and_confirm
     @locker.lock(@name, ttl: 5) do |lease|
       lease.extend(ttl: 60)
