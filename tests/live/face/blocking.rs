@@ -335,17 +335,16 @@ fn the_last_setting_counts() {
 #[test]
 fn too_long_a_pause_is_a_long_one() {
     let cluster = Cluster::start(1);
-    let manager = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
-    let _held = manager.acquire(&options("r")).expect("it is free");
-    let other = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
-    let driven = other;
+    cluster[0].must(&["SET", "r", "another's"]);
+    let driven = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
     let _ = driven.descriptor().expect("a descriptor");
     let mut waiting = driven.acquire_async(&options("r").tries(i32::MAX));
     assert!(poll_once(&mut waiting).is_pending());
     driven.drive_for(Duration::from_secs(1)).expect("it drives");
-    let sets = cluster[0].calls("set");
+    let asked = || cluster[0].calls("set") + cluster[0].scripts();
+    let before = asked();
     driven.drive_for(Duration::from_secs(1)).expect("it drives");
-    assert_eq!(cluster[0].calls("set"), sets);
+    assert_eq!(asked(), before);
 }
 
 #[test]
@@ -393,4 +392,29 @@ fn each_guard_is_the_one_of_its_name() {
     for guard in [Guard::Off, Guard::Durable] {
         assert_eq!(acquire(&cluster, guard), Ok(()), "{guard:?}");
     }
+}
+
+#[test]
+fn a_child_that_drops_a_lease_of_its_parent_releases_nothing() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    // SAFETY: the child makes calls that the library allows in a child, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no memory is involved. The alarm ends a child that hangs.
+        unsafe { libc::alarm(50) };
+        // Its connections are in use when the lease is dropped, and what it sends then has arrived before its last lock.
+        let mut is_well = manager.connect(Duration::ZERO).is_ok();
+        drop(lease);
+        is_well &= manager.acquire(&options("child")).is_ok();
+        // SAFETY: nothing of the parent needs to be cleaned up.
+        unsafe { libc::_exit(i32::from(!is_well)) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` may be written to, and the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+    lease.confirm(Duration::ZERO).expect("it is held");
+    assert_eq!(cluster.having("r"), 3);
 }

@@ -15,6 +15,8 @@ mod certificates;
 mod clients;
 mod credentials;
 #[cfg(feature = "tls")]
+mod face;
+#[cfg(feature = "tls")]
 mod front;
 #[cfg(feature = "tls")]
 mod life;
