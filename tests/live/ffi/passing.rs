@@ -346,13 +346,17 @@ fn a_call_is_not_submitted_while_another_uses_the_lease() {
     let held = manager.take("r", TTL);
     let lease = Lease::new();
     thread::scope(|scope| {
-        scope.spawn(|| manager.try_lock("r", TTL, -1, &lease));
+        let waiting = scope.spawn(|| manager.try_lock("r", TTL, -1, &lease));
         finishes_here(|| {
             // Before the other call has begun, there is no lock to extend.
             let refused = || manager.submit_extend(&lease, TTL, 0) == REDLOCK_INVALID_ARGUMENT;
             wait_until("it is refused", refused);
         });
-        assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+        // The call may have the lease already, and not be under way yet.
+        wait_until("it is cancelled", || {
+            assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+            waiting.is_finished()
+        });
     });
     assert!(held.is_held());
 }
