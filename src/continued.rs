@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
+use crate::room::Room;
 
 #[derive(Default)]
 pub(crate) struct ContinuedLocks {
@@ -25,9 +26,6 @@ struct Kept {
 /// How many locks are checked for each lock that is remembered, to forget those that have ended. More than one,
 /// because otherwise their number would keep growing. Only a few, because thousands of locks may be held.
 const LOOKED_AT: usize = 2;
-
-/// Less memory is not worth giving back.
-const ROOM_MIN: usize = 64;
 
 impl ContinuedLocks {
     /// The lock of a resource, if it is still held.
@@ -80,14 +78,8 @@ impl Kept {
                 self.holds.remove(hold.resource());
             }
         }
-        // If there is room for many more locks than there are, half of it is given back. That costs little
-        // per lock.
-        if self.turns.capacity() > ROOM_MIN.max(4 * self.turns.len()) {
-            self.turns.shrink_to(self.turns.capacity() / 2);
-        }
-        if self.holds.capacity() > ROOM_MIN.max(4 * self.holds.len()) {
-            self.holds.shrink_to(self.holds.capacity() / 2);
-        }
+        self.turns.give_back();
+        self.holds.give_back();
     }
 }
 
@@ -159,7 +151,7 @@ mod tests {
         (0..20_000).for_each(|it| drop(remember(20_000 + it, NOW.plus_ms(10_000))));
         let kept = continued.kept();
         let room = [kept.holds.capacity(), kept.turns.capacity()];
-        assert!(room.iter().all(|it| *it <= 2 * ROOM_MIN), "{room:?}");
+        assert!(room.iter().all(|it| *it <= 128), "{room:?}");
     }
 
     #[test]

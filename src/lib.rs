@@ -59,6 +59,7 @@ mod process_state;
 pub mod quorum;
 mod redlock;
 mod reentrant;
+mod room;
 mod runtime;
 mod server_list;
 #[doc(hidden)]

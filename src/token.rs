@@ -14,7 +14,7 @@ pub trait Entropy {
 }
 
 /// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` output shows none of them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token([u8; 2 * BYTES]);
 
 impl Token {

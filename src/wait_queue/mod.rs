@@ -8,6 +8,7 @@
 
 mod line;
 mod lines;
+mod own_readers;
 mod permit_queue;
 mod pushes;
 mod queue;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::line::Line;
+use super::own_readers::OwnReaders;
 use super::turn::{Permission, TurnRequest, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
@@ -53,7 +54,7 @@ pub(super) struct WaitQueue {
     /// The lock, while this manager holds it exclusively.
     hold: Option<Arc<HeldLock>>,
     /// The locks by which this manager holds it shared.
-    readers: Vec<Arc<HeldLock>>,
+    readers: OwnReaders,
     /// When the servers may be asked although this manager has the lock.
     ask_held_at: Moment,
     /// Whether the head asks the servers although this manager has the lock.
@@ -104,7 +105,7 @@ impl WaitQueue {
             uncalled: BTreeSet::new(),
             first_writer: None,
             hold: None,
-            readers: Vec::new(),
+            readers: OwnReaders::default(),
             ask_held_at: now,
             asks_in_vain: false,
             open_at: None,
@@ -226,7 +227,7 @@ impl WaitQueue {
 
     pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Vec<Ticket> {
         match hold.is_shared() {
-            true => self.readers.push(Arc::clone(hold)),
+            true => self.readers.add(hold),
             false => self.hold = Some(Arc::clone(hold)),
         }
         self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
@@ -290,7 +291,8 @@ impl WaitQueue {
 
     /// Whether this manager has the lock through this hold.
     pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.hold.iter().chain(&self.readers).any(|ours| ours.token() == hold.token())
+        self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
+            || self.readers.has(hold)
     }
 
     pub(super) fn has_rivals(&self, now: Moment) -> bool {
@@ -299,7 +301,8 @@ impl WaitQueue {
 
     pub(super) fn is_needed(&self, now: Moment) -> bool {
         self.head.is_some()
-            || self.hold.iter().chain(&self.readers).any(|hold| now < hold.valid_until())
+            || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
+            || self.readers.is_valid(now)
             || self.has_rivals(now)
             || self.line.is_kept(now)
     }
@@ -361,11 +364,8 @@ impl WaitQueue {
             self.open_at.get_or_insert(now);
             self.call_readers(0);
         }
-        if !self.readers.is_empty() {
-            self.readers.retain(|hold| !has_ended(hold));
-            if self.readers.is_empty() {
-                self.open_at.get_or_insert(now);
-            }
+        if self.readers.forget_ended(has_ended, now) {
+            self.open_at.get_or_insert(now);
         }
     }
 

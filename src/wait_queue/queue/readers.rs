@@ -11,8 +11,8 @@ impl WaitQueue {
         if let Some(hold) = &self.hold {
             return Some(Permission::Held { left_ms: hold.remaining_ms(now), readers: 0 });
         }
-        let left_ms = self.readers.iter().map(|hold| hold.remaining_ms(now)).max()?;
-        let readers = self.readers.len();
+        let (until, readers) = (self.readers.until()?, self.readers.len());
+        let left_ms = until.ms_since(now).max(0);
         (!self.is_reader(number)).then_some(Permission::Held { left_ms, readers })
     }
 
@@ -21,7 +21,7 @@ impl WaitQueue {
         if let Some(hold) = &self.hold {
             return Some(hold.valid_until());
         }
-        let until = self.readers.iter().map(|hold| hold.valid_until()).max()?;
+        let until = self.readers.until()?;
         (!self.is_reader(number)).then_some(until)
     }
 
@@ -33,9 +33,8 @@ impl WaitQueue {
 
     /// This manager no longer has the lock through this hold.
     pub(super) fn let_go_of(&mut self, hold: &HeldLock) {
-        let is_other = |ours: &std::sync::Arc<HeldLock>| ours.token() != hold.token();
-        self.hold.take_if(|ours| !is_other(ours));
-        self.readers.retain(is_other);
+        self.hold.take_if(|ours| ours.token() == hold.token());
+        self.readers.remove(hold);
     }
 
     /// This manager now has the lock shared through the hold that was exclusive before. Returns the waiters
@@ -44,7 +43,7 @@ impl WaitQueue {
         let Some(ours) = self.hold.take_if(|ours| ours.token() == hold.token()) else {
             return Vec::new();
         };
-        self.readers.push(ours);
+        self.readers.add(&ours);
         self.call_readers(0)
     }
 

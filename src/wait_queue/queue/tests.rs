@@ -157,6 +157,63 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
     }
 }
 
+/// This many readers have the lock, from 0 ms on, for 10 s.
+fn read_by(readers: u16) -> (WaitQueue, Vec<Arc<HeldLock>>) {
+    let mut queue = WaitQueue::new(at_ms(0));
+    let read = |number: u16| {
+        queue.join(number.into(), None, Wants::Shared);
+        assert_eq!(queue.begin(number.into(), PATIENT, at_ms(1)), Permission::MayAsk);
+        let mut random = [0; 20];
+        random[..2].copy_from_slice(&number.to_be_bytes());
+        let token = Token::from_random(random);
+        let hold = Arc::new(HeldLock::of_one_server_as(b"r", true, token, (at_ms(0), 10_000)));
+        queue.acquired(number.into(), &hold);
+        hold
+    };
+    let holds = (1..=readers).map(read).collect();
+    (queue, holds)
+}
+
+#[test]
+fn a_lock_that_thousands_share_costs_each_of_them_little() {
+    const READERS: u16 = 4_096;
+    let (mut queue, holds) = read_by(READERS);
+    // Each has taken one step.
+    let looked_at = queue.readers.looked_at;
+    assert!((1..=16 * usize::from(READERS)).contains(&looked_at), "{looked_at}");
+    assert_eq!(queue.readers.len(), READERS.into());
+    for hold in &holds {
+        assert!(queue.has(hold) && queue.is_needed(at_ms(2)));
+        queue.release(hold, at_ms(2));
+    }
+    assert_eq!(queue.readers.looked_at, looked_at);
+    assert!(queue.readers.is_empty() && !queue.is_needed(at_ms(2)));
+}
+
+#[test]
+fn a_writer_finds_out_when_thousands_of_readers_have_ended() {
+    for (readers, seen_at) in [(10, 51), (1_000, 101)] {
+        let (mut queue, holds) = read_by(readers);
+        queue.join(9_999, None, Wants::Alone);
+        wait(&mut queue, &[9_999], at_ms(1));
+        let permission = queue.begin(9_999, PATIENT, at_ms(50));
+        let held = Permission::Held { left_ms: 9_950 - 100 - 2, readers: readers.into() };
+        assert_eq!(permission, held);
+        // Another manager has released them.
+        holds.iter().for_each(|hold| drop(hold.pass_to(Phase::Over)));
+        assert_eq!(queue.end_wait(9_999, WAIT, at_ms(seen_at - 1)), seen_at == 51);
+        assert!(queue.end_wait(9_999, WAIT, at_ms(seen_at)));
+        assert_eq!(queue.begin(9_999, PATIENT, at_ms(seen_at)), Permission::MayAsk);
+    }
+    let (mut queue, holds) = read_by(1_000);
+    let end = holds.iter().map(|hold| hold.valid_until()).max().unwrap();
+    queue.join(9_999, None, Wants::Alone);
+    queue.forget_ended(end.plus_ms(-1));
+    assert_eq!(queue.readers.len(), 1_000);
+    queue.forget_ended(end);
+    assert!(queue.readers.is_empty());
+}
+
 #[test]
 fn a_reader_is_called_once_until_it_waits_anew() {
     let mut queue = queue_of(&[1, -2, -3, -4, -5]);
