@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::operation::{Event, Urgency};
+use crate::room::Room;
 use crate::transport::ticket::Ticket;
 
 /// Why an operation goes on.
@@ -72,6 +73,7 @@ impl Lanes {
             self.last = lane;
         }
         let (ticket, event) = self.lanes[lane].pop_front()?;
+        self.lanes[lane].give_back();
         Some((Lane(lane), ticket, event))
     }
 }

@@ -144,7 +144,7 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
 }
 
 /// Keeps a held lock alive until it is unlocked. The lock is extended, with the TTL that it was given last,
-/// whenever a third of that TTL has passed. This is done by the thread that drives the library at that time,
+/// when a sixth to a third of that TTL has passed. This is done by the thread that drives the library at that time,
 /// in RedLock_NextEvent or in any call that waits. A driver is needed for as long as the lock is held: the thread
 /// of RedLock_SetBackgroundThread, an event loop with RedLock_Descriptor, or threads that call RedLock_NextEvent or
 /// are in RedLock_Wait, in this process (a forked child needs its own). Without one, this function fails. A

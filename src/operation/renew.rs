@@ -1,7 +1,9 @@
 //! Keeping a lock: extending it again and again, until its holder releases it or it cannot be kept.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::extend::{Attempt, Extension};
 use super::question::Question;
@@ -10,15 +12,21 @@ use crate::error::{Error, Status};
 use crate::held_lock::View;
 use crate::keeper::Kept;
 use crate::moment::Moment;
+use crate::quorum::backoff::jitter;
 use crate::stats::Mark;
 
-/// A lock is extended when a third of its TTL has passed, as similar libraries do. That leaves time for two
-/// more attempts before the lock ends.
-const RENEWED_PARTS: i64 = 3;
+/// A lock is extended when a third of its TTL has passed at the latest, as by similar libraries. That leaves time
+/// for two more attempts before the lock ends. It is extended when a sixth has passed at the earliest. The moment in
+/// between is another one for each lock and each renewal. So thousands of locks that were taken together, by
+/// one manager or by a hundred, do not stay together.
+const LATEST_PARTS: i64 = 3;
+const EARLIEST_PARTS: i64 = 6;
 
-/// Renewals of many locks are aligned to multiples of this part of the TTL, so that they go out in one write.
-const GRID_PARTS: i64 = 64;
-const GRID_MAX_MS: i64 = 200;
+/// The renewals of one manager come at multiples of this part of the TTL, so that a few of many go out in one write.
+const GRID_PARTS: i64 = 512;
+const GRID_MAX_MS: i64 = 50;
+
+const NANOS_PER_MS: i64 = 1_000_000;
 
 /// How long after a failed attempt the next one comes, as a part of the TTL.
 const PAUSE_PARTS: i64 = 30;
@@ -35,6 +43,8 @@ pub(crate) struct Renew {
     /// After a failed attempt: the earliest moment of the next attempt, and the error of the failed one.
     again_at: Moment,
     failure: Option<Error>,
+    /// A number of the manager: the renewals of different managers do not come at the same multiples.
+    phase: i64,
 }
 
 enum Stage {
@@ -46,11 +56,12 @@ enum Stage {
 impl Renew {
     pub(crate) fn new(view: View, kept: Kept) -> Self {
         let again_at = Moment::from_nanos(0);
-        Self { view, kept, stage: Stage::Submitted, again_at, failure: None }
+        Self { view, kept, stage: Stage::Submitted, again_at, failure: None, phase: 0 }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         actions.keep(*self.view.hold().token());
+        self.phase = actions.channel().map_or(0, |channel| (number_of(&channel) >> 1) as i64);
         self.go_on(actions);
     }
 
@@ -116,11 +127,16 @@ impl Renew {
     }
 
     fn renew_at(&self) -> Moment {
-        let ttl_ms = self.ttl_ms();
-        let granted_at = self.view.hold().valid_until().plus_ms(-ttl_ms);
-        let renew_at = granted_at.plus_ms(ttl_ms / RENEWED_PARTS).as_nanos();
-        let grid = (ttl_ms / GRID_PARTS).clamp(1, GRID_MAX_MS) * 1_000_000;
-        Moment::from_nanos(renew_at - renew_at.rem_euclid(grid)).max(self.again_at)
+        let (hold, ttl_ms) = (self.view.hold(), self.ttl_ms());
+        let granted_at = hold.valid_until().plus_ms(-ttl_ms);
+        let (earliest_ms, latest_ms) = (ttl_ms / EARLIEST_PARTS, ttl_ms / LATEST_PARTS);
+        let spread = Duration::from_millis((latest_ms - earliest_ms).max(0).unsigned_abs());
+        let random = number_of(&(hold.token(), granted_at.as_nanos()));
+        let renew_at = granted_at.plus_ms(earliest_ms).plus(jitter(spread, random)).as_nanos();
+        let grid_ms = (ttl_ms / GRID_PARTS).clamp(1, GRID_MAX_MS);
+        let phase = self.phase % grid_ms * NANOS_PER_MS;
+        let ahead = (renew_at - phase).rem_euclid(grid_ms * NANOS_PER_MS);
+        Moment::from_nanos(renew_at - ahead).max(self.again_at)
     }
 
     /// When to look again at the latest. Another manager may give the lock a longer TTL without waking this
@@ -138,6 +154,13 @@ impl Renew {
         let left_ms = hundreds * LEFT_PERCENT + (rest * LEFT_PERCENT + 99) / 100 + 1;
         self.view.hold().valid_until().plus_ms(-left_ms)
     }
+}
+
+/// A number that looks like a random one and is the same for the same value.
+fn number_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Operation for Renew {

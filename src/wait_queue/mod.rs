@@ -31,6 +31,7 @@ use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
+use crate::room::Room;
 use crate::transport::ticket::Ticket;
 
 /// How many queues there may be before queues that nobody needs any more are looked for.
@@ -239,6 +240,7 @@ impl WaitQueues {
         let next = queue.leave(number, now);
         if !queue.is_needed(now) {
             self.queues.remove(resource);
+            self.queues.give_back();
         }
         next
     }
@@ -305,6 +307,7 @@ impl WaitQueues {
         let released = queue.release(hold, now);
         if !queue.is_needed(now) {
             entry.remove();
+            self.queues.give_back();
         }
         released
     }
@@ -345,6 +348,7 @@ impl WaitQueues {
     fn clean(&mut self, now: Moment) {
         self.queues.retain(|_, queue| queue.is_needed(now));
         self.semaphores.retain(|_, queue| queue.is_needed(now));
+        self.queues.give_back();
         self.clean_at = QUEUES_MIN.max(2 * self.count());
     }
 

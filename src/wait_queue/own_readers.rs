@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::queue::LOOK_MS;
+use super::turn::LOOK_MS;
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::room::Room;

@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::line::Line;
-use super::queue::{
-    ASK_HELD_MS, LOOK_FROM_BEHIND_MS, LOOK_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS,
-};
-use super::turn::{Next, Permission, TurnRequest, Wait};
+use super::queue::{ASK_HELD_MS, LOOK_FROM_BEHIND_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS};
+use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;

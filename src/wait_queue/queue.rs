@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::line::Line;
 use super::own_readers::OwnReaders;
-use super::turn::{Permission, TurnRequest, Wait, Wants};
+use super::turn::{LOOK_MS, Permission, TurnRequest, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -30,9 +30,6 @@ pub(crate) const STAND_BACK: Duration = Duration::from_millis(8);
 
 /// How long a rival is remembered.
 pub(super) const RIVAL_MS: i64 = 250;
-
-/// How often the head looks whether the lock was released through another manager, which tells no waiter here.
-pub(super) const LOOK_MS: i64 = 100;
 
 /// How often the head asks the servers although this manager has the lock. The servers may have lost the lock,
 /// and then it can be taken.

@@ -43,6 +43,17 @@ fn a_queue_is_forgotten_with_the_release() {
 }
 
 #[test]
+fn the_memory_of_many_locks_is_given_back_when_they_are_released() {
+    let mut queues = WaitQueues::default();
+    let holds: Vec<_> = (0..MANY).map(|number| take(&mut queues, &name(number), 0)).collect();
+    assert!(queues.queues.capacity() >= MANY);
+    for hold in &holds {
+        queues.release(hold, hold.resource(), at_ms(1));
+    }
+    assert!(queues.queues.capacity() <= 128, "{}", queues.queues.capacity());
+}
+
+#[test]
 fn a_queue_is_forgotten_when_its_only_waiter_gives_up() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {

@@ -6,6 +6,9 @@ use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::ticket::Ticket;
 
+/// How often the head looks whether the lock was released through another manager, which tells no waiter here.
+pub(super) const LOOK_MS: i64 = 100;
+
 /// How a waiter wants the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {

@@ -1,15 +1,22 @@
 //! Keeping a lock: when it is extended, when an extension is tried again, and when the lock is reported as not
 //! kept.
 
+use std::ops::RangeInclusive;
+
 use super::*;
 use crate::command::Verb::{Extend as Extending, Release as Releasing};
 use crate::keeper::Keeper;
 use crate::operation::renew::Renew;
 
-/// Call 1 keeps the lock of call 0. At `RENEWED_AT`, a third of the TTL has passed, on a grid of 156 ms. At
-/// `GIVEN_UP_AT`, 15 percent of the TTL are left.
-const RENEWED_AT: i64 = 3_191;
+/// Call 1 keeps the lock of call 0. At `GIVEN_UP_AT`, 15 percent of the TTL are left.
 const GIVEN_UP_AT: i64 = 8_397;
+
+/// When a lock is extended that was granted at this time: between a sixth and a third of its TTL later, on a grid
+/// of 19 ms.
+fn window(granted_at: i64) -> RangeInclusive<i64> {
+    let from = granted_at + VALID_MS - TTL;
+    from + TTL / 6 - 19..=from + TTL / 3
+}
 
 fn keep() -> (Play, View, Keeper) {
     let (mut play, view) = Play::holding();
@@ -18,7 +25,7 @@ fn keep() -> (Play, View, Keeper) {
     assert_eq!(acts.len(), 2, "{acts:?}");
     assert_eq!(acts[0], Keep);
     let WaitUntil(ms) = acts[1] else { panic!("{acts:?}") };
-    assert!((RENEWED_AT - 200..=RENEWED_AT + 200).contains(&ms), "{ms}");
+    assert!(window(0).contains(&ms), "{ms}");
     (play, view, keeper)
 }
 
@@ -35,22 +42,31 @@ fn a_lock_is_extended_when_a_third_of_its_time_has_passed_and_again() {
     let acts = play.at(3_310).hear(1, &[extended(0), extended(1)]);
     assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
     let next = waited_for(&acts);
-    assert!((6_300..=6_640).contains(&next), "{next}");
+    assert!(window(3_300).contains(&next), "{next}");
     assert_eq!(play.at(next).time_out(1), [Ask(Extending, next + 500)]);
 }
 
-/// This makes the renewals of many locks go out together.
+/// Otherwise locks that are taken together would always be extended together.
 #[test]
-fn locks_that_were_taken_at_different_times_are_extended_at_the_same() {
+fn renewals_are_spread_over_their_window_and_come_a_few_at_a_time() {
+    const LOCKS: i64 = 300;
+    const PARTS: i64 = 10;
     let at_ms = |ms: i64| {
         let (mut play, view) = Play::holding();
         view.hold().extend_to(at(ms + VALID_MS), TTL);
         waited_for(&play.submit(Renew::new(view, Keeper::new().kept()))[1..])
     };
+    let mut in_part = [0; PARTS as usize];
     let first = at_ms(1_000);
-    let same = (1_000..1_156).filter(|&ms| at_ms(ms) == first).count();
-    assert!((1..156).contains(&same));
-    assert!((1_000..1_156).all(|ms| [first, first + 156].contains(&at_ms(ms))));
+    for ms in 1_000..1_000 + LOCKS {
+        let renewed_at = at_ms(ms);
+        assert!(window(ms).contains(&renewed_at), "{renewed_at}");
+        assert_eq!((renewed_at - first) % 19, 0);
+        let part = (renewed_at - window(ms).start()) * PARTS / (TTL / 6 + 20);
+        in_part[part as usize] += 1;
+    }
+    // Each part has about 30 of them.
+    assert!(in_part.iter().all(|it| (10..=60).contains(it)), "{in_part:?}");
 }
 
 #[test]
