@@ -119,6 +119,10 @@ impl Runtime {
     }
 
     pub(crate) fn begin_unlock(&self, lease: &Lease) -> Result<Begun, Error> {
+        self.begin_release(lease, Moment::from_nanos(0))
+    }
+
+    fn begin_release(&self, lease: &Lease, stays_until: Moment) -> Result<Begun, Error> {
         let view = self.view(required_hold_of(lease)?)?;
         if lease.inner_levels > 0 {
             return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
@@ -126,7 +130,7 @@ impl Runtime {
         self.continued().forget(view.hold());
         // From now on nobody is told that the lock cannot be kept, even if it was lost before.
         lease.keeper.iter().for_each(Keeper::give_up);
-        let operation = Box::new(Release::new(view.clone()));
+        let operation = Box::new(Release::new(view.clone()).after(stays_until));
         Ok(Begun { operation, then: Then::Clear(view) })
     }
 
@@ -142,10 +146,7 @@ impl Runtime {
             let words = "the keys of a shared lock or of a permit cannot stay: others use them";
             return Err(Error::invalid(words));
         }
-        if lease.inner_levels == 0 {
-            hold.stay_until(hold.asked_at().plus_ms(least_ms));
-        }
-        self.begin_unlock(lease)
+        self.begin_release(lease, hold.asked_at().plus_ms(least_ms))
     }
 
     /// Empties the lease for the lock of a ticket, if the ticket can be read.

@@ -28,7 +28,7 @@ mod pttl;
 pub(crate) mod raise_fence;
 pub(crate) mod read_fences;
 mod release;
-mod release_after;
+pub(crate) mod release_after;
 mod release_and_wake;
 pub(crate) mod release_permits;
 pub(crate) mod restore_fences;
@@ -343,6 +343,12 @@ impl Request {
     /// Whether it may make a key live longer than any request before it asked for.
     pub fn may_prolong(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)
+    }
+
+    /// Whether what this request does would be undone by the other one, if that were executed after it.
+    pub fn may_be_undone_by(&self, later: &Self) -> bool {
+        let prolongs = later.verb == Verb::Extend && self.verb == Verb::ReleaseAfter;
+        self.token() == later.token() && (prolongs || later.effect() == KeyEffect::Leaves)
     }
 
     /// Whether it undoes something that an earlier request with its token may have left.

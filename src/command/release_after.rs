@@ -17,7 +17,7 @@ const fn definition(kind: Kind) -> Definition {
     Definition { kind, effect, replies: 1, names: 1, form: only_form, encode, decode }
 }
 
-static SCRIPT: &str = script!("release_after.lua");
+pub(crate) static SCRIPT: &str = script!("release_after.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let names = subject.names();

@@ -137,7 +137,9 @@ pub unsafe extern "C" fn RedLock_Unlock(
 /// key ends least_ms after the lock was taken, and never later than it would have. The lease is empty from now on, as
 /// after RedLock_Unlock. No waiting client is woken. Use this for a job that must run once in a fleet of machines whose
 /// clocks differ: a machine that is late finds the lock taken although the job is done. If that time has passed, this
-/// is RedLock_Unlock. The ACL user needs the right to use EVAL, GET, PTTL and PEXPIRE.
+/// is RedLock_Unlock. The time counts from when the request that took the lock was sent, by this machine's clock. An
+/// extension does not begin it anew; for an adopted lock it counts from the adoption. A server that is told of it late
+/// keeps the key longer than the others, at most for its TTL. The ACL user needs the right to use EVAL, GET, PTTL and PEXPIRE.
 ///
 /// @param rl       as for RedLock_Unlock.
 /// @param lease    the lock. Not a shared lock, nor a permit. With several resources, this applies to each of them.

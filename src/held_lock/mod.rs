@@ -133,11 +133,15 @@ impl HeldLock {
 
     /// From now on, a release of the lock lets its keys stay until then.
     pub(crate) fn stay_until(&self, until: Moment) {
-        self.stays_until.store(until.as_nanos(), Ordering::Release);
+        self.stays_until.fetch_max(until.as_nanos(), Ordering::AcqRel);
     }
 
-    /// For how many more milliseconds its keys stay if it is released now.
+    /// For how many more milliseconds its keys stay if it is released now. The keys of a lock that has become a shared
+    /// one never stay.
     pub(crate) fn stays_ms(&self, now: Moment) -> i64 {
+        if self.is_shared() {
+            return 0;
+        }
         now.ms_until(Moment::from_nanos(self.stays_until.load(Ordering::Acquire)))
     }
 

@@ -136,6 +136,10 @@ impl Extension {
         let is_extended = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
             // Another handle released the lock meanwhile.
+            if hold.stays_ms(actions.now()) > 0 && !hold.is_detached() {
+                // Through another manager, the extension may have come after the release, and the key may live too long.
+                actions.tell(release_of(view, actions));
+            }
             return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {

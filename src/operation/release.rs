@@ -26,6 +26,8 @@ const ROUND_TRIPS_TO_TAKE: u32 = 2;
 /// Releases a lock.
 pub(crate) struct Release {
     view: View,
+    /// Until when the keys stay.
+    stays_until: Moment,
     /// Whether nothing was left of the lock when the call was made.
     was_over: bool,
     /// Whether the lock was held, by our clock, when the release began.
@@ -47,8 +49,14 @@ enum Stage {
 impl Release {
     pub(crate) fn new(view: View) -> Self {
         let was_over = view.hold().is_over();
-        let asked_at = Moment::from_nanos(0);
-        Self { view, was_over, was_held: false, is_again: false, asked_at, stage: Stage::Submitted }
+        let (never, stage) = (Moment::from_nanos(0), Stage::Submitted);
+        let (was_held, is_again, asked_at, stays_until) = (false, false, never, never);
+        Self { view, stays_until, was_over, was_held, is_again, asked_at, stage }
+    }
+
+    /// The keys stay until then.
+    pub(crate) fn after(self, stays_until: Moment) -> Self {
+        Self { stays_until, ..self }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -58,6 +66,9 @@ impl Release {
         }
         let hold = self.view.hold();
         self.was_held = hold.is_held(actions.now());
+        // Not before the release begins, because a call that is refused or cancelled leaves the lock as it was. And
+        // not later, because an extension that finds the lock released may send a release of its own.
+        hold.stay_until(self.stays_until);
         // An extension that found out meanwhile that the lock is over has sent a release of its own.
         self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
         if hold.is_detached() {

@@ -1,7 +1,7 @@
 //! Releasing, and what happens to waiters.
 
 use super::*;
-use crate::command::Verb::{Acquire, Release as Releasing};
+use crate::command::Verb::{Acquire, Extend as Extending, Release as Releasing, ReleaseAfter};
 
 fn release(play: &mut Play, view: &View) -> Vec<Act> {
     play.submit(Release::new(view.clone()))
@@ -211,4 +211,59 @@ fn nobody_stands_back_where_no_server_has_woken_anybody() {
     release(&mut play, &view);
     assert_eq!(play.at(10).hear(1, &[yes(0), yes(1), yes(2)]), [ended("released")]);
     assert_eq!(play.acquire(Plan::Until(at(60_000))), [Ask(Acquire, 510)]);
+}
+
+/// The keys stay until `ms`.
+fn release_after(play: &mut Play, view: &View, ms: i64) -> Vec<Act> {
+    play.submit(Release::new(view.clone()).after(at(ms)))
+}
+
+#[test]
+fn a_key_that_has_stayed_for_long_enough_is_deleted() {
+    for (ms, verb) in [(299, ReleaseAfter), (300, Releasing), (301, Releasing)] {
+        let (mut play, view) = Play::holding();
+        assert_eq!(release_after(play.at(ms), &view, 300), [Ask(verb, 500 + ms)]);
+        assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("released")]);
+        assert!(view.hold().is_over());
+    }
+}
+
+/// Whatever releases the lock afterwards: a lease that is dropped, a call that is made again.
+#[test]
+fn every_later_release_leaves_the_key_until_then() {
+    let (mut play, view) = Play::holding();
+    play.world.down = ServerSet::first(3);
+    release_after(&mut play, &view, 300);
+    play.hear(1, &[down(0), down(1)]);
+    assert!(!view.hold().is_over());
+    assert_eq!(release(play.at(100), &view), [Ask(ReleaseAfter, 600)]);
+    assert_eq!(release(play.at(400), &view), [Ask(Releasing, 900)]);
+}
+
+#[test]
+fn a_call_that_never_began_leaves_no_key_behind() {
+    let (mut play, view) = Play::holding();
+    let event = Event::Cancelled { sent: ServerSet::default() };
+    play.submit_with(Release::new(view.clone()).after(at(300)), event);
+    assert!(view.hold().is_held(at(1)));
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+}
+
+#[test]
+fn an_extension_under_way_does_not_bring_the_longer_time_back() {
+    // Through another manager, the extension may come later.
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    release_after(&mut play, &view, 300);
+    let acts = play.at(10).hear(1, &[extended(0), extended(1)]);
+    assert!(matches!(&acts[..], [Tell(ReleaseAfter, all), Act::Ended(_)] if all[..] == [0, 1, 2]));
+    assert_eq!(play.hear(2, &[yes(0), yes(1)]), [ended("released")]);
+    let acts = play.submit(Extend::new(view, TTL));
+    assert!(!acts.contains(&Ask(Extending, 510)), "{acts:?}");
+    // A key that was deleted does not come back.
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    release(&mut play, &view);
+    let acts = play.at(10).hear(1, &[extended(0), extended(1)]);
+    assert!(matches!(&acts[..], [Act::Ended(_)]), "{acts:?}");
 }

@@ -21,17 +21,16 @@ impl Queue {
         ends.map(|entry| entry.since.plus_ms(entry.request.ttl_ms())).max()
     }
 
-    /// Whether an unanswered request may leave what this request undoes, and no undoing request is behind it
-    /// yet.
+    /// Whether an unanswered request may leave what this request undoes, or undo what this request does, and no
+    /// undoing request is behind it yet.
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
         let matters = |entry: &&Entry| {
             let request = &entry.request;
-            let undoes_all_or_leaves =
-                matches!(request.effect(), KeyEffect::Undoes | KeyEffect::Leaves);
-            request.token() == undoing.token() && undoes_all_or_leaves
+            let is_same = request.token() == undoing.token();
+            is_same && request.effect() == KeyEffect::Undoes || undoing.may_be_undone_by(request)
         };
         let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
-        latest_first.find(matters).is_some_and(|entry| entry.request.effect() == KeyEffect::Leaves)
+        latest_first.find(matters).is_some_and(|entry| undoing.may_be_undone_by(&entry.request))
     }
 
     /// The connection is gone, so no request in the queue will be answered. Tells the waiting tickets, with
@@ -181,6 +180,18 @@ mod tests {
         // The acquire is answered, so nothing of it can arrive late.
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert!(!queue.wants(&ours));
+    }
+
+    /// An extension that is executed behind it would make the key live on.
+    #[test]
+    fn a_release_that_leaves_the_key_is_wanted_behind_what_may_extend_it() {
+        let mut queue = fresh();
+        let (after, release) = (request(Verb::ReleaseAfter), request(Verb::Release));
+        queue.push(&request(Verb::Extend), None, NOW);
+        send(&mut queue, NOW);
+        assert!(queue.wants(&after) && !queue.wants(&release));
+        queue.push(&after, None, NOW);
+        assert!(!queue.wants(&after));
     }
 
     #[test]

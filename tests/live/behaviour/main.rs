@@ -17,6 +17,7 @@ mod several_queue;
 mod threads;
 mod tries;
 mod unlock;
+mod unlock_after;
 mod validity;
 mod wire;
 mod words;

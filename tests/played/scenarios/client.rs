@@ -227,6 +227,10 @@ impl Client {
         self.call(|it| it.unlock(lease))
     }
 
+    pub(crate) fn unlock_after(&self, lease: &mut Lease, least_ms: i64) -> Said {
+        self.call(|it| it.unlock_after(lease, least_ms))
+    }
+
     /// Asks no server.
     pub(crate) fn retain(&self, lease: &mut Lease) -> Said {
         self.call(|_| lease.retain())

@@ -27,6 +27,7 @@ mod retry;
 mod slices;
 mod suspend;
 mod unlock;
+mod unlock_after;
 mod validity;
 mod waking;
 mod waking_kinds;

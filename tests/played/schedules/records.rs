@@ -75,7 +75,8 @@ impl Records {
     /// A server did something for a client.
     pub(crate) fn note(&mut self, now: i64, sender: Sender, server: usize, deed: &Deed<'_>) {
         match *deed {
-            Deed::Nothing => {}
+            // Only scenarios shorten locks.
+            Deed::Nothing | Deed::Shorten { .. } => {}
             // The key may have ended between the two commands of one question.
             Deed::Inspect { key, tag: None } | Deed::Notice { key, tag: None } => {
                 let resource = resource_of(key);

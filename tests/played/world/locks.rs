@@ -2,6 +2,7 @@
 
 use crate::command::guard::{MARK, RAISE};
 use crate::command::identity::PROMOTION;
+use crate::command::release_after;
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, EXTEND, NOT_IN_SCRIPTS, RELEASE, number};
 use crate::world::store::{Deed, Refusal};
@@ -25,6 +26,9 @@ impl<'a> Command<'a, '_> {
         }
         if *script == RELEASE.as_bytes() {
             self.release(value)
+        } else if *script == release_after::SCRIPT.as_bytes() && self.words.len() == 6 {
+            let words = self.words;
+            self.shorten(&words[3..4], value)
         } else if *script == EXTEND.as_bytes() && self.words.len() == 6 {
             self.extend(value)
         } else {
@@ -51,6 +55,35 @@ impl<'a> Command<'a, '_> {
         found.map(|it| self.store.keys.remove(it));
         self.integer(found.is_some().into());
         Deed::Release { key, value, done: found.is_some() }
+    }
+
+    /// Makes those of these keys that have the value end after a time, unless they end sooner.
+    pub(super) fn shorten(&mut self, keys: &[&[u8]], value: &'a [u8]) -> Deed<'a> {
+        let Some(left_ms) = self.words.last().and_then(|it| number(it)) else {
+            return self.error("ERR value is not an integer or out of range");
+        };
+        let mut count = 0;
+        for key in keys {
+            let found = self.store.find(self.session.database, key);
+            let is_ours = |it: &usize| {
+                let key = &self.store.keys[*it];
+                !key.is_reader && *key.value == *value
+            };
+            let Some(found) = found.filter(is_ours) else { continue };
+            count += 1;
+            if self.store.refusal == Some(Refusal::NoPermLook) {
+                return self.script_error(NOT_IN_SCRIPTS);
+            }
+            if self.left_ms(found) >= 0 && self.left_ms(found) <= left_ms {
+                continue;
+            }
+            if let Some(why) = self.write_refusal("pexpire", false) {
+                return self.script_error(&why);
+            }
+            self.store.keys[found].expires_ms = Some(self.expires_ms(left_ms));
+        }
+        self.integer(i64::from(count == keys.len()));
+        Deed::Shorten { value, done: count > 0 }
     }
 
     fn extend(&mut self, value: &'a [u8]) -> Deed<'a> {

@@ -58,6 +58,7 @@ pub(crate) enum Verb {
     Acquire,
     Extend,
     Release,
+    Shorten,
     Inspect,
     /// For a semaphore: to take another slot, or to keep one slot and no other.
     Move,
@@ -237,6 +238,7 @@ impl World {
             Deed::Acquire { value, .. } => (Verb::Acquire, value),
             Deed::Extend { value, .. } => (Verb::Extend, value),
             Deed::Release { value, .. } => (Verb::Release, value),
+            Deed::Shorten { value, .. } => (Verb::Shorten, value),
             Deed::Move { value, .. } => (Verb::Move, value),
             Deed::GiveUp { value, .. } => (Verb::GiveUp, value),
             Deed::Inspect { .. } => (Verb::Inspect, &b""[..]),

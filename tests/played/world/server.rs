@@ -222,6 +222,7 @@ impl World {
             | Deed::Move { value, .. }
             | Deed::GiveUp { value, .. }
             | Deed::Extend { value, .. }
+            | Deed::Shorten { value, .. }
             | Deed::Release { value, .. } => tag(value),
             _ => return,
         };
@@ -233,6 +234,9 @@ impl World {
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
                 (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
+                (Some(Some(after)), Deed::Shorten { .. }) if tag == own => {
+                    expires_ms.is_none_or(|it| after < it)
+                }
                 // A move replaces the old slot with the new one, and changes nothing else.
                 (None, Deed::Move { key, done: true, .. }) if tag == own => {
                     let mut slots = keys.iter().filter(|it| it.tag == own).map(|it| &*it.name);

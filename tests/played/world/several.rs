@@ -1,6 +1,7 @@
 //! What servers do with the scripts about several resources at once. `differential` compares this with a
 //! real server.
 
+use crate::command::release_after;
 use crate::command::several::{acquire, extend, release, repair};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
@@ -24,6 +25,9 @@ impl<'a> Command<'a, '_> {
         }
         if is(extend::SCRIPT) {
             return Some(self.extend_several(keys, value, ttl_ms));
+        }
+        if is(release_after::SCRIPT) {
+            return Some(self.shorten(&keys, value));
         }
         is(release::SCRIPT).then(|| self.release_several(keys, value))
     }

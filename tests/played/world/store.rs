@@ -68,6 +68,11 @@ pub(crate) enum Deed<'a> {
         value: &'a [u8],
         done: bool,
     },
+    /// The key has this value and ends soon. Or some of several keys do.
+    Shorten {
+        value: &'a [u8],
+        done: bool,
+    },
     /// For a semaphore: the token now has this slot, instead of its earlier slot if there was one. If not
     /// `done`, it keeps what it had.
     Move {

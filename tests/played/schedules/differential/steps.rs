@@ -10,7 +10,8 @@ use crate::command::waking::{
     RELEASE_SLOT,
 };
 use crate::command::{
-    acquire_fenced, inspect_permits, raise_fence, release_permits, several, take_permit,
+    acquire_fenced, inspect_permits, raise_fence, release_after, release_permits, several,
+    take_permit,
 };
 use crate::world::commands::{EXTEND, RELEASE};
 use crate::world::dice::Dice;
@@ -26,7 +27,8 @@ impl Pair {
             24..=29 => self.step_fenced(dice, key, token, ttl),
             30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
-            6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
+            9 => self.compare(&["EVAL", release_after::SCRIPT, "1", key, token, ttl]),
+            6..=8 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
             10..=13 => match self.store.dialect {
                 Dialect::Delifeq if dice.once_in(2) => self.compare(&["DELIFEQ", key, token]),
                 Dialect::Delex if dice.once_in(2) => self.compare(&["DELEX", key, "IFEQ", token]),
