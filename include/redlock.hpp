@@ -425,10 +425,11 @@ private:
         delete static_cast<Callback *>(callback);
     }
 
+    // Before rl_, which nobody would free if this one threw.
+    const std::shared_ptr<Refusals> refusals_ = std::make_shared<Refusals>();
     RedLock *rl_;
     std::atomic<double> drift_{0.01};
     std::atomic<int> tries_{3};
-    const std::shared_ptr<Refusals> refusals_ = std::make_shared<Refusals>();
     std::mutex mutex_; // guards the members below
     std::shared_ptr<Watches> watches_;
 };
