@@ -121,6 +121,7 @@ mod tests {
         assert_eq!(payload(notices.take(&calls[1])), Some(1));
         assert_eq!(payload(notices.take(&calls[1])), None);
         assert_eq!(payload(notices.next()), Some(0));
+        assert!(!notices.is_empty(), "two are left");
         assert_eq!(payload(notices.take(&calls[0])), None);
         assert_eq!(payload(notices.take(&calls[3])), Some(3));
         assert_eq!(payload(notices.next()), Some(2));

@@ -135,6 +135,17 @@ fn one_that_is_called_by_many_goes_on_once() {
     assert_eq!(numbers(&went_on), [0]);
 }
 
+/// Its answers come anyway, and it looks at everything then.
+#[test]
+fn one_that_asks_the_servers_is_not_disturbed_by_a_call() {
+    let mut engine = engine_of_three();
+    let (asking, events) = ask(&mut engine, 0, 1);
+    call(&mut engine, &[asking]);
+    turn(&mut engine);
+    assert_eq!(*events.lock().unwrap(), [Event::Started]);
+    assert_eq!(engine.state.next_due(), Moment::NEVER);
+}
+
 #[test]
 fn who_is_called_asks_when_there_is_room_and_who_keeps_a_lock_asks_first() {
     let (mut engine, went_on) = (engine_of_three(), Went::default());

@@ -140,6 +140,18 @@ fn who_listens_is_told_when_its_time_is_up() {
     assert!(told(&mut engine).is_empty() && !engine.take_change());
 }
 
+/// The thread has unwound, for example. The end of its call is for whoever takes events, and is not lost.
+#[test]
+fn the_end_of_a_call_whose_thread_has_withdrawn_is_an_event() {
+    let (mut engine, call) = (engine_of_three(), Arc::new(Call::default()));
+    call.begin(1);
+    engine.submit(goes_on(Moment::NEVER), Box::new(7), Some(&call));
+    engine.await_call(3, &call, Moment::NEVER);
+    engine.withdraw(3);
+    engine.cancel(&call);
+    assert!(told(&mut engine).is_empty() && engine.has_event());
+}
+
 #[test]
 fn who_has_withdrawn_is_not_told() {
     let mut engine = engine_of_three();

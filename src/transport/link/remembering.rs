@@ -292,6 +292,24 @@ mod tests {
         assert_eq!(judge('b', &durable, &[], &unlogged), Step::Lose);
     }
 
+    /// The data of a replica is another server's, and so may its note be.
+    #[test]
+    fn a_process_that_was_a_replica_takes_no_note_over() {
+        let memories = Memories::default();
+        memories.note_replica(RunId::sample('b'), NOW);
+        let identity = &Identity::durable(true);
+        let known = Known {
+            process: RunId::sample('b'),
+            clock_ms: Note::SEEN_MS,
+            identity,
+            memories: &memories,
+            begun: None,
+        };
+        assert_eq!(known.judge(&note(1, 3), NOW), Step::Lose);
+        let known = Known { process: RunId::sample('c'), ..known };
+        assert!(matches!(known.judge(&note(1, 3), NOW), Step::Rewrite(..)));
+    }
+
     /// Another client may have seen a loss of memory first. Its note is then in the place of ours.
     #[test]
     fn a_memory_that_this_handshake_has_begun_is_not_found_in_the_place_of_another() {

@@ -181,7 +181,7 @@ fn a_lock_that_thousands_share_costs_each_of_them_little() {
     // Each has taken one step.
     let looked_at = queue.readers.looked_at;
     assert!((1..=16 * usize::from(READERS)).contains(&looked_at), "{looked_at}");
-    assert_eq!(queue.readers.len(), READERS.into());
+    assert_eq!(queue.readers.len(), usize::from(READERS));
     for hold in &holds {
         assert!(queue.has(hold) && queue.is_needed(at_ms(2)));
         queue.release(hold, at_ms(2));
