@@ -476,6 +476,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
+    "RedLock_UnlockAfter": (_HANDLE, _HANDLE, _MS),
     "RedLock_IsLocked": (_HANDLE, _STRING, ctypes.POINTER(ctypes.c_bool)),
     "RedLock_Detach": (_HANDLE, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_Adopt": (_HANDLE, _STRING, _HANDLE),
@@ -498,6 +499,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_SubmitExtend": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
+    "RedLock_SubmitUnlockAfter": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
     "RedLockLease_SetDoneEvents": (_INT, _HANDLE, ctypes.c_bool),
     "RedLock_Descriptor": (_INT, _HANDLE),
@@ -712,6 +714,7 @@ _SUBMITS = (
     (_c.RedLock_Extend, _c.RedLock_SubmitExtend),
     (_c.RedLock_Confirm, _c.RedLock_SubmitConfirm),
     (_c.RedLock_Unlock, _c.RedLock_SubmitUnlock),
+    (_c.RedLock_UnlockAfter, _c.RedLock_SubmitUnlockAfter),
 )
 
 # Those without a lease, which have no such function.
@@ -1817,7 +1820,7 @@ class _Submitted:
 
     @property
     def is_unlock(self) -> bool:
-        return self._function is _c.RedLock_SubmitUnlock
+        return self._function in (_c.RedLock_SubmitUnlock, _c.RedLock_SubmitUnlockAfter)
 
     @property
     def takes(self) -> bool:
@@ -2124,6 +2127,11 @@ class _Held:
         if not leaving:
             self._be_in_time(was_held)
 
+    @staticmethod
+    def _least(hold_at_least: Seconds | None) -> tuple[int, ...]:
+        """The milliseconds that a call has to be told, if any."""
+        return () if hold_at_least is None else (_ms(hold_at_least, "hold_at_least"),)
+
     def _check(self, status: int, words: str) -> None:
         if status == _CANCELLED:
             self._manager._open_handle()  # the manager was closed: raises that
@@ -2241,15 +2249,25 @@ class Lease(_Held):
         """
         self._call(_c.RedLock_Confirm, self._handle, _ms(least, "least"))
 
-    def unlock(self) -> None:
+    def unlock(self, hold_at_least: Seconds | None = None) -> None:
         """Releases the lock.
 
         Lost: the lock had already ended, and no lock of another holder was changed. Unreachable: the
         release did not reach some servers; the lock expires there.
+
+        With hold_at_least, this lease is unlocked, but others are kept out until so many seconds after
+        the lock was taken, its ttl at most. It is for a job that must run once on machines whose clocks
+        differ: a machine that is late finds the lock taken. InvalidArgument, and the lock is still held:
+        the time is longer than the ttl, or the lock is shared or a permit.
         """
+        least = self._least(hold_at_least)
         self._unlocked = True
         try:
-            self._call(_c.RedLock_Unlock, self._handle, leaving=True)
+            unlock = _c.RedLock_UnlockAfter if least else _c.RedLock_Unlock
+            self._call(unlock, self._handle, *least, leaving=True)
+        except InvalidArgument:
+            self._unlocked = False
+            raise
         finally:
             if not self.held:
                 self._end()
@@ -2367,7 +2385,7 @@ class _Levels:
     """The common part of the levels of one lock, of a thread or of a task."""
 
     # The status of RedLock_Retain, which is called once for each level except the first. 0 while the
-    # level must still be left, otherwise another status.
+    # level must still be left, otherwise another number.
     _entered: list[int]
     _core: Any = None
     _handle: _CLease
@@ -2451,37 +2469,62 @@ class Level(_Levels, Lease):
         """As Lease.keep_alive, until the last level is unlocked."""
         self._core.keep_alive()
 
-    def unlock(self) -> None:
+    def unlock(self, hold_at_least: Seconds | None = None) -> None:
         """Leaves this level; the last level is unlocked as by Lease.unlock.
 
         Lost: the lock had already ended.
         """
+        least = self._least(hold_at_least)
         self._unlocked = True
         if _is_patched():
-            self._unlock_in_python()
+            self._unlock_in_python(least)
             return
         handle = self._owner or self._manager._open_handle()
         try:
             with self._calling.now():
-                status = self._once() if self._core is not None else None
+                status = self._unlock_in_c(handle, *least)
                 self._words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
             if status is None:
                 raise Lost("the lock was unlocked before", 4)
             _check(status, self._words)
+        except InvalidArgument:
+            self._unlocked = False
+            raise
         finally:
-            if self._core is not None:
-                self._once()  # if a signal handler raised an exception before
-            self._end()
+            if self._unlocked:
+                if self._core is not None:
+                    self._once()  # if a signal handler raised an exception before
+                self._end()
             self._manager._tell(handle)
 
-    def _unlock_in_python(self) -> None:
+    def _unlock_in_c(self, handle: _CManager, *least: int) -> int | None:
+        """Returns the status; None: the level was left before."""
+        if self._core is None:
+            return None
+        if not least:
+            status: int | None = self._once()
+            return status
+        if self._entered != [0]:
+            return None
+        # In C, so that no exception comes in between. A call that is refused leaves the level entered.
+        statuses = map(_c.RedLock_UnlockAfter, [handle], [self._handle], least)
+        self._entered[:] = map((1).__add__, statuses)
+        return self._entered[0] - 1
+
+    def _unlock_in_python(self, least: tuple[int, ...] = ()) -> None:
         if self._core is None or self._entered != [0]:
             raise Lost("the lock was unlocked before", 4)
         self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
         try:
-            self._call(_c.RedLock_Unlock, self._handle, leaving=True)
+            unlock = _c.RedLock_UnlockAfter if least else _c.RedLock_Unlock
+            self._call(unlock, self._handle, *least, leaving=True)
+        except InvalidArgument:
+            self._entered[0] = 0
+            self._unlocked = False
+            raise
         finally:
-            self._end()
+            if self._entered != [0]:
+                self._end()
 
     def _release_in_python(self) -> None:
         if not self._callers and self._core is not None and self._entered == [0]:
@@ -2850,11 +2893,16 @@ class AsyncLease(_Held):
         """As Lease.confirm."""
         await self._ask(_c.RedLock_SubmitConfirm, self._handle, _ms(least, "least"))
 
-    async def unlock(self) -> None:
+    async def unlock(self, hold_at_least: Seconds | None = None) -> None:
         """As Lease.unlock. If the task is cancelled meanwhile, the lock is still released."""
+        least = self._least(hold_at_least)
         self._unlocked = True
         try:
-            await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+            unlock = _c.RedLock_SubmitUnlockAfter if least else _c.RedLock_SubmitUnlock
+            await self._ask(unlock, self._handle, *least, leaving=True)
+        except InvalidArgument:
+            self._unlocked = False
+            raise
         finally:
             if not self.held:
                 self._end()
@@ -3048,17 +3096,24 @@ class AsyncLevel(_Levels, AsyncLease):
         """As Level.keep_alive."""
         await self._core.keep_alive()
 
-    async def unlock(self) -> None:
+    async def unlock(self, hold_at_least: Seconds | None = None) -> None:
         """As Level.unlock. If the task is cancelled meanwhile, the level is still left."""
+        least = self._least(hold_at_least)
         self._unlocked = True
         await self._turn()
         if self._core is None or self._entered != [0]:
             raise Lost("the lock was unlocked before", 4)
         self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
         try:
-            await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+            unlock = _c.RedLock_SubmitUnlockAfter if least else _c.RedLock_SubmitUnlock
+            await self._ask(unlock, self._handle, *least, leaving=True)
+        except InvalidArgument:
+            self._entered[0] = 0
+            self._unlocked = False
+            raise
         finally:
-            self._end()
+            if self._entered != [0]:
+                self._end()
 
     async def _leave_block(self) -> None:
         await self.unlock()

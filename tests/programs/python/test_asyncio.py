@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import functools
 import gc
@@ -92,6 +93,51 @@ class Block(AsyncTest):
             self.assert_free()
             async with self.manager.alock(self.name, ttl=600):
                 pass  # not nested: the outer one is over
+
+    async def test_others_are_kept_out_for_a_time(self) -> None:
+        for kind in ({}, {"reentrant": True}, {"keep_alive": True}):
+            name = f"{self.name}:{kind}"
+            async with self.manager.alock(name, ttl=600, **kind) as lease:  # type: ignore[arg-type]
+                for bad in (601, -1):
+                    await self.assert_refused(redlock.InvalidArgument, lease.unlock, hold_at_least=bad)
+                await self.assert_refused(TypeError, lease.unlock, hold_at_least="5")
+                await lease.confirm()
+                await lease.unlock(hold_at_least=300)
+                self.assertFalse(lease.held or lease.lost.is_set())
+            self.assertTrue(0 < self.manager.inspect(name).remaining <= 300)
+            self.assertIsNone(await manager().atry_lock(name, ttl=600))
+            ask_all("DEL", name)
+        self.assertEqual(0, self.manager.stats().kept)
+        await self.assert_all_over()
+
+    async def test_a_task_that_is_cancelled_still_keeps_others_out(self) -> None:
+        lease = await self.manager.alock(self.name, ttl=600)
+        task = asyncio.ensure_future(lease.unlock(hold_at_least=300))
+        await asyncio.sleep(0)  # the call is under way
+        task.cancel()
+        await asyncio.wait([task])
+        await self.until("it is unlocked", lambda: not lease.held)
+        info = self.manager.inspect(self.name)
+        self.assertTrue(0 < info.remaining <= 300, info)
+        ask_all("DEL", self.name)
+        await self.assert_all_over()
+
+    async def test_the_block_releases_what_could_not_be_kept(self) -> None:
+        for kind in ({}, {"reentrant": True}, {"shared": True}):
+            for is_caught in (False, True):
+                caught = contextlib.suppress(redlock.InvalidArgument)
+                with caught:
+                    async with self.manager.alock(self.name, ttl=600, **kind) as lease:  # type: ignore[arg-type]
+                        with caught if is_caught else contextlib.nullcontext():
+                            await lease.unlock(hold_at_least=700)
+                        await lease.confirm()
+                self.assertFalse(lease.held)
+                await self.assert_all_over()
+        with self.assertRaises(redlock.Lost):
+            async with self.manager.alock(self.name, ttl=600) as lease:
+                await self.assert_refused(redlock.InvalidArgument, lease.unlock, hold_at_least=700)
+                ask_all("DEL", self.name)
+        await self.assert_all_over()
 
     async def test_a_lock_that_is_gone_before_the_block_ended_is_lost(self) -> None:
         with self.assertRaises(redlock.Lost):
@@ -737,6 +783,7 @@ class Garbage(AsyncTest):
     def test_the_end_of_the_interpreter(self) -> None:
         run = program(f"""
 import asyncio
+import contextlib
 async def main():
     global kept, lease
     kept = redlock.Manager(*SERVERS)

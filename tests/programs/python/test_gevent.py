@@ -66,6 +66,7 @@ def fails(kind, call, *arguments, **options):
 """
 
 ALL_CALLS = """
+from support import ask_all
 m = make(logger=lambda *_: None)
 m.connect()
 assert not m.is_locked(NAME)
@@ -103,6 +104,16 @@ with m.semaphore(NAME, 2, ttl=600) as permit, m.semaphore(NAME, 2, ttl=600).acqu
 lease = m.lock(NAME, ttl=600)
 lease.unlock()
 fails(redlock.Lost, lease.unlock)
+for reentrant in (False, True):
+    with m.lock(NAME + ":kept", ttl=600, reentrant=reentrant) as lease:
+        fails(redlock.InvalidArgument, lease.unlock, hold_at_least=601)
+        assert lease.held
+    assert not lease.held and not m.is_locked(NAME + ":kept")
+    with m.lock(NAME + ":kept", ttl=600, reentrant=reentrant) as lease:
+        lease.unlock(hold_at_least=300)
+        assert not lease.held
+    assert 0 < m.inspect(NAME + ":kept").remaining <= 300
+    ask_all("DEL", NAME + ":kept")
 fails(redlock.InvalidArgument, m.lock, NAME, ttl=0)
 fails(redlock.InvalidArgument, m.is_locked, "")
 with m.lock(NAME, ttl=600, shared=True), m.lock(NAME, ttl=600, shared=True):

@@ -172,6 +172,45 @@ class Block(RedlockTest):
             with self.manager.lock(self.name, ttl=600):
                 pass  # not nested: the outer one is over
 
+    def test_others_are_kept_out_for_a_time(self) -> None:
+        for kind in ({}, {"reentrant": True}, {"keep_alive": True}):
+            name = f"{self.name}:{kind}"
+            with self.manager.lock(name, ttl=600, **kind) as lease:  # type: ignore[arg-type]
+                for bad in (601, -1):
+                    self.assert_fails(redlock.InvalidArgument, lease.unlock, hold_at_least=bad)
+                self.assert_fails(TypeError, lease.unlock, hold_at_least="5")
+                lease.confirm()
+                lease.unlock(hold_at_least=300)
+                self.assertFalse(lease.held or lease.lost.is_set())
+                self.assert_fails(redlock.Lost, lease.confirm)
+            self.assertTrue(0 < self.manager.inspect(name).remaining <= 300)
+            self.assertIsNone(manager().try_lock(name, ttl=600))
+            ask_all("DEL", name)
+        self.assertEqual(0, self.manager.stats().kept)
+
+    def test_a_time_of_zero_keeps_nobody_out(self) -> None:
+        self.manager.lock(self.name, ttl=600).unlock(hold_at_least=0)
+        self.assert_free()
+
+    def test_the_block_releases_what_could_not_be_kept(self) -> None:
+        for kind in ({}, {"reentrant": True}, {"shared": True}):
+            for is_caught in (False, True):
+                caught = contextlib.suppress(redlock.InvalidArgument)
+                with caught, self.manager.lock(self.name, ttl=600, **kind) as lease:  # type: ignore[arg-type]
+                    with caught if is_caught else contextlib.nullcontext():
+                        lease.unlock(hold_at_least=700)
+                    lease.confirm()
+                self.assertFalse(lease.held)
+                self.assert_free()
+        with self.assertRaises(redlock.Lost):
+            with self.manager.lock(self.name, ttl=600) as lease:
+                self.assert_fails(redlock.InvalidArgument, lease.unlock, hold_at_least=700)
+                ask_all("DEL", self.name)
+        with self.manager.semaphore(self.name, 2, ttl=600) as permit:
+            self.assert_fails(redlock.InvalidArgument, permit.unlock, hold_at_least=1)
+            permit.confirm()
+        self.assertEqual(0, self.manager.semaphore(self.name, 2, ttl=600).taken())
+
     def test_a_lock_that_ran_out_before_the_block_ended_is_lost(self) -> None:
         with self.assertRaises(redlock.Lost):
             with self.manager.lock(self.name, ttl=0.1):

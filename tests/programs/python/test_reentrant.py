@@ -42,6 +42,24 @@ class Threads(RedlockTest):
                 self.assertEqual(i < 2, any(lease.held for lease in leases))
             self.assert_free()
 
+    def test_the_last_unlock_says_for_how_long_others_are_kept_out(self) -> None:
+        outer, inner = self.take(), self.take()
+        inner.unlock(hold_at_least=20)
+        self.assert_fails(redlock.Lost, inner.unlock)
+        self.assert_fails(redlock.Lost, inner.unlock, hold_at_least=20)
+        self.assertTrue(outer.held)
+        outer.unlock()
+        self.assert_free()
+        with self.take() as outer:
+            with self.take() as inner:
+                self.assert_fails(redlock.InvalidArgument, inner.unlock, hold_at_least=31)
+                self.assertTrue(inner.held)
+            self.assertTrue(outer.held and not inner.held)
+            outer.unlock(hold_at_least=20)
+        self.assertFalse(outer.held)
+        self.assertTrue(0 < self.manager.inspect(self.name).remaining <= 20)
+        ask_all("DEL", self.name)
+
     def test_others_wait(self) -> None:
         with self.take(), self.take():
             taken = []

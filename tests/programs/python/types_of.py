@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from typing import Any, Callable
 
 import redlock
@@ -14,6 +15,7 @@ def block(manager: redlock.Manager, stack: contextlib.ExitStack) -> None:
     both.append(stack.enter_context(manager.lock(["a", "b"], ttl=10, reentrant=True)))
     both.append(stack.enter_context(manager.semaphore("b", 2, ttl=10)))
     tried: redlock.Lease | None = manager.try_lock("a", ttl=10)
+    lease.unlock(hold_at_least=5)
     print(both, tried, lease.fencing_token or 0 + 1, lease.lost.wait(1) is True)
 
 
@@ -27,6 +29,7 @@ async def ablock(manager: redlock.Manager, stack: contextlib.AsyncExitStack) -> 
     tried: redlock.AsyncLease | None = await semaphore.atry_acquire()
     info: redlock.Info = await manager.ainspect("a")
     words: str = await manager.aconnect()
+    await lease.unlock(hold_at_least=datetime.timedelta(seconds=5))
     print(all_of_them, tried, info.remaining + 0.5, words, await semaphore.ataken() + 1)
 
 
@@ -37,3 +40,4 @@ def mistakes(manager: redlock.Manager) -> None:
     manager.lock("a", 10)  # type: ignore
     manager.lock(5, ttl=10)  # type: ignore[arg-type]
     manager.lock("a", ttl="10")  # type: ignore[arg-type]
+    manager.lock("a", ttl=10).unlock(hold_at_least="5")  # type: ignore[arg-type]
