@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::command::Verb::{Acquire, Extend as Extending, Release as Releasing, ReleaseAfter};
+use crate::operation::downgrade::Downgrade;
 
 fn release(play: &mut Play, view: &View) -> Vec<Act> {
     play.submit(Release::new(view.clone()))
@@ -247,6 +248,15 @@ fn a_call_that_never_began_leaves_no_key_behind() {
     play.submit_with(Release::new(view.clone()).after(at(300)), event);
     assert!(view.hold().is_held(at(1)));
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+}
+
+/// The call was checked while the lock was exclusive. Others may use the keys by now.
+#[test]
+fn a_lock_that_became_shared_meanwhile_is_released_as_a_shared_one() {
+    let (mut play, view) = Play::holding();
+    let checked = Release::new(view.clone()).after(at(300));
+    play.submit(Downgrade::new(view));
+    assert_eq!(play.submit(checked), [Ask(Releasing, 500)]);
 }
 
 #[test]

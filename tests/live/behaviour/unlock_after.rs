@@ -78,6 +78,15 @@ fn another_holders_key_is_left_alone() {
         assert_eq!(server.get("r").as_deref(), Some("theirs"));
         assert!(server.pttl("r") > 400_000);
     }
+    // What is no lock at all.
+    let lease = manager.take("s", TTL);
+    cluster.wait_until_everywhere("s");
+    for server in cluster.iter() {
+        server.must(&["DEL", "s"]);
+        server.must(&["RPUSH", "s", "theirs"]);
+    }
+    assert_eq!(manager.unlock_after(&lease, 10_000), REDLOCK_LOST, "{}", lease.message());
+    assert!(cluster.iter().all(|server| server.pttl("s") == -1));
 }
 
 #[test]
