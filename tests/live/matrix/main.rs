@@ -22,6 +22,7 @@ mod forks;
 mod handed;
 mod interface;
 mod kept;
+mod kept_out;
 mod kept_processes;
 mod levels;
 mod looks;
