@@ -971,8 +971,9 @@ RedLockStatus RedLock_Extend(RedLock *rl,
  * is never changed.
  *
  * @param rl    the manager that took the lock. Another manager with the same servers works, too. But then a
- *              server that has not yet carried out the request that took the lock may keep the key until its
- *              TTL expires, and waiting callers may learn of the release up to a second later.
+ *              server that has not yet carried out the request that took the lock, or that set its key again
+ *              after the server had lost it, may keep the key until its TTL expires, and waiting callers may
+ *              learn of the release up to a second later.
  * @param lease the lock.
  * @return REDLOCK_OK: the lock is released, and the lease is now empty. If RedLock_Retain has added levels,
  *         this call leaves one level instead, and the lock is still held. REDLOCK_LOST: the lock had already
@@ -992,7 +993,9 @@ RedLockStatus RedLock_Unlock(RedLock *rl,
  * clocks differ: a machine that is late finds the lock taken although the job is done. If that time has passed, this
  * is RedLock_Unlock. The time counts from when the request that took the lock was sent, by this machine's clock. An
  * extension does not begin it anew; for an adopted lock it counts from the adoption. A server that is told of it late
- * keeps the key longer than the others, at most for its TTL. The ACL user needs the right to use EVAL, GET, PTTL and PEXPIRE.
+ * keeps the key longer than the others, at most for its TTL. So does a server that has not yet carried out an extension
+ * through another manager, if that extension was cancelled, or had no answer in time, before this call. The ACL user needs
+ * the right to use EVAL, GET, PTTL and PEXPIRE.
  *
  * @param rl       as for RedLock_Unlock.
  * @param lease    the lock. Not a shared lock, nor a permit. With several resources, this applies to each of them.

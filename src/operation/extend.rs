@@ -104,9 +104,19 @@ impl Extension {
     }
 
     /// Ends at once. If the lock was valid, it stays valid until its old end.
-    pub(super) fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self, actions: &mut dyn Actions) {
         if let Stage::Asking(asking) = mem::replace(&mut self.stage, Stage::Over) {
             self.view.fail_round(asking.number);
+            self.shorten_again(actions);
+        }
+    }
+
+    /// Another handle may have released the lock meanwhile. Through another manager, the extension may come after that
+    /// release, and a key that stays may live too long.
+    fn shorten_again(&self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        if hold.has_ended() && hold.stays_ms(actions.now()) > 0 && !hold.is_detached() {
+            actions.tell(release_of(&self.view, actions));
         }
     }
 
@@ -136,10 +146,7 @@ impl Extension {
         let is_extended = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
             // Another handle released the lock meanwhile.
-            if hold.stays_ms(actions.now()) > 0 && !hold.is_detached() {
-                // Through another manager, the extension may have come after the release, and the key may live too long.
-                actions.tell(release_of(view, actions));
-            }
+            self.shorten_again(actions);
             return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {
@@ -249,7 +256,7 @@ impl Extend {
 impl Operation for Extend {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         if let Event::Cancelled { .. } = event {
-            self.extension.cancel();
+            self.extension.cancel(actions);
             return actions.end(Err(cancelled().into()));
         }
         let attempt = if mem::replace(&mut self.is_under_way, true) {

@@ -270,10 +270,24 @@ fn an_extension_under_way_does_not_bring_the_longer_time_back() {
     assert_eq!(play.hear(2, &[yes(0), yes(1)]), [ended("released")]);
     let acts = play.submit(Extend::new(view, TTL));
     assert!(!acts.contains(&Ask(Extending, 510)), "{acts:?}");
+    // It may also be executed when nobody waits for it any more.
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    release_after(&mut play, &view, 300);
+    let acts = play.happen(1, Event::Cancelled { sent: ServerSet::first(3) });
+    assert!(
+        matches!(&acts[..], [Tell(ReleaseAfter, all), Act::Ended(_)] if all[..] == [0, 1, 2]),
+        "{acts:?}"
+    );
     // A key that was deleted does not come back.
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL));
     release(&mut play, &view);
     let acts = play.at(10).hear(1, &[extended(0), extended(1)]);
+    assert!(matches!(&acts[..], [Act::Ended(_)]), "{acts:?}");
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    release(&mut play, &view);
+    let acts = play.happen(1, Event::Cancelled { sent: ServerSet::first(3) });
     assert!(matches!(&acts[..], [Act::Ended(_)]), "{acts:?}");
 }
