@@ -69,6 +69,10 @@ pub(crate) trait Driven {
     /// from now on.
     fn settle_descriptor(&mut self, is_driven: bool);
 
+    /// A thread has looked, and found nothing, while another one drives. The readiness descriptor must not be
+    /// readable for what that one does, or an event loop would look again and again.
+    fn rest_descriptor(&mut self);
+
     /// Whether there are log lines.
     fn has_words(&self) -> bool;
 

@@ -122,6 +122,9 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 // Requests that result from the chore are sent, too.
                 has_looked = false;
             } else if has_looked || shared.driven {
+                if shared.driven {
+                    shared.engine.rest_descriptor();
+                }
                 self.go(shared);
                 return None;
             } else {

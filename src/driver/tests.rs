@@ -126,6 +126,8 @@ impl Driven for Fake {
 
     fn settle_descriptor(&mut self, _is_driven: bool) {}
 
+    fn rest_descriptor(&mut self) {}
+
     fn has_words(&self) -> bool {
         false
     }

@@ -155,6 +155,10 @@ impl Driven for Engine {
         }
     }
 
+    fn rest_descriptor(&mut self) {
+        self.readiness.iter_mut().for_each(|it| it.rest(clock::now()));
+    }
+
     fn take_change(&mut self) -> bool {
         // After another thread has done a chore, an operation may have an earlier deadline.
         mem::take(&mut self.state.effects.changed) || self.state.next_due() < self.watched_until

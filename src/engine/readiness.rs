@@ -52,6 +52,20 @@ impl Readiness {
         }
     }
 
+    /// A thread drives: it does what is due, and sends what is to be sent. So the descriptor is not readable for that
+    /// until it is set anew. What servers have sent is read before long.
+    pub(super) fn rest(&mut self, now: Moment) {
+        for watched in self.watched.iter_mut().filter(|it| it.for_writing) {
+            // If the socket is closed, it is watched no more.
+            self.descriptor.change(watched.fd, false);
+            watched.for_writing = false;
+        }
+        if self.due <= now {
+            self.due = Moment::NEVER;
+            self.descriptor.set_timer(self.due);
+        }
+    }
+
     /// Watches these sockets from now on, and no others.
     pub(super) fn watch(&mut self, wanted: impl Iterator<Item = Interest> + Clone) {
         let mut watched = self.watched.iter();

@@ -403,6 +403,35 @@ fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
     assert_eq!([true, false].map(&mut is_ready), [true, false]);
 }
 
+/// An event loop would look again and again, as long as the other thread drives.
+#[test]
+fn who_looks_while_another_drives_is_not_called_for_what_that_one_does() {
+    let mut engine = engine_of_three();
+    if engine.descriptor().is_err() {
+        return;
+    }
+    let (_reader, writer) = io::pipe().unwrap();
+    let other = Interest { fd: writer.as_raw_fd(), for_writing: true, socket: 0 };
+    let due = clock::now();
+    let mut readiness = engine.readiness.take().unwrap();
+    readiness.watch([other].into_iter());
+    readiness.set_due(due, due);
+    engine.readiness = Some(readiness);
+    let is_ready = |engine: &mut Engine| {
+        engine.settle_descriptor(true);
+        let mut watched = [socket::watch(engine.descriptor().unwrap(), false)];
+        socket::poll(&mut watched, NOW, NOW);
+        watched[0].revents != 0
+    };
+    assert!(is_ready(&mut engine));
+    engine.rest_descriptor();
+    assert!(!is_ready(&mut engine));
+    // Except for what is to be told.
+    submit(&mut engine, ends(|| Ended::Left));
+    engine.rest_descriptor();
+    assert!(is_ready(&mut engine));
+}
+
 /// Its place may be another thread's from then on.
 #[test]
 fn who_breaks_off_leaves_no_call() {

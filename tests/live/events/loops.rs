@@ -8,7 +8,7 @@ use crate::TTL;
 use crate::support::events::{Wanted, is_readable};
 use crate::support::sentinels::{Group, Sentinel, url};
 use crate::support::usage::connected;
-use crate::support::{Cluster, Lease, Manager};
+use crate::support::{Cluster, Lease, Manager, wait_until};
 
 const AT_ONCE: Duration = Duration::ZERO;
 
@@ -85,6 +85,29 @@ fn it_is_readable_when_something_was_submitted_that_is_not_sent() {
     cluster.iter().for_each(|server| server.resume());
     for _ in leases {
         manager.event_by_descriptor();
+    }
+}
+
+/// The background thread waits for servers that accept connections and say nothing. An event loop that is called for that
+/// has nothing to do, and would burn a processor.
+#[test]
+fn it_is_quiet_while_the_background_thread_waits() {
+    let cluster = Cluster::start(3);
+    for round in 0..20 {
+        cluster.iter().for_each(|server| server.freeze());
+        let (manager, lease) = (cluster.manager(), Lease::new());
+        assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
+        assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+        let descriptor = manager.descriptor();
+        let wanted = Wanted::new("r", 10 * AN_HOUR_MS);
+        assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
+        wait_until("there is nothing to do", || {
+            assert_eq!(manager.next_event(0), None);
+            !is_readable(descriptor, AT_ONCE)
+        });
+        cluster.iter().for_each(|server| server.resume());
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     }
 }
 

@@ -290,6 +290,8 @@ impl Driven for Fake {
 
     fn settle_descriptor(&mut self, _is_driven: bool) {}
 
+    fn rest_descriptor(&mut self) {}
+
     fn take_change(&mut self) -> bool {
         mem::take(&mut self.changed)
     }
