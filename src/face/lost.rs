@@ -117,47 +117,18 @@ impl Drop for Lost {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
-
     use super::*;
     use crate::error::Status;
+    use crate::face::task::Task;
 
-    /// A task that looks at the report when it is woken, and at its end. So nobody may hold the mutex then.
-    struct Task {
-        news: Arc<News>,
-        woken: AtomicUsize,
+    /// A task that needs the mutex when it is woken, and at its end.
+    fn task(news: &Arc<News>) -> Arc<Task<impl Fn() + use<>>> {
+        let news = Arc::clone(news);
+        Task::new(move || assert!(news.state.try_lock().is_ok()))
     }
 
-    impl Task {
-        fn new(news: &Arc<News>) -> Arc<Self> {
-            Arc::new(Self { news: Arc::clone(news), woken: AtomicUsize::new(0) })
-        }
-
-        fn look(&self) {
-            assert!(self.news.state.try_lock().is_ok());
-        }
-
-        fn woken(&self) -> usize {
-            self.woken.load(Ordering::Relaxed)
-        }
-    }
-
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {
-            self.look();
-            self.woken.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    impl Drop for Task {
-        fn drop(&mut self) {
-            self.look();
-        }
-    }
-
-    fn poll(lost: &mut Lost, task: &Arc<Task>) -> Poll<Error> {
-        let waker = Waker::from(Arc::clone(task));
+    fn poll(lost: &mut Lost, task: &Arc<Task<impl Fn() + Send + Sync + 'static>>) -> Poll<Error> {
+        let waker = task.waker();
         Pin::new(lost).poll(&mut Context::from_waker(&waker))
     }
 
@@ -168,10 +139,10 @@ mod tests {
     #[test]
     fn all_who_wait_are_woken_once_by_their_last_wakers_and_the_first_reason_counts() {
         let news = Arc::<News>::default();
-        let [first, second] = [(); 2].map(|()| Task::new(&news));
+        let [first, second] = [(); 2].map(|()| task(&news));
         let mut lost = Lost::new(&news);
         // This task ends when the future moves to another one.
-        let before = Task::new(&news);
+        let before = task(&news);
         let is_left = Arc::downgrade(&before);
         assert!(poll(&mut lost, &before).is_pending());
         drop(before);
@@ -189,7 +160,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_report_that_is_dropped() {
         let news = Arc::<News>::default();
-        let task = Task::new(&news);
+        let task = task(&news);
         let mut lost = Lost::new(&news);
         assert!(poll(&mut lost, &task).is_pending());
         let waker = Arc::downgrade(&task);

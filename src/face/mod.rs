@@ -14,6 +14,8 @@ mod options;
 mod server;
 mod shared;
 mod slot;
+#[cfg(test)]
+mod task;
 mod ticket;
 mod time;
 

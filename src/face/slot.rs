@@ -150,43 +150,18 @@ pub(super) fn deliver(event: Event, discard: impl FnOnce(&Lease)) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
     use super::*;
     use crate::error::Status;
+    use crate::face::task::Task;
 
-    /// A task that looks at the slot when it is woken, and at its end. So nobody may hold the mutex then.
-    struct Task {
-        slot: Arc<Slot>,
-        woken: AtomicUsize,
+    /// A task that needs the mutex when it is woken, and at its end.
+    fn task(slot: &Arc<Slot>) -> Arc<Task<impl Fn() + use<>>> {
+        let slot = Arc::clone(slot);
+        Task::new(move || assert!(slot.state.try_lock().is_ok()))
     }
 
-    impl Task {
-        fn new(slot: &Arc<Slot>) -> Arc<Self> {
-            Arc::new(Self { slot: Arc::clone(slot), woken: AtomicUsize::new(0) })
-        }
-
-        fn look(&self) {
-            assert!(self.slot.state.try_lock().is_ok());
-        }
-    }
-
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {
-            self.look();
-            self.woken.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    impl Drop for Task {
-        fn drop(&mut self) {
-            self.look();
-        }
-    }
-
-    fn poll(slot: &Slot, task: &Arc<Task>) -> Poll<Outcome> {
-        let waker = Waker::from(Arc::clone(task));
+    fn poll(slot: &Slot, task: &Arc<Task<impl Fn() + Send + Sync + 'static>>) -> Poll<Outcome> {
+        let waker = task.waker();
         slot.poll(&Context::from_waker(&waker))
     }
 
@@ -201,7 +176,7 @@ mod tests {
     #[test]
     fn the_last_task_that_polled_is_woken() {
         let slot = Arc::new(Slot::new(true));
-        let [before, after] = [(); 2].map(|()| Task::new(&slot));
+        let [before, after] = [(); 2].map(|()| task(&slot));
         // This task ends when the future moves to another one.
         let is_left = Arc::downgrade(&before);
         assert!(poll(&slot, &before).is_pending());
@@ -209,8 +184,8 @@ mod tests {
         assert!(poll(&slot, &after).is_pending());
         assert!(is_left.upgrade().is_none());
         assert!(slot.end(taken()).is_none(), "somebody waits for it");
-        assert_eq!(after.woken.load(Ordering::Relaxed), 1);
-        let task = Task::new(&slot);
+        assert_eq!(after.woken(), 1);
+        let task = task(&slot);
         assert!(matches!(poll(&slot, &task), Poll::Ready((_, Ok(())))));
         assert!(slot.close().is_none(), "it was taken");
     }
