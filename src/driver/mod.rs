@@ -159,15 +159,16 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 self.go(shared);
                 return turn;
             }
-            if let Some(chore) = shared.engine.next_chore() {
-                match self.do_aside(shared, place, || chores(chore)) {
+            // Before any chore, which would have the lines kept, and nobody would tell them.
+            if shared.has_words_for(place) {
+                match self.do_aside(shared, place, || self.host.tell()) {
                     Some(again) => shared = again,
                     None => return Turn::Stopped,
                 }
                 continue;
             }
-            if shared.has_words_for(place) {
-                match self.do_aside(shared, place, || self.host.tell()) {
+            if let Some(chore) = shared.engine.next_chore() {
+                match self.do_aside(shared, place, || chores(chore)) {
                     Some(again) => shared = again,
                     None => return Turn::Stopped,
                 }

@@ -21,6 +21,8 @@ struct Fake {
     place: usize,
     ended: Vec<usize>,
     changed: bool,
+    has_words: bool,
+    chores: usize,
     /// What was done, in order.
     done: Vec<Did>,
     /// Runs while the next driver polls.
@@ -36,7 +38,10 @@ enum Did {
     Nap,
 }
 
-/// Counts how often the driver was woken.
+/// How much telling the logger adds to the count.
+const TOLD: usize = 1_000;
+
+/// Counts how often the driver was woken, and how often the logger was told.
 impl Host<()> for Arc<AtomicUsize> {
     fn wake(&self) {
         self.fetch_add(1, Ordering::Relaxed);
@@ -45,6 +50,7 @@ impl Host<()> for Arc<AtomicUsize> {
     fn clear(&self) {}
 
     fn tell(&self) -> bool {
+        self.fetch_add(TOLD, Ordering::Relaxed);
         true
     }
 
@@ -90,11 +96,12 @@ impl Driven for Fake {
     }
 
     fn has_chore(&self) -> bool {
-        false
+        self.chores > 0
     }
 
     fn next_chore(&mut self) -> Option<()> {
-        None
+        self.chores = self.chores.checked_sub(1)?;
+        Some(())
     }
 
     fn withdraw(&mut self, _place: usize) {}
@@ -129,10 +136,12 @@ impl Driven for Fake {
     fn rest_descriptor(&mut self) {}
 
     fn has_words(&self) -> bool {
-        false
+        self.has_words
     }
 
-    fn take_words(&mut self) {}
+    fn take_words(&mut self) {
+        self.has_words = false;
+    }
 }
 
 type Shared = SharedEngine<Fake, Arc<AtomicUsize>>;
@@ -154,6 +163,21 @@ fn who_stands_by_drives_while_somebody_has_to_and_naps_when_nobody_has() {
         assert_eq!(done, drives.into_iter().chain([Did::Nap, Did::Nap]).collect::<Vec<_>>());
         assert!(shared.is_at_rest());
     }
+}
+
+/// A server is lost, and its password is asked for to connect again. Nobody else tells the logger.
+#[test]
+fn who_stands_by_tells_the_logger_although_there_is_a_chore() {
+    let told = Arc::<AtomicUsize>::default();
+    let engine = Fake { has_words: true, chores: 1, last_nap: 1, ..Fake::default() };
+    let shared = Shared::new(engine, Arc::clone(&told));
+    let begin = |engine: &mut Fake, place| engine.place = place;
+    let mut chores = 0;
+    shared.stand_by(true, begin, &mut |()| {
+        chores += 1;
+        true
+    });
+    assert_eq!((chores, told.load(Ordering::Relaxed) / TOLD), (1, 1));
 }
 
 #[test]
