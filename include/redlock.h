@@ -1052,7 +1052,8 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
  *                      at its NUL.
  * @param info          receives the answer. On failure it says that nobody holds the resource. Its size must
  *                      be set.
- * @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell. REDLOCK_INVALID_ARGUMENT,
+ * @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell; also while a server is down and
+ *         those that answered differ, as they do for a moment when a lock ends. REDLOCK_INVALID_ARGUMENT,
  *         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
  *         RedLock_ErrorMessage(rl) also returns the message. Any thread may call this.
  */

@@ -405,7 +405,7 @@ module Redlock
     # Nil until the call has ended.
     attr_reader :status
 
-    # The lease of a call that ends when the manager is closed; nil for others.
+    # The lease of a call that ends when the manager is closed; nil for others, and once nobody waits for the call.
     attr_reader :lease
 
     def initialize(lease = nil)
@@ -429,6 +429,12 @@ module Redlock
     # Waits until it is woken; returns at once if it was woken since the last time.
     def sleep
       @wakings.pop
+    end
+
+    # The collector may find this call for a long time, because its address is left on the stack of a thread. That
+    # must not keep a lease whose block is dropped.
+    def drop_lease
+      @lease = nil
     end
   end
   private_constant :Call
@@ -563,6 +569,7 @@ module Redlock
 
     def forget(call)
       @mutex.synchronize { @calls.delete(call.object_id) }
+      call.drop_lease
     end
 
     # Cancels the calls that are under way in this process. With the mutex, no lease gets from such a call to its

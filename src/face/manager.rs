@@ -146,7 +146,8 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// [`crate::Status::Unreachable`]: too few servers answered to tell.
+    /// [`crate::Status::Unreachable`]: too few servers answered to tell. Also while a server is down and those
+    /// that answered differ, as they do for a moment when a lock ends.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Option<Holder>, Error> {
         let found = self.shared.core.inspect(resource.as_ref())?;
         let readers = found.readers.map(i64::unsigned_abs);

@@ -15,6 +15,8 @@ impl Question {
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
         let yes = match &self.count {
             Count::Permits(permits) => permits::votes(permits),
+            // A server without a holder has answered, too.
+            Count::Holders(_) => (ballot.yes() + ballot.no()) as usize,
             _ if self.is_about_connections() => self.connected(),
             _ => ballot.yes() as usize,
         };
@@ -28,6 +30,11 @@ impl Question {
             }
             (Status::Unreachable, Outcome::Reached, Count::Round(_)) => {
                 "; but another call has heard that one of them had lost it"
+            }
+            (Status::Unreachable, _, Count::Holders(_) | Count::Taken(_))
+                if yes >= quorum as usize =>
+            {
+                "; but their answers differ, and servers that did not answer may complete a quorum"
             }
             _ => "",
         });

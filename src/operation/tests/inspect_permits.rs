@@ -41,6 +41,15 @@ fn who_could_not_say_is_named() {
 }
 
 #[test]
+fn what_answers_that_differ_leave_open_is_said() {
+    let mut play = Play::of(3);
+    play.submit(count());
+    let words = "Unreachable: 2 of 3 servers answered, 2 needed; but their answers differ, and servers that did not answer \
+                 may complete a quorum: b:1 OOM: out of memory";
+    assert_eq!(play.hear(0, &[refused(1), has(0, &[1]), has(2, &[])]), [ended(words)]);
+}
+
+#[test]
 fn what_too_few_servers_say_is_nothing() {
     let mut play = Play::of(3);
     play.submit(count());
