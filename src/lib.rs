@@ -33,7 +33,6 @@ mod driver;
 /// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
 /// mutexes.
 #[cfg(test)]
-#[path = "driver/tests.rs"]
 mod driver_tests;
 mod engine;
 mod error;
