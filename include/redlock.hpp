@@ -1037,6 +1037,15 @@ public:
         settle(RedLock_Connect(native(), timeout.count()));
     }
 
+    /** Looks up the names of servers that may have moved: those that have been unreachable for 2 s. Without
+     * that, a server that is down while a quorum is up is not followed to its new address. Waits for the
+     * system's resolver, and holds up no other call. A manager with a background thread does this by itself.
+     * Throws Error if no server was added. */
+    void look_up() { settle(RedLock_LookUp(native())); }
+
+    /** Whether look_up() would ask the resolver now, for a call that is under way or a lock that is kept. */
+    bool is_look_up_due() noexcept { return RedLock_IsLookUpDue(native()); }
+
     /** Takes a lock, and tries as often as set_retry says. `resource` is the name of the key on the
      * servers, 1 to 65536 bytes. `ttl` is how long the lock lasts unless it is extended or released, at
      * least 4 ms with the default drift.

@@ -177,8 +177,9 @@ impl Background {
     }
 }
 
-fn serve_once(runtime: &Runtime, sink: Option<&EventSink>) {
+fn serve_once(runtime: &Arc<Runtime>, sink: Option<&EventSink>) {
     let event = runtime.stand_by(sink.is_some());
+    runtime.look_up_lost_aside();
     if let (Some(sink), Some(event)) = (sink, event) {
         sink(event, runtime);
     }

@@ -382,6 +382,16 @@ impl RedLock {
         self.states.close_inherited();
     }
 
+    /// Looks up the names of servers that may have moved.
+    pub(crate) fn look_up(&self) -> Result<(), Error> {
+        self.ask(Runtime::look_up_lost)
+    }
+
+    /// Whether [`Self::look_up`] would ask the resolver now.
+    pub(crate) fn is_look_up_due(&self) -> bool {
+        self.states.known().is_some_and(|own| own.is_look_up_due())
+    }
+
     /// Makes a call that asks servers. A password callback or a logger may fork. Then the result of the call
     /// belongs to the parent, and the child does not take it as its own.
     pub(crate) fn ask<T>(

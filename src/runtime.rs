@@ -1,6 +1,7 @@
 //! The engine of one process, and the work that its threads do beside it: chores, which are slow and are
 //! done with no mutex held.
 
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::stats::{ServerStats, Stats};
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
+use crate::system::thread;
 use crate::transport::account::PasswordRequest;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::place::{self, Lookup};
@@ -336,40 +338,82 @@ impl Runtime {
         Prepared { took_ms, has_looked_up: looked_up_ms.is_some() }
     }
 
-    /// Looks up the names that are due, with no mutex held, because the resolver may be slow. Returns how
-    /// long it took, in milliseconds, if there were any names.
+    /// Looks up the names that are due. Returns how long it took, in milliseconds, if there were any names.
     fn look_up_names(&self, enough: usize) -> Option<i64> {
-        let engine = &self.engine;
         let start = clock::now();
-        let wanted: Vec<(usize, Lookup)> = engine.visit(|engine| {
+        let wanted = self.engine.visit(|engine| {
             let is_promising = |server: &&Server| server.is_promising();
-            if engine.servers().iter().filter(is_promising).count() >= enough {
-                return Vec::new();
+            match engine.servers().iter().filter(is_promising).count() >= enough {
+                true => Vec::new(),
+                false => names_to_look_up(engine, |server| server.name_to_look_up(start)),
             }
-            let servers = engine.servers().iter_mut().enumerate();
-            let due = servers.flat_map(|(index, server)| {
-                let names = iter::from_fn(|| server.name_to_look_up(start));
-                names.map(move |lookup| (index, lookup)).collect::<Vec<_>>()
-            });
-            due.collect()
         });
-        if wanted.is_empty() {
-            return None;
+        let is_any = !wanted.is_empty();
+        let all_are_done = wanted.into_iter().all(|(index, name)| {
+            let result = look_up(&name);
+            self.handle_addresses(index, &name, result)
+        });
+        (is_any && all_are_done).then(|| clock::now().ms_since(start))
+    }
+
+    /// Whether [`Self::look_up_lost`] would ask the resolver now, for a call that is under way or a lock that is
+    /// kept.
+    pub(crate) fn is_look_up_due(&self) -> bool {
+        self.engine.visit(|engine| engine.is_look_up_due(clock::now()))
+    }
+
+    /// Looks up the names of servers that are down and may have moved, and those that are not known yet. The
+    /// calls of other threads go on meanwhile.
+    pub(crate) fn look_up_lost(&self) -> Result<(), Error> {
+        for (index, name) in self.lost_to_look_up() {
+            let result = look_up(&name);
+            self.handle_addresses(index, &name, result);
+            self.check_process()?;
         }
-        for (index, lookup) in wanted {
-            let began = clock::now();
-            let found = place::look_up(&lookup.name, lookup.port);
-            if !self.is_ours() {
-                return None;
+        Ok(())
+    }
+
+    /// The same in a thread of its own, which ends with that. The thread that stands by must not wait for the
+    /// resolver: it renews locks.
+    pub(crate) fn look_up_lost_aside(self: &Arc<Self>) {
+        let names = Arc::new(self.lost_to_look_up());
+        if names.is_empty() {
+            return;
+        }
+        // The resolver may take long, and the manager may end meanwhile.
+        let (runtime, its_names) = (Arc::downgrade(self), Arc::clone(&names));
+        let started = thread::start("redlock-names", move || {
+            for (index, name) in its_names.iter() {
+                let found = look_up(name);
+                let Some(runtime) = runtime.upgrade() else { return };
+                runtime.handle_addresses(*index, name, found);
             }
-            let now = clock::now();
-            engine.visit(|engine| {
+        });
+        if let Err(error) = started {
+            for (index, name) in names.iter() {
+                self.handle_addresses(*index, name, LookedUp::without_thread(&error));
+            }
+        }
+    }
+
+    fn lost_to_look_up(&self) -> Vec<(usize, Lookup)> {
+        let now = clock::now();
+        self.engine
+            .visit(|engine| names_to_look_up(engine, |server| server.name_of_lost_to_look_up(now)))
+    }
+
+    /// Hands in the result of a look-up. Returns whether this is still the process that began it.
+    fn handle_addresses(&self, index: usize, name: &Lookup, result: LookedUp) -> bool {
+        let LookedUp { found, began, ended } = result;
+        let is_ours = self.is_ours();
+        if is_ours {
+            self.engine.visit(|engine| {
                 engine.for_server(index, |server, effects| {
-                    server.handle_addresses(&lookup, found, began, now, effects);
+                    server.handle_addresses(name, found, began, ended, effects);
                 });
             });
         }
-        Some(clock::now().ms_since(start))
+        is_ours
     }
 
     /// Asks for the passwords that are due, with no mutex held: the password callback may be slow, or may
@@ -420,6 +464,41 @@ impl Runtime {
             waker.forget();
         }
     }
+}
+
+/// What the resolver found, and when it was asked and answered.
+struct LookedUp {
+    found: Result<Vec<SocketAddr>, String>,
+    began: Moment,
+    ended: Moment,
+}
+
+impl LookedUp {
+    fn without_thread(error: &io::Error) -> Self {
+        let now = clock::now();
+        let words = format!("the system gave no thread to ask for it: {error}");
+        Self { found: Err(words), began: now, ended: now }
+    }
+}
+
+/// Asks the resolver, with no mutex held, because it may be slow.
+fn look_up(name: &Lookup) -> LookedUp {
+    let began = clock::now();
+    let found = place::look_up(&name.name, name.port);
+    LookedUp { found, began, ended: clock::now() }
+}
+
+/// The names whose look-ups `begin` begins, each with the index of its server.
+fn names_to_look_up(
+    engine: &mut Engine,
+    begin: impl Fn(&mut Server) -> Option<Lookup>,
+) -> Vec<(usize, Lookup)> {
+    let servers = engine.servers().iter_mut().enumerate();
+    let due = servers.flat_map(|(index, server)| {
+        let names = iter::from_fn(|| begin(server));
+        names.map(move |lookup| (index, lookup)).collect::<Vec<_>>()
+    });
+    due.collect()
 }
 
 /// The first password request that is due, of the server `first` or a later one.

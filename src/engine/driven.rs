@@ -201,6 +201,9 @@ impl Engine {
             self.ends.push_back((thread, Wakening::TimeUp));
             self.state.effects.changed = true;
         }
+        if self.standing_by.is_some() && self.is_look_up_due(now) {
+            self.end_standing_by();
+        }
     }
 
     /// Data may have arrived on connections that owe answers too long. By now other connections may owe

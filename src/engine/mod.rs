@@ -223,6 +223,19 @@ impl Engine {
         }
     }
 
+    /// Whether the names of servers that are down should be looked up now, because the servers may have moved.
+    pub(crate) fn is_look_up_due(&self, now: Moment) -> bool {
+        self.look_up_of_lost_at() <= now
+    }
+
+    /// When that is so next. Never if no operation wants the servers.
+    fn look_up_of_lost_at(&self) -> Moment {
+        if !self.state.has_operations() {
+            return Moment::NEVER;
+        }
+        self.state.servers.iter().map(Server::look_up_of_lost_at).fold(Moment::NEVER, Moment::min)
+    }
+
     /// Whether exactly one question is open and no notice is pending. A thread that takes a notice may ask more.
     pub(crate) fn has_one_question(&self) -> bool {
         self.state.open == 1 && self.notices.is_empty()
@@ -433,7 +446,9 @@ impl Engine {
         let is_busy = self.state.is_busy();
         let servers = self.state.servers.iter().filter(|server| is_busy || !server.is_dormant());
         let of_servers = servers.map(Server::next_due);
-        of_servers.fold(of_operations.min(of_waits), Moment::min)
+        // Only the standby thread sees to that.
+        let of_names = self.standing_by.map_or(Moment::NEVER, |_| self.look_up_of_lost_at());
+        of_servers.fold(of_operations.min(of_waits).min(of_names), Moment::min)
     }
 }
 

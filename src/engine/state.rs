@@ -188,6 +188,11 @@ impl State {
         Some(slot)
     }
 
+    /// Whether there is any operation, even one that only keeps a lock alive.
+    pub(super) fn has_operations(&self) -> bool {
+        self.slots.len() > self.free.len()
+    }
+
     /// Whether any operation has work to do. An operation that keeps a lock alive mostly waits. While it
     /// extends the lock, lost servers are connected again, so that they can take part the next time.
     pub(super) fn is_busy(&self) -> bool {

@@ -253,7 +253,8 @@ pub type RedLockEventCallback =
 /// for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
 /// otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
 /// the thread. Password callbacks and loggers may be called on it. The thread starts with the first call that
-/// asks servers. A forked child has no such thread unless it asks for its own.
+/// asks servers. While the name of a server that may have moved is looked up (RedLock_LookUp), a second thread,
+/// "redlock-names", waits for the system's resolver. It ends with the look-up. A forked child has no such thread unless it asks for its own.
 ///
 /// @param rl         the manager.
 /// @param background true: the manager uses such a thread. false, the default: no thread is ever started, and

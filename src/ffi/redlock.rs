@@ -125,6 +125,40 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
     })
 }
 
+/// Looks up the names of servers that may have moved: those that have been unreachable for 2 s, and those whose
+/// addresses are not known yet. If a server is down while a quorum is up, no call lacks it, so no call looks up its
+/// name. If all servers move, one after the other (a rolling restart under Kubernetes), a lock that is kept for long
+/// would be lost. The pauses between two look-ups of a name grow to a minute. A server that has moved is connected
+/// to, and takes part again with the next call or renewal. The background thread (RedLock_SetBackgroundThread) does
+/// this by itself. Without it, a program that keeps locks for long calls this function, for example every few
+/// seconds or whenever RedLock_IsLookUpDue says so, in a thread that may wait.
+///
+/// @param rl the manager.
+/// @return REDLOCK_OK, also if no name was due or a name is not known: RedLock_Servers and the logger tell that.
+///         This waits for the system's resolver, perhaps for many seconds, and holds up no other call on the
+///         manager. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a callback forked, and this
+///         process is the child), REDLOCK_INTERNAL. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_LookUp(rl: *mut RedLock) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let (done, _) = told(&handle.manager, || handle.manager.look_up());
+        handle.message.set("");
+        done
+    })
+}
+
+/// Whether RedLock_LookUp would ask the system's resolver now for a call that is under way or a lock that is kept
+/// alive. A program with an event loop of its own asks this whenever RedLock_NextEvent has no more events, and has
+/// RedLock_LookUp called in a thread that may wait. This function does not wait.
+///
+/// @param rl the manager, or NULL.
+/// @return true if a look-up is due. false if none is, if no call has used the servers in this process, or if rl is
+///         NULL. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_IsLookUpDue(rl: *const RedLock) -> bool {
+    guard(|| Ok(shared(rl).is_some_and(|handle| handle.manager.is_look_up_due()))).unwrap_or(false)
+}
+
 /// Sets the number of tries, and the pause between two tries. RedLock_Lock and RedLock_ContinueLock make this
 /// number of tries. Their pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock class.
 /// There is no pause after the last try. RedLock_TryLock begins with shorter pauses, and its pauses are

@@ -13,7 +13,16 @@ pub(super) struct Addresses {
     /// All addresses were tried in vain, so the name may have other addresses now.
     stale: bool,
     look_up: Asking,
+    /// When the name was last looked up.
+    looked_up_at: Option<Moment>,
 }
+
+/// How long a server must be down before its name is looked up although nobody lacks the server. A restart on the
+/// same machine takes less.
+const DOWN_MS: i64 = 2_000;
+
+/// The longest pause between two such look-ups.
+const PAUSE_MAX_MS: i64 = 60_000;
 
 impl Addresses {
     pub(super) fn of(place: &Place) -> Self {
@@ -21,12 +30,13 @@ impl Addresses {
             Place::Address(address) => vec![*address],
             Place::Name(..) | Place::Path(_) => Vec::new(),
         };
-        Self { list, next: 0, stale: false, look_up: Asking::new() }
+        Self { list, ..Self::unknown() }
     }
 
     /// The addresses of a server whose place is not known yet.
     pub(super) fn unknown() -> Self {
-        Self { list: Vec::new(), next: 0, stale: false, look_up: Asking::new() }
+        let look_up = Asking::new();
+        Self { list: Vec::new(), next: 0, stale: false, look_up, looked_up_at: None }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
@@ -62,6 +72,21 @@ impl Addresses {
         (self.list.is_empty() || self.stale) && self.look_up.begin(now)
     }
 
+    /// The same for a server that has been down since then, and that nobody lacks so far.
+    pub(super) fn begin_look_up_of_lost(&mut self, down_since: Moment, now: Moment) -> bool {
+        now >= self.look_up_of_lost_at(down_since) && self.look_up.begin(now)
+    }
+
+    /// When to look up the name of a server that has been down since then. The server may have moved. The pauses
+    /// grow, because it may also stay down for days.
+    pub(super) fn look_up_of_lost_at(&self, down_since: Moment) -> Moment {
+        let at = match self.looked_up_at.filter(|&at| at > down_since) {
+            None => down_since.plus_ms(DOWN_MS),
+            Some(at) => at.plus_ms((at.ms_since(down_since) / 2).min(PAUSE_MAX_MS)),
+        };
+        at.max(self.look_up.next_at())
+    }
+
     pub(super) fn is_looked_up(&self) -> bool {
         self.look_up.is_under_way()
     }
@@ -74,6 +99,7 @@ impl Addresses {
         now: Moment,
     ) -> bool {
         self.look_up.end(began, now);
+        self.looked_up_at = Some(now);
         let Some(list) = found else { return false };
         self.stale = false;
         let are_new = self.list != list;
@@ -111,5 +137,29 @@ mod tests {
         assert!(addresses.begin_look_up(later));
         assert!(!addresses.end_look_up(None, later, later));
         assert_eq!(addresses.count(), 2);
+    }
+
+    #[test]
+    fn the_name_of_a_server_that_stays_down_is_looked_up_more_and_more_rarely() {
+        let mut addresses = Addresses::of(&Place::Name("h".to_owned(), 1));
+        let found = || Some(vec![address(1)]);
+        assert!(addresses.begin_look_up(NOW));
+        assert_eq!(addresses.look_up_of_lost_at(NOW), Moment::NEVER, "that is under way");
+        addresses.end_look_up(found(), NOW, NOW);
+        let down_since = NOW.plus_ms(10);
+        let mut look_up = |after_ms: i64| {
+            let at = down_since.plus_ms(after_ms);
+            assert_eq!(addresses.look_up_of_lost_at(down_since), at);
+            assert!(!addresses.begin_look_up_of_lost(down_since, at.plus_ms(-1)));
+            assert!(addresses.begin_look_up_of_lost(down_since, at));
+            addresses.end_look_up(found(), at, at);
+        };
+        [2_000, 3_000, 4_500, 6_750, 10_125].into_iter().for_each(&mut look_up);
+        let hours = down_since.plus_ms(10_000_000);
+        assert!(addresses.begin_look_up_of_lost(down_since, hours));
+        // The resolver took long: it rests for ten times as long, within its bounds.
+        addresses.end_look_up(None, hours.plus_ms(-100), hours);
+        assert_eq!(addresses.look_up_of_lost_at(down_since), hours.plus_ms(PAUSE_MAX_MS));
+        assert_eq!(addresses.look_up_of_lost_at(hours), hours.plus_ms(DOWN_MS), "another time");
     }
 }

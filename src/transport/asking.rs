@@ -24,7 +24,12 @@ impl Asking {
 
     /// Whether [`Self::begin`] would return true.
     pub(super) fn is_due(&self, now: Moment) -> bool {
-        !self.is_under_way && now >= self.next_at
+        now >= self.next_at()
+    }
+
+    /// From when on [`Self::begin`] would return true. Never if an answer is awaited.
+    pub(super) fn next_at(&self) -> Moment {
+        if self.is_under_way { Moment::NEVER } else { self.next_at }
     }
 
     /// Whether to ask now. If so, the caller must call [`Self::end`] afterwards.

@@ -60,6 +60,8 @@ pub(super) struct Link {
     addresses: Addresses,
     /// The number of failures to connect since the last success, and when to try again.
     failures: u32,
+    /// Since when there is no connection, if one was lost or could not be made.
+    down_since: Option<Moment>,
     retry_at: Moment,
     tried_at: Option<Moment>,
     why_down: String,
@@ -151,6 +153,7 @@ impl Link {
             state: State::Down,
             addresses,
             failures: 0,
+            down_since: None,
             retry_at: start,
             tried_at: None,
             why_down: NOT_TRIED.to_owned(),
@@ -320,6 +323,7 @@ impl Link {
         // The connection worked until now, so a new one may be opened at once. The minimum gap still applies,
         // so that a server that keeps closing does not keep us busy.
         self.failures = 1;
+        self.down_since = Some(now);
         self.retry_at = self.tried_at.map_or(now, |at| now.max(at.plus_ms(RETRY_GAP_MS)));
         self.why_down.clone_from(&how);
         Some(Change::Lost { how })
@@ -335,9 +339,10 @@ impl Link {
         self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.forget_socket());
     }
 
-    fn note_failure(&mut self, why: String) -> Change {
+    fn note_failure(&mut self, why: String, now: Moment) -> Change {
         self.server_registry.leave(self.place);
         self.failures = self.failures.saturating_add(1);
+        self.down_since.get_or_insert(now);
         self.why_down.clone_from(&why);
         Change::Failed { why, first: self.failures == 1 }
     }
@@ -353,6 +358,7 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
     use std::net::SocketAddr;
 
     use super::*;
@@ -360,7 +366,11 @@ mod tests {
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
     fn link_to(host: &str) -> Link {
-        let endpoint = Endpoint::parse(host, 1).unwrap();
+        link_at(host, 1)
+    }
+
+    fn link_at(host: &str, port: i32) -> Link {
+        let endpoint = Endpoint::parse(host, port).unwrap();
         let server_registry = Arc::new(ServerRegistry::new(1, Arc::default()));
         Link::new((0, server_registry, Arc::default()), endpoint, Arc::default(), Arc::default())
     }
@@ -388,6 +398,52 @@ mod tests {
         let lookup = link.name_to_look_up(NOW).expect("a name");
         assert!(link.handle_addresses(&lookup, Ok(addresses.to_vec()), NOW, NOW).is_none());
         assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);
+    }
+
+    /// Nobody lacks it so far.
+    #[test]
+    fn the_name_of_a_server_that_was_down_for_a_while_is_looked_up() {
+        let mut link = link_to("name");
+        let addresses = || Ok(vec![SocketAddr::from(([127, 0, 0, 1], 1))]);
+        let lookup = link.name_of_lost_to_look_up(NOW).expect("its addresses are not known");
+        assert!(link.handle_addresses(&lookup, addresses(), NOW, NOW).is_none());
+        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER);
+        let lost_at = NOW.plus_ms(60_000);
+        link.break_off("closed".to_owned(), lost_at);
+        link.break_off("refused".to_owned(), lost_at.plus_ms(500));
+        let due = lost_at.plus_ms(2_000);
+        assert_eq!(link.look_up_of_lost_at(), due);
+        assert!(link.name_of_lost_to_look_up(due.plus_ms(-1)).is_none());
+        let lookup = link.name_of_lost_to_look_up(due).expect("it may have moved");
+        assert_eq!((&*lookup.name, lookup.port, lookup.sentinel), ("name", 1, None));
+        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER, "that is under way");
+        link.handle_addresses(&lookup, addresses(), due, due);
+        assert!(link.look_up_of_lost_at() > due);
+        link.come_up(Capabilities::default(), Guard::default(), due);
+        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER, "it is up");
+        assert_eq!(link_to("127.0.0.1").look_up_of_lost_at(), Moment::NEVER);
+    }
+
+    /// The Sentinels may have moved, too.
+    #[test]
+    fn the_names_of_the_sentinels_of_a_server_that_was_down_for_a_while_are_looked_up() {
+        let mut link = link_at("redis-sentinel://one,127.0.0.1,two/master", 0);
+        let look_up = |link: &mut Link, at| {
+            let names: Vec<_> = iter::from_fn(|| link.name_of_lost_to_look_up(at)).collect();
+            for lookup in &names {
+                let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 1))];
+                link.handle_addresses(lookup, Ok(addresses), at, at);
+            }
+            names.into_iter().map(|it| (it.name, it.sentinel)).collect::<Vec<_>>()
+        };
+        let sentinels = [("one".to_owned(), Some(0)), ("two".to_owned(), Some(2))];
+        assert_eq!(look_up(&mut link, NOW), sentinels);
+        let lost_at = NOW.plus_ms(60_000);
+        link.break_off("closed".to_owned(), lost_at);
+        let due = lost_at.plus_ms(2_000);
+        assert_eq!(link.look_up_of_lost_at(), due);
+        assert_eq!(look_up(&mut link, due.plus_ms(-1)), []);
+        assert_eq!(look_up(&mut link, due), sentinels);
     }
 
     #[test]

@@ -119,16 +119,26 @@ impl SentinelClient {
         self.addresses.iter().any(Addresses::is_looked_up)
     }
 
-    /// The next name of a Sentinel to look up, and the index of that Sentinel.
-    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(usize, String, u16)> {
+    /// The next name of a Sentinel whose addresses begin a look-up, and the index of that Sentinel.
+    pub(super) fn name_where(
+        &mut self,
+        mut begin: impl FnMut(&mut Addresses) -> bool,
+    ) -> Option<(usize, String, u16)> {
         let all = self.sentinels.places().iter().zip(&mut self.addresses).enumerate();
         all.filter_map(|(which, (place, addresses))| match place {
-            Place::Name(name, port) if addresses.begin_look_up(now) => {
-                Some((which, name.clone(), *port))
-            }
+            Place::Name(name, port) if begin(addresses) => Some((which, name.clone(), *port)),
             _ => None,
         })
         .next()
+    }
+
+    /// When to look up the name of a Sentinel although others may answer, because the master has been down since
+    /// then.
+    pub(super) fn look_up_of_lost_at(&self, down_since: Moment) -> Moment {
+        let all = self.sentinels.places().iter().zip(&self.addresses);
+        let named = all.filter(|(place, _)| matches!(place, Place::Name(..)));
+        let due = named.map(|(_, addresses)| addresses.look_up_of_lost_at(down_since));
+        due.fold(Moment::NEVER, Moment::min)
     }
 
     /// The result of a look-up. Returns whether the addresses have changed.

@@ -176,6 +176,14 @@ impl Server {
         });
     }
 
+    /// Restarts it on the same port, at another address besides 127.0.0.1. It was started with such an address as
+    /// the last argument.
+    pub(crate) fn move_to(&mut self, address: &str) {
+        self.arguments.pop();
+        self.arguments.push(address.to_owned());
+        self.restart();
+    }
+
     /// Sends the server a command. The connection is kept, so a password set later does not lock it out.
     #[track_caller]
     pub(crate) fn command(&self, words: &[&str]) -> Reply {

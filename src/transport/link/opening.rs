@@ -143,6 +143,7 @@ impl Link {
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
+        self.down_since = None;
         let remark = mem::take(&mut self.remark);
         Some(Change::Up(Box::new(Up { capabilities, guard, took_us, again, remark })))
     }
@@ -162,7 +163,7 @@ impl Link {
 
     /// Notes that no connection can be made for now, and plans the next attempt.
     pub(super) fn give_up(&mut self, why: String, now: Moment) -> Change {
-        let failed = self.note_failure(why);
+        let failed = self.note_failure(why, now);
         let jitter = random(&SystemEntropy).unwrap_or(0);
         self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
         failed

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Change, Link, SentinelClient};
+use super::{Addresses, Change, Link};
 use crate::moment::Moment;
 use crate::transport::account::PasswordRequest;
 use crate::transport::place::{Lookup, Place};
@@ -11,13 +11,37 @@ impl Link {
     /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
     /// result to [`Self::handle_addresses`].
     pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
-        let of_sentinel =
-            |sentinel_client: &mut Box<SentinelClient>| sentinel_client.name_to_look_up(now);
-        if let Some((which, name, port)) = self.sentinel_client.as_mut().and_then(of_sentinel) {
+        self.name_where(|addresses| addresses.begin_look_up(now))
+    }
+
+    /// The same if nobody lacks the server so far: its name is not known yet, or it is down and may have moved.
+    pub(in crate::transport) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        match self.down_since {
+            Some(since) => self.name_where(|it| it.begin_look_up_of_lost(since, now)),
+            None => self.name_to_look_up(now),
+        }
+    }
+
+    /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
+    pub(in crate::transport) fn look_up_of_lost_at(&self) -> Moment {
+        let Some(since) = self.down_since else { return Moment::NEVER };
+        let own = match self.endpoint.place().or(self.master.as_ref()) {
+            Some(Place::Name(..)) => self.addresses.look_up_of_lost_at(since),
+            _ => Moment::NEVER,
+        };
+        let of_sentinels = self.sentinel_client.as_ref().map(|it| it.look_up_of_lost_at(since));
+        own.min(of_sentinels.unwrap_or(Moment::NEVER))
+    }
+
+    /// The first name whose addresses begin a look-up: of a Sentinel, or of the server itself.
+    fn name_where(&mut self, mut begin: impl FnMut(&mut Addresses) -> bool) -> Option<Lookup> {
+        let sentinel_client = self.sentinel_client.as_mut();
+        let of_sentinel = sentinel_client.and_then(|it| it.name_where(&mut begin));
+        if let Some((which, name, port)) = of_sentinel {
             return Some(Lookup { name, port, sentinel: Some(which) });
         }
         match self.endpoint.place().or(self.master.as_ref()) {
-            Some(Place::Name(name, port)) if self.addresses.begin_look_up(now) => {
+            Some(Place::Name(name, port)) if begin(&mut self.addresses) => {
                 Some(Lookup { name: name.clone(), port: *port, sentinel: None })
             }
             _ => None,
@@ -38,7 +62,7 @@ impl Link {
             }
             let error = error.filter(|_| self.is_nameless())?;
             let why = format!("the names of its Sentinels are not known: {error}");
-            return Some(self.note_failure(why));
+            return Some(self.note_failure(why, now));
         }
         let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
         // A master with another name may have taken its place meanwhile.
@@ -49,7 +73,7 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("its name is not known: {error}")))
+        Some(self.note_failure(format!("its name is not known: {error}"), now))
     }
 
     /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
@@ -78,7 +102,7 @@ impl Link {
             self.retry_at = now;
             return None;
         }
-        Some(self.note_failure("nobody gave its password when asked".to_owned()))
+        Some(self.note_failure("nobody gave its password when asked".to_owned(), now))
     }
 
     /// Whether some thread is asking for something that must be known before connecting.

@@ -28,7 +28,7 @@ impl Link {
     pub(in crate::transport) fn take_back(&mut self, stream: Stream) {
         self.close();
         self.place_shown = 1 - self.place_shown;
-        self.failures = 0;
+        (self.failures, self.down_since) = (0, None);
         let Stream { wire, inbox, outbox, heard_at } = stream;
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };

@@ -60,6 +60,16 @@ impl Server {
         self.link.name_to_look_up(now)
     }
 
+    /// The same if nobody lacks the server so far: its name is not known yet, or it is down and may have moved.
+    pub(crate) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        self.link.name_of_lost_to_look_up(now)
+    }
+
+    /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
+    pub(crate) fn look_up_of_lost_at(&self) -> Moment {
+        self.link.look_up_of_lost_at()
+    }
+
     /// Handles the result of the look-up that began at `began`.
     pub(crate) fn handle_addresses(
         &mut self,

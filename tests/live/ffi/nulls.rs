@@ -178,10 +178,12 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 70] = calls! {
+    let calls: [(&str, Call); 72] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
+        Status RedLock_LookUp(it.rl()) of it;
+        Held RedLock_IsLookUpDue(it.rl()) of it;
         Status RedLock_Servers(it.rl(), it.infos(), it.count()) of it;
         Status RedLock_GetStats(it.rl(), it.stats()) of it;
         Text RedLock_StatsText(it.rl(), it.room("text"), ROOM) of it;

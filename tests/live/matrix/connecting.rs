@@ -81,6 +81,36 @@ fn n09_names_are_looked_up_when_needed_and_each_of_their_addresses_is_tried() {
     cluster.wait_until_gone("r");
 }
 
+/// As in a rolling restart of servers whose names get other addresses. No call lacks the server that is down.
+fn are_followed(driver: &str) {
+    let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    let bound = [&durable[..], &["--bind", "127.0.0.1", "127.0.0.2"]].concat();
+    let mut servers = [(); 3].map(|()| Server::start_with(&bound));
+    let ports = servers.iter().map(|it| it.port().to_string());
+    let arguments: Vec<_> = [driver.to_owned()].into_iter().chain(ports).collect();
+    let mut program = Program::compile("names_move").start(&arguments);
+    for server in &mut servers {
+        program.hears("move");
+        server.move_to("127.0.0.3");
+        program.says("go on");
+        program.hears("moved");
+        wait_until("it has the lock again", || server.exists("r"));
+        program.says("go on");
+    }
+    program.ends_well();
+    wait_until("nothing is left", || servers.iter().all(|it| !it.exists("r")));
+}
+
+#[test]
+fn n09_names_that_move_one_after_the_other_are_followed_by_the_background_thread() {
+    are_followed("thread");
+}
+
+#[test]
+fn n09_names_that_move_one_after_the_other_are_followed_by_a_program_that_looks_them_up() {
+    are_followed("events");
+}
+
 #[test]
 fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
     let cluster = Cluster::start(2);
