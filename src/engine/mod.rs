@@ -12,6 +12,7 @@ mod pushes;
 mod questions;
 mod readiness;
 mod restoring;
+mod slots;
 mod state;
 mod step;
 mod timers;
@@ -170,7 +171,7 @@ impl Engine {
             return self.ends.push_back((thread, wakening));
         }
         let place = call.place_of_operation();
-        if let Some(slot) = self.state.slots.get_mut(place).and_then(Option::as_mut) {
+        if let Some(slot) = self.state.slots.get_mut(place) {
             slot.waiter = Some(thread);
             self.waits.add(thread, until, Some(place));
         }
@@ -189,7 +190,7 @@ impl Engine {
         let is_free = |slot: &Slot| {
             slot.is_of(call) && matches!(slot.caller, Caller::Program(_)) && slot.waiter.is_none()
         };
-        let slot = self.state.slots.get(call.place_of_operation()).and_then(Option::as_ref);
+        let slot = self.state.slots.get(call.place_of_operation());
         if slot.is_some_and(is_free) { None } else { Some(Wakening::NoCall) }
     }
 
@@ -256,14 +257,14 @@ impl Engine {
     /// Cancels the operation that is under way for this call, if there is one.
     pub(crate) fn cancel(&mut self, call: &Arc<Call>) {
         let place = call.place_of_operation();
-        let slot = self.state.slots.get(place).and_then(Option::as_ref);
+        let slot = self.state.slots.get(place);
         if slot.is_some_and(|slot| slot.is_of(call)) {
             self.cancel_at(place);
         }
     }
 
     fn cancel_at(&mut self, place: usize) {
-        let Some(slot) = &mut self.state.slots[place] else { return };
+        let Some(slot) = self.state.slots.get_mut(place) else { return };
         let ticket = Ticket::new(place, slot.generation);
         match slot.question.take() {
             None => self.step(place, cancelled()),
@@ -284,12 +285,10 @@ impl Engine {
 
     /// Cancels the operation that the thread at this place waits for, if there is one.
     fn cancel_call_of(&mut self, thread: usize) {
-        let is_its = |slot: &Option<Slot>| {
-            slot.as_ref().is_some_and(
-                |slot| matches!(slot.caller, Caller::Thread(waiting) if waiting == thread),
-            )
-        };
-        if let Some(place) = self.state.slots.iter().position(is_its) {
+        let is_its =
+            |slot: &Slot| matches!(slot.caller, Caller::Thread(waiting) if waiting == thread);
+        let place = self.state.slots.iter().find_map(|(place, slot)| is_its(slot).then_some(place));
+        if let Some(place) = place {
             self.cancel_at(place);
         }
     }
@@ -306,8 +305,8 @@ impl Engine {
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
         let is_program = |slot: &Slot| matches!(slot.caller, Caller::Program(_));
-        for place in 0..self.state.slots.len() {
-            if self.state.slots[place].as_ref().is_some_and(is_program) {
+        for place in 0..self.state.slots.end() {
+            if self.state.slots.get(place).is_some_and(is_program) {
                 self.cancel_at(place);
             }
         }
@@ -354,7 +353,7 @@ impl Engine {
     fn step(&mut self, place: usize, event: Event) {
         self.state.end_preparing(place);
         self.state.end_listening(place);
-        let Some(slot) = self.state.slots[place].as_mut() else { return };
+        let Some(slot) = self.state.slots.get_mut(place) else { return };
         let Some(operation) = slot.operation.take() else { return };
         slot.until = Moment::NEVER;
         if let Some(end) = Step::new(&mut self.state, place).run(operation, event) {

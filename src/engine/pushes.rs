@@ -20,7 +20,7 @@ impl Engine {
     pub(super) fn hear_push(&mut self, Pushed { server, resource, .. }: Pushed, now: Moment) {
         let slots = &self.state.slots;
         let is_asked = |place: usize| {
-            let question = slots.get(place).and_then(|slot| slot.as_ref()?.question.as_ref());
+            let question = slots.get(place).and_then(|slot| slot.question.as_ref());
             question.is_some_and(|open| open.pending.contains(server))
         };
         let heard = self.state.wait_queues.pushed(&resource, server, is_asked, now);

@@ -61,7 +61,7 @@ impl Engine {
     /// Shortens the wait of a question that makes haste: see [`crate::operation::Operation::haste`].
     fn hasten(&mut self, ticket: Ticket, doublings: u32, now: Moment) {
         let servers = &self.state.servers;
-        let slot = self.state.slots[ticket.place()].as_mut();
+        let slot = self.state.slots.get_mut(ticket.place());
         let Some(open) = slot.and_then(|slot| slot.question.as_mut()) else { return };
         let pending = servers.iter().enumerate().filter(|(index, _)| open.pending.contains(*index));
         let usual_us = pending.filter_map(|(_, server)| server.round_trip_us()).max();
@@ -76,7 +76,7 @@ impl Engine {
     /// in between. So all servers are checked once more before any question times out.
     fn look_again(&mut self, due: &[usize], now: Moment) {
         let asks = |&place: &usize| {
-            self.state.slots[place].as_ref().is_some_and(|slot| slot.question.is_some())
+            self.state.slots.get(place).is_some_and(|slot| slot.question.is_some())
         };
         if due.iter().any(asks) {
             self.state.visit_servers(|server, effects| server.handle_ready(now, effects));
@@ -99,7 +99,7 @@ impl Engine {
 
     /// Does nothing if the operation has changed since it was found to be due.
     fn expire_one(&mut self, place: usize, now: Moment) {
-        let slot = self.state.slots[place].as_ref().filter(|slot| now >= slot.until);
+        let slot = self.state.slots.get(place).filter(|slot| now >= slot.until);
         let Some(slot) = slot else { return };
         let ticket = Ticket::new(place, slot.generation);
         let Some(open) = &slot.question else {
@@ -116,7 +116,7 @@ impl Engine {
     /// Reports every server that has not answered to the operation as failed.
     fn give_up_on_servers(&mut self, ticket: Ticket, now: Moment) {
         for (index, server) in self.state.servers.iter_mut().enumerate() {
-            let Some(slot) = self.state.slots[ticket.place()].as_mut() else { return };
+            let Some(slot) = self.state.slots.get_mut(ticket.place()) else { return };
             let (Some(open), Some(operation)) = (&mut slot.question, &mut slot.operation) else {
                 return;
             };

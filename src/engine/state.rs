@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::lanes::{Lane, Lanes, Reason};
+use super::slots::Slots;
 use super::timers::Timers;
 use crate::call::Call;
 use crate::error::Error;
@@ -31,9 +32,7 @@ pub(super) struct State {
     pub(super) settings: Arc<Settings>,
     pub(super) wait_queues: WaitQueues,
     pub(super) counts: Counts,
-    pub(super) slots: Vec<Option<Slot>>,
-    /// The places of unused slots.
-    free: Vec<usize>,
+    pub(super) slots: Slots<Slot>,
     timers: Timers,
     /// The operations that keep a lock alive, by the lock's token.
     pub(super) keepers: BTreeSet<(Token, usize)>,
@@ -120,8 +119,7 @@ impl State {
             settings,
             wait_queues: WaitQueues::default(),
             counts: Counts::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::default(),
             timers: Timers::default(),
             keepers: BTreeSet::new(),
             generation: 0,
@@ -152,10 +150,6 @@ impl State {
         caller: Caller,
         call: Option<Arc<Call>>,
     ) -> Ticket {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        });
         let generation = self.next_generation();
         let names = self.settings.tracing().names_resources();
         let resource = operation.resource().filter(|_| names).map(Arc::clone);
@@ -174,29 +168,27 @@ impl State {
             keeps: None,
             until: Moment::NEVER,
         };
-        self.slots[place] = Some(slot);
-        Ticket::new(place, generation)
+        Ticket::new(self.slots.add(slot), generation)
     }
 
     /// The operation has ended.
     pub(super) fn remove(&mut self, place: usize) -> Option<Slot> {
-        let slot = self.slots[place].take()?;
+        let slot = self.slots.remove(place)?;
         if let Some(lock) = slot.keeps.as_deref() {
             self.keepers.remove(&(*lock, place));
         }
-        self.free.push(place);
         Some(slot)
     }
 
     /// Whether there is any operation, even one that only keeps a lock alive.
     pub(super) fn has_operations(&self) -> bool {
-        self.slots.len() > self.free.len()
+        self.slots.used() > 0
     }
 
     /// Whether any operation has work to do. An operation that keeps a lock alive mostly waits. While it
     /// extends the lock, lost servers are connected again, so that they can take part the next time.
     pub(super) fn is_busy(&self) -> bool {
-        self.open > 0 || self.slots.len() - self.free.len() > self.keepers.len()
+        self.open > 0 || self.slots.used() > self.keepers.len()
     }
 
     /// When something is due for the operation at this place.
@@ -206,9 +198,9 @@ impl State {
 
     /// Sets the moment when something is due for the operation at this place.
     pub(super) fn set_until(&mut self, place: usize, until: Moment) {
-        if let Some(slot) = &mut self.slots[place] {
+        if let Some(slot) = self.slots.get_mut(place) {
             slot.until = until;
-            self.timers.note(place, until, self.slots.len(), |place| due_at(&self.slots, place));
+            self.timers.note(place, until, self.slots.end(), |place| due_at(&self.slots, place));
         }
     }
 
@@ -226,7 +218,7 @@ impl State {
 
     /// The operation at this place waits for a chore. The question that follows counts as open from now on.
     pub(super) fn begin_preparing(&mut self, place: usize) {
-        if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.prepares) {
+        if let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.prepares) {
             slot.prepares = true;
             self.note_open(place);
         }
@@ -234,7 +226,7 @@ impl State {
 
     /// The operation at this place no longer waits for a chore.
     pub(super) fn end_preparing(&mut self, place: usize) {
-        if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.prepares) {
+        if let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.prepares) {
             slot.prepares = false;
             self.note_closed(place);
         }
@@ -243,7 +235,7 @@ impl State {
     /// The operation at this place waits for a message that servers may push. If no thread waits for the
     /// operation, some thread must receive the message all the same.
     pub(super) fn begin_listening(&mut self, place: usize) {
-        if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.listens) {
+        if let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.listens) {
             slot.listens = true;
             self.unattended += self.count_unattended(place);
         }
@@ -251,7 +243,7 @@ impl State {
 
     /// The operation at this place no longer waits for a pushed message.
     pub(super) fn end_listening(&mut self, place: usize) {
-        if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.listens) {
+        if let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.listens) {
             slot.listens = false;
             self.unattended -= self.count_unattended(place);
         }
@@ -259,7 +251,7 @@ impl State {
 
     /// No thread waits for the end of the operation at this place any more.
     pub(super) fn end_waiting(&mut self, place: usize) {
-        self.slots[place].iter_mut().for_each(|slot| slot.waiter = None);
+        self.slots.get_mut(place).into_iter().for_each(|slot| slot.waiter = None);
     }
 
     /// The token of the channel through which servers push messages.
@@ -277,7 +269,7 @@ impl State {
 
     fn count_unattended(&self, place: usize) -> usize {
         let is_attended = |slot: &Slot| matches!(slot.caller, Caller::Thread(_));
-        usize::from(!self.slots[place].as_ref().is_some_and(is_attended))
+        usize::from(!self.slots.get(place).is_some_and(is_attended))
     }
 
     /// Whether there is room for one more question: in this engine, and at enough servers for a quorum.
@@ -333,7 +325,7 @@ impl State {
     }
 
     pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(ticket.place())?.as_mut();
+        let slot = self.slots.get_mut(ticket.place());
         slot.filter(|slot| slot.generation == ticket.generation())
     }
 }
@@ -350,8 +342,8 @@ pub(super) fn leaves_a_quorum(without: usize, servers: usize) -> bool {
     2 * without < servers
 }
 
-fn due_at(slots: &[Option<Slot>], place: usize) -> Moment {
-    slots[place].as_ref().map_or(Moment::NEVER, |slot| slot.until)
+fn due_at(slots: &Slots<Slot>, place: usize) -> Moment {
+    slots.get(place).map_or(Moment::NEVER, |slot| slot.until)
 }
 
 impl Open {

@@ -33,7 +33,7 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     pub(super) fn new(state: &'a mut State, place: usize) -> Self {
         let now = clock::now();
-        if let Some(slot) = &mut state.slots[place] {
+        if let Some(slot) = state.slots.get_mut(place) {
             slot.record.begin(now);
         }
         Self { state, place, now, end: None }
@@ -50,7 +50,7 @@ impl<'a> Step<'a> {
         }
         if let Some(end) = &mut self.end {
             self.state.note_end(self.place, end, self.now);
-        } else if let Some(slot) = &mut self.state.slots[self.place] {
+        } else if let Some(slot) = self.state.slots.get_mut(self.place) {
             slot.operation = Some(operation);
         }
         self.end
@@ -67,7 +67,7 @@ impl<'a> Step<'a> {
         let pending = ServerSet::first(self.state.servers.len());
         let generation = self.state.next_generation();
         let ticket = Ticket::new(self.place, generation);
-        if let Some(slot) = &mut self.state.slots[self.place] {
+        if let Some(slot) = self.state.slots.get_mut(self.place) {
             let sent = ServerSet::default();
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
             (slot.generation, slot.lanes) = (generation, 0);
@@ -117,7 +117,7 @@ impl Actions for Step<'_> {
     }
 
     fn ticket(&self) -> Ticket {
-        let generation = self.state.slots[self.place].as_ref().map_or(0, |slot| slot.generation);
+        let generation = self.state.slots.get(self.place).map_or(0, |slot| slot.generation);
         Ticket::new(self.place, generation)
     }
 
@@ -150,7 +150,7 @@ impl Actions for Step<'_> {
     }
 
     fn ask(&mut self, request: Request, limits: Limits) {
-        if let Some(slot) = self.state.slots[self.place].as_mut().filter(|_| request.is_attempt()) {
+        if let Some(slot) = self.state.slots.get_mut(self.place).filter(|_| request.is_attempt()) {
             slot.record.note_attempt(&mut self.state.counts);
         }
         let request = Arc::new(request);
@@ -176,7 +176,7 @@ impl Actions for Step<'_> {
     }
 
     fn wait_until(&mut self, until: Moment) {
-        if let Some(slot) = &mut self.state.slots[self.place] {
+        if let Some(slot) = self.state.slots.get_mut(self.place) {
             slot.record.note_wait(self.now, &mut self.state.counts);
         }
         self.state.set_until(self.place, until);
@@ -189,14 +189,14 @@ impl Actions for Step<'_> {
 
     fn keep(&mut self, lock: Token) {
         self.state.keepers.insert((lock, self.place));
-        if let Some(slot) = &mut self.state.slots[self.place] {
+        if let Some(slot) = self.state.slots.get_mut(self.place) {
             slot.keeps = Some(Box::new(lock));
         }
     }
 
     fn wake_keepers(&mut self, lock: Token) {
         let ticket = |&(_, place): &(Token, usize)| {
-            Some(Ticket::new(place, self.state.slots[place].as_ref()?.generation))
+            Some(Ticket::new(place, self.state.slots.get(place)?.generation))
         };
         let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
         let woken: Vec<Ticket> = keepers.filter_map(ticket).collect();

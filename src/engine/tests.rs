@@ -99,10 +99,7 @@ fn engine_of_three() -> Engine {
 /// The ticket of the operation whose end the thread at this place waits for.
 fn ticket(engine: &Engine, thread: usize) -> Ticket {
     let is_its = |slot: &Slot| matches!(slot.caller, Caller::Thread(own) if own == thread);
-    let mut slots = engine.state.slots.iter().enumerate();
-    let found =
-        slots.find_map(|(place, slot)| Some((place, slot.as_ref().filter(|it| is_its(it))?)));
-    let (place, slot) = found.unwrap();
+    let (place, slot) = engine.state.slots.iter().find(|(_, slot)| is_its(slot)).unwrap();
     Ticket::new(place, slot.generation)
 }
 

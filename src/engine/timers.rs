@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::moment::Moment;
+use crate::room::Room;
 
 /// How many outdated entries may stay in the heap, beside two per place.
 const STALE_MAX: usize = 1024;
@@ -29,6 +30,7 @@ impl Timers {
         }
         if self.heap.len() >= STALE_MAX + 2 * places {
             self.heap.retain(|&Reverse((until, place))| said(place) == until);
+            self.heap.give_back();
         }
         self.heap.push(Reverse((until, place)));
     }
@@ -39,7 +41,10 @@ impl Timers {
             match self.heap.peek() {
                 None => return Moment::NEVER,
                 Some(&Reverse((until, place))) if said(place) == until => return until,
-                Some(_) => drop(self.heap.pop()),
+                Some(_) => {
+                    self.heap.pop();
+                    self.heap.give_back();
+                }
             }
         }
     }
@@ -53,7 +58,9 @@ impl Timers {
         if self.next(said) > now {
             return None;
         }
-        self.heap.pop().map(|Reverse((_, place))| place)
+        let Reverse((_, place)) = self.heap.pop()?;
+        self.heap.give_back();
+        Some(place)
     }
 }
 

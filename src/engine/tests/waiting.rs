@@ -48,11 +48,11 @@ fn in_an_hour() -> Moment {
     clock::now().plus_ms(HOUR_MS)
 }
 
-/// Submits an operation that goes on. Returns its place.
+/// Submits an operation. Returns its place, if it goes on.
 fn submit(engine: &mut Engine, operation: Box<dyn Operation>) -> usize {
     engine.submit(operation, Box::new(()), None);
     engine.state.is_unsent = false;
-    engine.state.slots.len() - 1
+    engine.state.slots.end().saturating_sub(1)
 }
 
 /// The threads whose wait is over.
