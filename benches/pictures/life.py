@@ -97,7 +97,7 @@ class Run:
         made.line(LEFT, low, WIDTH - RIGHT, low, "line")
         made.text(taken, top - 12, "taken, TTL 1.5 s", "good", "start", 'font-weight="600"')
         middle = (taken + released) / 2
-        made.text(middle, top - 12, "extended when a third of the TTL has passed", "good", "middle")
+        made.text(middle, top - 12, "extended after a sixth to a third of the TTL", "good", "middle")
         made.text(released - 4, top - 12, "released", "good", "end", 'font-weight="600"')
         another = self.x(self.marks["taken by another"])
         made.rect(another, low - 22, self.x(self.marks["released by another"]) - another, 22, "other soft",
