@@ -185,6 +185,11 @@ impl Guard {
         Self { is_blind: true, ..Self::default() }
     }
 
+    /// The same for a server that lost its memory at this time at the latest, if it did.
+    pub(super) fn with_loss(self, lost_at: Option<Moment>) -> Self {
+        Self { lost_at: self.lost_at.max(lost_at), ..self }
+    }
+
     /// The guard of a server whose note and clock were received at `now`. This manager has found at `found_at`
     /// that the memory was another one before.
     pub(super) fn of(
@@ -296,10 +301,14 @@ impl Guard {
         rules: &Rules,
     ) -> Result<(), Forgotten> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        let Some(Borne::Note(note)) = borne else { return Err(Forgotten) };
-        if (note.id, note.life) != (life.process, life.id) {
-            return Err(Forgotten);
-        }
+        let Some(borne) = borne else { return Err(Forgotten) };
+        let note = match borne {
+            Borne::Note(note) if (note.id, note.life) == (life.process, life.id) => note,
+            _ => {
+                memories.note_end(life.id, now);
+                return Err(Forgotten);
+            }
+        };
         let read = (note.generation, note.longest_ms);
         if read != life.read {
             if memories.judge(note, now) == Verdict::Older {
@@ -321,7 +330,11 @@ impl Guard {
         now: Moment,
         rules: &Rules,
     ) -> Result<(), Forgotten> {
-        let (Some(life), Some(Borne::Note(note))) = (&mut self.life, borne) else { return Ok(()) };
+        let (Some(life), Some(borne)) = (&mut self.life, borne) else { return Ok(()) };
+        let Borne::Note(note) = borne else {
+            memories.note_end(life.id, now);
+            return Err(Forgotten);
+        };
         rules.learn(note);
         let (is_same, read) = (note.life == life.id, (note.generation, note.longest_ms));
         if note.id != life.process || is_same && read == life.read {

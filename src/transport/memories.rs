@@ -24,6 +24,10 @@ pub(super) struct Memories(Mutex<Known>);
 struct Known {
     seen: Vec<Seen>,
     replicas: Vec<Replica>,
+    /// Memories that this manager knows to be lost: their notes were gone, or others were in their places.
+    over: Vec<MemoryId>,
+    /// When this manager last found that a memory was lost.
+    lost_at: Option<Moment>,
 }
 
 /// This process said that it was a replica, and this manager heard that at this time. Nobody is known to have marked
@@ -68,33 +72,15 @@ impl Memories {
 
     /// Judges a note, and remembers it if it is sound.
     pub(super) fn judge(&self, note: &Note, now: Moment) -> Verdict {
-        self.with(|Known { seen: all, replicas }| {
-            // Processes that kept the memory of the process before them have written their own notes.
-            let of_life = all.iter().filter(|it| it.life == note.life);
-            let latest = of_life.max_by_key(|it| it.generation).copied();
-            if latest.is_some_and(|it| note.generation < it.generation) {
-                return Verdict::Older;
+        self.with(|known| {
+            let before = known.lives();
+            let verdict = known.judge(note, now);
+            match verdict {
+                Verdict::Older => known.note_lost(now),
+                // The server shows this memory, so it has none of the others.
+                Verdict::Sound { .. } => known.end_all_but(note.life, before, now),
             }
-            // What it had granted before it was a replica may be lost.
-            let replica_at = replicas.iter().find(|it| it.process == note.id).map(|it| it.heard_at);
-            let Some(seen) = all.iter_mut().find(|it| it.process == note.id) else {
-                let found_at = latest.and_then(|it| it.found_at).max(replica_at);
-                remember(all, Seen { found_at, ..Seen::of(note) });
-                return Verdict::Sound { found_at };
-            };
-            // Each rewrite raises the generation, so a note with the same generation is the same note. An older
-            // one that somebody has rewritten may have come as far.
-            let is_as_late = note.generation == seen.generation;
-            let is_of_before = replica_at.is_some() && note.life == seen.life;
-            if note.generation < seen.generation || is_as_late && !seen.is(note) || is_of_before {
-                return Verdict::Older;
-            }
-            // Another client has seen the loss. If it was there first, its note says since when. But the note
-            // of another database may be as late.
-            let found_at = if seen.life == note.life { seen.found_at } else { Some(now) };
-            *seen = Seen { found_at, ..Seen::of(note) };
-            replicas.retain(|it| it.process != note.id);
-            Verdict::Sound { found_at }
+            verdict
         })
     }
 
@@ -107,12 +93,29 @@ impl Memories {
         });
     }
 
+    /// The note of this memory is gone. If it comes back, for example from an old log, it is an older one.
+    pub(super) fn note_end(&self, life: MemoryId, now: Moment) {
+        self.with(|known| known.end(life, now));
+    }
+
+    /// The server has no note. The same as [`Self::note_end`] for all that was seen.
+    pub(super) fn note_missing(&self, now: Moment) {
+        self.with(|known| known.lives().into_iter().for_each(|life| known.end(life, now)));
+    }
+
+    /// When this manager last found that a memory of the server was lost. That counts also if the server does not let
+    /// the loss be noted.
+    pub(super) fn lost_at(&self) -> Option<Moment> {
+        self.with(|known| known.lost_at)
+    }
+
     /// Remembers a note that this manager has written for a memory that begins now.
-    pub(super) fn adopt(&self, note: &Note) {
-        self.with(|Known { seen, replicas }| {
-            seen.retain(|it| it.process != note.id);
-            replicas.retain(|it| it.process != note.id);
-            remember(seen, Seen::of(note));
+    pub(super) fn adopt(&self, note: &Note, now: Moment) {
+        self.with(|known| {
+            known.end_all_but(note.life, known.lives(), now);
+            known.seen.retain(|it| it.process != note.id);
+            known.replicas.retain(|it| it.process != note.id);
+            remember(&mut known.seen, Seen::of(note));
         });
     }
 
@@ -138,6 +141,61 @@ impl Memories {
 
     fn with<T>(&self, work: impl FnOnce(&mut Known) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    /// Judges a note, and remembers it if it is sound.
+    fn judge(&mut self, note: &Note, now: Moment) -> Verdict {
+        let Self { seen: all, replicas, over, .. } = self;
+        if over.contains(&note.life) {
+            return Verdict::Older;
+        }
+        // Processes that kept the memory of the process before them have written their own notes.
+        let of_life = all.iter().filter(|it| it.life == note.life);
+        let latest = of_life.max_by_key(|it| it.generation).copied();
+        if latest.is_some_and(|it| note.generation < it.generation) {
+            return Verdict::Older;
+        }
+        // What it had granted before it was a replica may be lost.
+        let replica_at = replicas.iter().find(|it| it.process == note.id).map(|it| it.heard_at);
+        let Some(seen) = all.iter_mut().find(|it| it.process == note.id) else {
+            let found_at = latest.and_then(|it| it.found_at).max(replica_at);
+            remember(all, Seen { found_at, ..Seen::of(note) });
+            return Verdict::Sound { found_at };
+        };
+        // Each rewrite raises the generation, so a note with the same generation is the same note. An older
+        // one that somebody has rewritten may have come as far.
+        let is_as_late = note.generation == seen.generation;
+        let is_of_before = replica_at.is_some() && note.life == seen.life;
+        if note.generation < seen.generation || is_as_late && !seen.is(note) || is_of_before {
+            return Verdict::Older;
+        }
+        // Another client has seen the loss. If it was there first, its note says since when. But the note
+        // of another database may be as late.
+        let found_at = if seen.life == note.life { seen.found_at } else { Some(now) };
+        *seen = Seen { found_at, ..Seen::of(note) };
+        replicas.retain(|it| it.process != note.id);
+        Verdict::Sound { found_at }
+    }
+
+    fn end(&mut self, life: MemoryId, now: Moment) {
+        if !self.over.contains(&life) {
+            remember(&mut self.over, life);
+            self.note_lost(now);
+        }
+    }
+
+    fn end_all_but(&mut self, life: MemoryId, lives: Vec<MemoryId>, now: Moment) {
+        lives.into_iter().filter(|&it| it != life).for_each(|it| self.end(it, now));
+    }
+
+    fn note_lost(&mut self, now: Moment) {
+        self.lost_at = self.lost_at.max(Some(now));
+    }
+
+    fn lives(&self) -> Vec<MemoryId> {
+        self.seen.iter().map(|it| it.life).collect()
     }
 }
 
@@ -261,7 +319,7 @@ mod tests {
         assert_eq!(memories.judge(&note(1, 3, 4), NOW.plus_ms(9)), found);
         assert!(!memories.was_replica(note(1, 1, 3).id));
         memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(15));
-        memories.adopt(&note(1, 4, 5));
+        memories.adopt(&note(1, 4, 5), NOW);
         assert_eq!(memories.judge(&note(1, 4, 5), NOW.plus_ms(19)), SOUND);
     }
 
@@ -277,8 +335,31 @@ mod tests {
     fn what_this_manager_has_written_is_not_older() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 9), NOW);
-        memories.adopt(&note(1, 2, 1));
+        memories.adopt(&note(1, 2, 1), NOW);
         assert_eq!(memories.judge(&note(1, 2, 1), NOW), SOUND);
-        assert_eq!(memories.judge(&note(1, 1, 9), NOW), Verdict::Sound { found_at: Some(NOW) });
+        assert_eq!(memories.judge(&note(1, 1, 9), NOW), Verdict::Older);
+    }
+
+    /// By a restart with an old log, or by `SWAPDB`.
+    #[test]
+    fn a_memory_that_was_lost_does_not_come_back() {
+        let memories = Memories::default();
+        let is_older = |note: &Note| memories.judge(note, NOW) == Verdict::Older;
+        // The note was gone, when it was read behind an acquire.
+        assert!(!is_older(&note(1, 1, 3)));
+        memories.note_end(note(1, 1, 3).life, NOW.plus_ms(4));
+        assert_eq!(memories.lost_at(), Some(NOW.plus_ms(4)));
+        assert!(is_older(&note(1, 1, 3)) && is_older(&note(2, 1, 3)) && is_older(&note(1, 1, 9)));
+        // Another one was in its place: of the same process, of another one, and of our own making.
+        for (process, life) in [(1, 2), (2, 3)] {
+            assert!(!is_older(&note(process, life, 10)));
+            assert!(is_older(&note(process, life - 1, 11)));
+        }
+        memories.adopt(&note(3, 4, 12), NOW);
+        assert!(is_older(&note(2, 3, 13)) && !is_older(&note(3, 4, 12)));
+        // The server had none.
+        memories.note_missing(NOW.plus_ms(9));
+        assert_eq!(memories.lost_at(), Some(NOW.plus_ms(9)));
+        assert!(is_older(&note(3, 4, 14)) && !is_older(&note(3, 5, 15)));
     }
 }

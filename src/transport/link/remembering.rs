@@ -65,7 +65,8 @@ impl Link {
             }
             Memory::Untold => {
                 self.server_registry.note(self.place, Seen::Untold);
-                return self.come_up(capabilities.without_clock(), Guard::blind(), now);
+                let guard = Guard::blind().with_loss(self.lasting.memories.lost_at());
+                return self.come_up(capabilities.without_clock(), guard, now);
             }
             Memory::Read(process, reading) => (process, reading),
         };
@@ -76,10 +77,14 @@ impl Link {
         match &reading.borne {
             Borne::Unusable(why) => self.connect_failed((*why).to_owned(), now),
             Borne::Nothing => {
+                self.lasting.memories.note_missing(now);
                 self.server_registry.note(self.place, Seen::Missing);
                 self.end_waiting(now)
             }
-            Borne::Damaged => self.begin_memory(process, None, Since::Now, now),
+            Borne::Damaged => {
+                self.lasting.memories.note_missing(now);
+                self.begin_memory(process, None, Since::Now, now)
+            }
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
                 Step::Accept { found_at } => {
                     let lost_at = self.note_clock(note, &reading, now);
@@ -233,7 +238,7 @@ impl Known<'_> {
             );
         }
         if self.begun == Some(note.life) {
-            memories.adopt(note);
+            memories.adopt(note, now);
         }
         let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
             return Step::Lose;

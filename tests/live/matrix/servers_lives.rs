@@ -2,7 +2,7 @@
 //! dated in the future, a log that was off for a while, a note that this library did not write.
 
 use redlock::ffi::servers::REDLOCK_GUARD_ON;
-use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::clocks::Timed;
 use crate::rivals::{RESOURCE, Rivals};
@@ -14,6 +14,9 @@ use crate::support::usage::{TTL, connected, everything_works, make_brief, patien
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, wait_until, wait_until_ok};
 
 const LEAST_MS: i64 = 3_000;
+
+/// What is said of a server that is connected and lost its memory.
+const VOTELESS: &str = "its vote counts again in";
 const HOUR_MS: i64 = 3_600_000;
 
 /// Its connections are lost, too, because a manager remembers what it saw over earlier ones.
@@ -423,4 +426,48 @@ fn s34_a_server_that_lost_its_memory_is_told_the_longest_ttl() {
         let note = cluster[0].get(NOTE).expect("a note");
         note.split(' ').nth(4) == Some("60000")
     });
+}
+
+/// By an old log, by `SWAPDB`, or by hand. The manager saw that it was gone.
+#[test]
+fn s35_a_memory_whose_note_was_gone_is_lost_although_the_note_comes_back() {
+    let server = Server::start();
+    let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
+    assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
+    let note = server.get(NOTE).expect("a note");
+    server.must(&["DEL", NOTE]);
+    // No client can write a note of its own meanwhile.
+    server.must(&["RPUSH", NOTE, "of another type"]);
+    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    server.must(&["DEL", NOTE]);
+    server.must(&["SET", NOTE, &note]);
+    wait_until("it is connected again", || {
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        lease.message().contains(VOTELESS)
+    });
+    assert!(!manager.servers()[0].votes);
+    // The loss is noted, so others know it, too.
+    let other = Manager::at(&[server.address()]);
+    assert_eq!(other.connect(0), REDLOCK_OK);
+    assert!(!other.servers()[0].votes, "{:?}", other.servers());
+}
+
+/// The server does not let the loss be noted. The manager knows it all the same.
+#[test]
+fn s35_a_loss_that_cannot_be_noted_is_remembered() {
+    let server = Server::start();
+    let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
+    assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
+    server.must(&["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
+    server.must(&["DEL", NOTE]);
+    // Each time another one, because nothing can be released either.
+    let mut names = (0..).map(|it| format!("r{it}"));
+    for _ in 0..2 {
+        wait_until("it is connected again", || {
+            let name = names.next().expect("there is no end");
+            assert_eq!(manager.try_lock(name, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+            lease.message().contains(VOTELESS)
+        });
+        server.hang_up();
+    }
 }
