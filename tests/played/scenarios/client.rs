@@ -260,12 +260,23 @@ impl Client {
     /// Begins to take a lock.
     #[track_caller]
     pub(crate) fn submit(&self, resource: &str, ttl_ms: i64) {
-        let (resource, kind) = (resource.as_bytes(), LockKind::Exclusive);
+        self.submit_waiting((resource, &LockKind::Exclusive), ttl_ms, 0);
+    }
+
+    /// Begins to take a lock of any kind, with this waiting time.
+    #[track_caller]
+    pub(crate) fn submit_waiting(
+        &self,
+        (resource, kind): (&str, &LockKind),
+        ttl_ms: i64,
+        wait_ms: i64,
+    ) {
+        let (resource, kind) = (resource.as_bytes(), kind.clone());
         let options = AcquireOptions {
             resource,
             kind,
             ttl_ms,
-            wait_ms: 0,
+            wait_ms,
             tries: 0,
             slice_ms: None,
             keep: None,

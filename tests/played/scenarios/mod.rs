@@ -21,6 +21,7 @@ mod levels;
 mod line;
 mod manners;
 mod memories;
+mod multitudes;
 mod questions;
 mod releases;
 mod retry;

@@ -206,15 +206,8 @@ impl World {
 
     /// Executes a command of this length as its trip says, and sends the reply.
     pub(crate) fn execute_on_trip(&mut self, connection: usize, words: &[&[u8]], length: usize) {
-        let it = &mut self.connections[connection];
-        let Some((left, trip)) = it.trips.front_mut() else {
-            panic!("each byte has come as a part of a request")
-        };
-        let (trip, server) = (*trip, it.server);
-        *left -= length;
-        if *left == 0 {
-            it.trips.pop_front();
-        }
+        let (trip, server) =
+            (self.take_trip(connection, length), self.connections[connection].server);
         let refusal = match trip.fault {
             Fault::None => None,
             Fault::ErrorAfter => Some(Refusal::AfterAll),
@@ -227,6 +220,24 @@ impl World {
             self.servers[server].refusals.pop();
         }
         self.load_reply(connection, out, trip.back);
+    }
+
+    /// The trip of a command of this length. A socket may have taken the command in parts: the last part counts.
+    fn take_trip(&mut self, connection: usize, mut length: usize) -> Trip {
+        let trips = &mut self.connections[connection].trips;
+        loop {
+            let Some((left, trip)) = trips.front_mut() else {
+                panic!("each byte has come as a part of a request")
+            };
+            let (trip, part) = (*trip, length.min(*left));
+            (*left, length) = (*left - part, length - part);
+            if *left == 0 {
+                trips.pop_front();
+            }
+            if length == 0 {
+                return trip;
+            }
+        }
     }
 
     /// Records what a server did, if a scenario wants to know.
