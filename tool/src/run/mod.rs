@@ -2,7 +2,7 @@
 //!
 //! One thread does all of it. It waits for the sockets of the lock, for signals and for the program. `hold`
 //! takes and keeps the lock, `child` is the program, and `guard` is a process that stands by in case this
-//! process dies or stands still.
+//! process dies or stands still. Only the names of servers that may have moved are looked up in other threads.
 
 mod child;
 mod guard;
@@ -14,6 +14,7 @@ mod watch;
 use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Duration;
 
 use redlock::{Lease, Manager, Options, Ticket};
@@ -163,6 +164,7 @@ fn supervise(
     let end = loop {
         watch.wait(hold.time_to_next_step())?;
         manager.drive()?;
+        look_up_if_due(manager);
         for signal in watch.signals() {
             match signal {
                 Signal::Child => {}
@@ -195,6 +197,16 @@ fn supervise(
         keys::interrupt_group();
     }
     finished
+}
+
+/// Servers may get other addresses while the lock is kept. The resolver may take long, so a thread waits for it. The
+/// lock is renewed meanwhile, and this process may end.
+fn look_up_if_due(manager: &Manager) {
+    if manager.is_look_up_due() {
+        let manager = manager.clone();
+        // Without a thread it is due again.
+        let _ = thread::Builder::new().spawn(move || manager.look_up());
+    }
 }
 
 /// If the program was stopped, its other processes must stop as well, or be killed. Otherwise the processes
