@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::arguments::{copy_words, text};
-use super::call::{manager_call, told};
+use super::call::{manager_call, side_call, told};
 use super::callback::{RedLockDestroy, UserData};
 use super::guard::guard;
 use super::handle::{RedLock, shared};
@@ -140,10 +140,9 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
 ///         process is the child), REDLOCK_INTERNAL. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_LookUp(rl: *mut RedLock) -> RedLockStatus {
-    manager_call(rl, |handle| {
+    side_call(rl, |handle| {
         let (done, _) = told(&handle.manager, || handle.manager.look_up());
-        handle.message.set("");
-        done
+        done.map(|()| RedLockStatus::REDLOCK_OK)
     })
 }
 

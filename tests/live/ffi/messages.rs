@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use redlock::ffi::RedLock_ErrorMessage;
 use redlock::ffi::status::RedLockStatus;
+use redlock::ffi::{RedLock_ErrorMessage, RedLock_LookUp};
 
 use crate::support::Manager;
 
@@ -64,4 +64,17 @@ fn words_are_those_of_one_call_whichever_threads_set_and_read_them() {
     });
     assert_eq!(torn.into_inner(), 0, "of {} reads", READERS * READS);
     assert_eq!(read(early).to_bytes(), whole[3].as_bytes(), "words that were handed out changed");
+}
+
+/// A thread looks names up beside the calls of others, which may not have read their words yet.
+#[test]
+fn a_look_up_leaves_the_words_of_another_call() {
+    let manager = Manager::new();
+    assert_eq!(manager.add("127.0.0.1", 1), RedLockStatus::REDLOCK_OK);
+    FAULTS[0](&manager);
+    let words = manager.message();
+    assert!(!words.is_empty());
+    // SAFETY: the manager lives.
+    assert_eq!(unsafe { RedLock_LookUp(manager.raw()) }, RedLockStatus::REDLOCK_OK);
+    assert_eq!(manager.message(), words);
 }
