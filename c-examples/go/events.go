@@ -3,6 +3,7 @@ package redlock
 /*
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <redlock.h>
 
@@ -13,7 +14,8 @@ typedef struct {
 	int32_t status;
 } redlock_go_event;
 
-static int redlock_go_events(RedLock *rl, int64_t wait_ms, redlock_go_event *events, int most) {
+// Also tells whether names have to be looked up.
+static int redlock_go_events(RedLock *rl, int64_t wait_ms, redlock_go_event *events, int most, bool *is_look_up_due) {
 	RedLockEvent event = REDLOCK_EVENT_INIT;
 	int count = 0;
 	while (count < most && RedLock_NextEvent(rl, wait_ms, &event) == REDLOCK_OK) {
@@ -21,6 +23,7 @@ static int redlock_go_events(RedLock *rl, int64_t wait_ms, redlock_go_event *eve
 		events[count++] = told;
 		wait_ms = 0;
 	}
+	*is_look_up_due = RedLock_IsLookUpDue(rl);
 	return count;
 }
 
@@ -65,6 +68,7 @@ const (
 type driver struct {
 	shared *shared
 	events [batch]C.redlock_go_event
+	isDue  C.bool       // names have to be looked up
 	calls  atomic.Int64 // odd while the driver is in C
 	late   *time.Timer
 }
@@ -135,9 +139,12 @@ func (d *driver) look(descriptor uintptr) bool {
 func (d *driver) take(wait time.Duration) bool {
 	d.calls.Add(1)
 	d.late.Reset(wait + patience)
-	n := int(C.redlock_go_events(d.shared.handle, ms(wait), &d.events[0], batch))
+	n := int(C.redlock_go_events(d.shared.handle, ms(wait), &d.events[0], batch, &d.isDue))
 	d.late.Stop()
 	d.calls.Add(1)
+	if bool(d.isDue) && d.shared.beginLookUp() {
+		go d.shared.lookUp()
+	}
 	d.shared.handOut(d.events[:n])
 	return n > 0
 }
@@ -165,6 +172,29 @@ func (s *shared) endStandingIn() {
 	s.standing--
 	s.mu.Unlock()
 	s.standIns.Done()
+}
+
+// beginLookUp tells whether there has to be a look-up: there is one at a time. The look-up is a use of the handle: C
+// does not allow the handle to be freed before a call has begun, and nobody knows when that is.
+func (s *shared) beginLookUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isLookingUp || s.uses == 0 {
+		return false
+	}
+	s.isLookingUp = true
+	s.uses++
+	return true
+}
+
+// lookUp waits for the resolver, perhaps for long. Nobody waits for lookUp, not even Close. Names that are due when it
+// ends are looked up after the next events.
+func (s *shared) lookUp() {
+	C.RedLock_LookUp(s.handle) // a failure is a line of the Logger, and words of Servers
+	s.mu.Lock()
+	s.isLookingUp = false
+	s.mu.Unlock()
+	s.drop()
 }
 
 func (s *shared) handOut(events []C.redlock_go_event) {

@@ -50,9 +50,11 @@ type shared struct {
 	started  bool
 	file     *os.File
 	standing int // how many goroutines stand in for the driving one
-	uses     int // the last use frees the handle: the Manager, calls under way, held locks
+	uses     int // the last use frees the handle: the Manager, calls under way, held locks, a look-up
 	holds    map[uintptr]*hold
 	lastID   uintptr
+
+	isLookingUp bool // a goroutine looks up the names of servers that may have moved
 }
 
 // New makes a Manager for servers given as host:port or as a URL, such as rediss://user:password@host:6379/0,
@@ -100,7 +102,8 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 // longer than the timeouts. Anything that servers may have granted to waiting calls is released.
 //
 // Held locks stay held, may still be extended and unlocked, and are still kept alive if they were. The connections
-// end with the last of these locks. A second Close is harmless.
+// end with the last of these locks, or with a look-up of a server's name that is under way then, for which nobody
+// waits. A second Close is harmless.
 func (m *Manager) Close() error {
 	s := m.shared
 	if s == nil {

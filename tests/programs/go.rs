@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::support::tls::Authority;
 use crate::support::{Cluster, Server};
 use crate::workshop::{Run, Workshop};
-use crate::{Secure, address_list, addresses, library};
+use crate::{Secure, address_list, addresses, library, moving_names};
 
 /// The tests that must also pass while one of the servers is silent or gone.
 const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept|Reader";
@@ -93,6 +93,29 @@ fn the_example_over_tls_runs() {
     assert!(run.status.success() && run.stdout.contains("in secret"), "{}", run.stderr);
     let run = with(Authority::new().file());
     assert!(run.status.code() == Some(1) && run.stderr.starts_with("redlock: "), "{}", run.stderr);
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_lock_is_kept() {
+    with_moving_names(moving_names::are_followed_while_a_lock_is_kept);
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_goroutine_waits() {
+    with_moving_names(moving_names::are_followed_while_a_call_waits);
+}
+
+#[test]
+fn a_manager_can_be_closed_while_the_resolver_is_silent() {
+    with_moving_names(moving_names::can_be_closed_while_the_resolver_is_silent);
+}
+
+fn with_moving_names(test: impl Fn(&mut Command)) {
+    let workshop = Workshop::new();
+    let program = workshop.fresh("moving_names");
+    let mut build = go(&tests());
+    workshop.succeed(build.args(["build", "-race", "-o"]).arg(&program).arg("./moving_names"));
+    test(&mut Command::new(&program));
 }
 
 /// The build if the library is not installed in a usual place.

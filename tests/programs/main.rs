@@ -14,6 +14,7 @@ mod cpp;
 mod gauges;
 mod go;
 mod library;
+mod moving_names;
 mod node;
 mod python;
 mod ruby;

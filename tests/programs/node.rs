@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::bindings::{self, Ground};
 use crate::library;
+use crate::moving_names;
 use crate::workshop::Workshop;
 
 #[test]
@@ -74,6 +75,32 @@ fn the_tool_check_can_ask_for_headers() {
     let script = library::root().join("c-examples/node/build.js");
     let run = workshop.succeed(Command::new("node").arg(script).arg("--headers"));
     assert!(Path::new(run.stdout.trim()).join("node_api.h").exists(), "{}", run.stdout);
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_lock_is_kept() {
+    with_moving_names("main", moving_names::are_followed_while_a_lock_is_kept);
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_call_waits() {
+    with_moving_names("main", moving_names::are_followed_while_a_call_waits);
+}
+
+#[test]
+fn a_manager_can_be_closed_while_the_resolver_is_silent() {
+    with_moving_names("main", moving_names::can_be_closed_while_the_resolver_is_silent);
+}
+
+#[test]
+fn a_worker_can_end_while_the_resolver_is_silent() {
+    with_moving_names("worker", moving_names::can_be_closed_while_the_resolver_is_silent);
+}
+
+fn with_moving_names(place: &str, test: impl Fn(&mut Command)) {
+    let workshop = Workshop::new();
+    let script = library::root().join("tests/programs/node/moving_names.js");
+    test(node(&script, &build(&workshop, "cc")).arg(place));
 }
 
 fn example(workshop: &Workshop) -> Command {

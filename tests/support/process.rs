@@ -91,7 +91,7 @@ impl Drop for Process {
 
 /// Linux sends the death signal when the *thread* that made the child ends. The thread of a test ends with
 /// its test. So all children are made by one thread that lasts as long as the program.
-fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     type Job = (Command, mpsc::Sender<(Command, io::Result<Child>)>);
     static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
 
