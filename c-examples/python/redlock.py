@@ -22,12 +22,16 @@ are patched, a call waits in Python for a descriptor, and the others run meanwhi
 before this file is imported, or later. connect, is_locked, inspect and taken then use a thread of the
 system for the time of the call.
 
+Names: a server that has been unreachable for 2 s may have got another address. Its name is looked up in a
+thread named redlock-names, which ends with that, while a call waits or a lock is kept alive. Nothing waits
+for it, neither close nor the end of the program.
+
 Processes: a manager that was made before a fork (os.fork, multiprocessing) works in the parent and in its
 children. A lock belongs to the process that took it. In a child, calls on it raise Forked, and neither an
 exit nor the garbage collector releases it. A manager cannot be pickled: each spawned process must make
 its own.
 
-asyncio: alock does not block, and starts no thread:
+asyncio: alock does not block, and starts no thread, except for names (see above):
 
     async with manager.alock("report", ttl=10) as lease:
         await send_report()
@@ -457,6 +461,7 @@ _SHARED = 1
 _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_AddServerUrl": (_HANDLE, _STRING, _INT),
     "RedLock_Connect": (_HANDLE, _MS),
+    "RedLock_LookUp": (_HANDLE,),
     "RedLock_SetRetry": (_HANDLE, _INT, _INT),
     "RedLock_SetTimeouts": (_HANDLE, _MS, _MS),
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
@@ -492,6 +497,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_New": (_HANDLE,),
     "RedLock_Free": (None, _HANDLE),
     "RedLock_ErrorMessage": (_STRING, _HANDLE),
+    "RedLock_IsLookUpDue": (ctypes.c_bool, _HANDLE),
     "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_SubmitAcquire": (_INT, _HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE, _NUMBER),
     "RedLock_SubmitAdopt": (_INT, _HANDLE, _STRING, _HANDLE, _NUMBER),
@@ -788,26 +794,27 @@ class _SystemThreads:
             finally:
                 os.close(writer)  # who waits for the reader is woken
 
-        number = next(self._numbers)
-        self._jobs[number] = job
         try:
-            self._start(number)
-        except BaseException:
-            if self._jobs.pop(number, None) is not None:
-                os.close(writer)
-            raise
-        else:
+            self.begin(job, functools.partial(os.close, writer))
             _wait_readable(reader, None)
         finally:
             os.close(reader)
         return results[0]
 
-    def _start(self, number: int) -> None:
-        c = ctypes.CDLL(None)
-        thread = ctypes.c_void_p()
-        if c.pthread_create(ctypes.byref(thread), None, self._body, ctypes.c_void_p(number)) != 0:
-            raise RuntimeError("the system makes no thread")
-        c.pthread_detach(thread)
+    def begin(self, job: Callable[[], object], undo: Callable[[], object]) -> None:
+        """Has the job done, without waiting for it. If that is not possible, undo is called instead."""
+        number = next(self._numbers)
+        self._jobs[number] = job
+        try:
+            c = ctypes.CDLL(None)
+            thread = ctypes.c_void_p()
+            if c.pthread_create(ctypes.byref(thread), None, self._body, ctypes.c_void_p(number)) != 0:
+                raise RuntimeError("the system makes no thread")
+            c.pthread_detach(thread)
+        except BaseException:
+            if self._jobs.pop(number, None) is not None:
+                undo()
+            raise
 
     def _serve(self, number: int) -> None:
         self._jobs.pop(number)()
@@ -1525,6 +1532,7 @@ class _Events:
         self._teller: threading.Thread | None = None  # tells the logger while locks are only kept alive
         self._telling_loops: set[asyncio.AbstractEventLoop] = set()  # these do the same
         self._looker: _GreenCall | None = None  # the call that looks for all that wait in Python
+        self._resolvers: list[bool] = []  # not empty while a thread looks up names
         # The futures that end when the manager is closed. Nobody waits for their calls then.
         self._questions: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
         # What each loop waits for: calls by their numbers, kept locks by their negative numbers. The loop
@@ -1630,6 +1638,30 @@ class _Events:
         self._throw_out()
         if manager is not None:
             manager._tell(self.handle)
+        self.look_up_if_due()
+
+    def look_up_if_due(self) -> None:
+        """Begins to look up the names of servers that may have moved, in a thread that ends with that: nobody
+        here may wait for the system's resolver. A thread that keeps locks alive does it by itself.
+        """
+        manager = self._manager()
+        if manager is None or manager._has_background_thread or self._resolvers or not self.is_ours:
+            return
+        if self.is_closed or not _c.RedLock_IsLookUpDue(self.handle):
+            return
+        is_over = self._resolvers.clear
+        body = functools.partial(_look_up, self.handle, is_over)
+        try:
+            self._resolvers.append(True)
+            if _is_patched():
+                _system_threads.begin(body, is_over)
+            else:
+                threading.Thread(target=body, name="redlock-names", daemon=True).start()
+        except BaseException as error:
+            is_over()
+            # The interpreter ends, or there are too many threads: a later step tries it again.
+            if not isinstance(error, RuntimeError):
+                raise
 
     def wait(self, seconds: float) -> bool:
         """Waits until there may be an event, at most this long. Returns whether there may be one."""
@@ -1716,6 +1748,14 @@ class _Events:
         if not numbers:
             loop.remove_reader(self._descriptor())
             self._loops.pop(loop, None)
+
+
+def _look_up(handle: _CManager, end: Callable[[], object]) -> None:
+    """The body of a thread. No exception of a signal handler comes here. The interpreter does not wait for it."""
+    try:
+        _c.RedLock_LookUp(handle)
+    finally:
+        end()
 
 
 def _tell_until_told_no_more(reference: weakref.ref[_Events]) -> None:
@@ -2173,6 +2213,7 @@ class _Held:
                     return status
                 manager._tell(handle)
                 manager._renew_log_in()
+                events.look_up_if_due()
         except BaseException:
             give_up()
             raise

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::bindings::{self, Ground};
 use crate::library;
+use crate::moving_names;
 use crate::workshop::Workshop;
 
 #[test]
@@ -49,6 +50,40 @@ fn the_types_are_right() {
     checked(&[], "c-examples/python/example_asyncio.py");
 }
 
+#[test]
+fn servers_that_move_are_followed_while_a_lock_is_kept() {
+    for driver in ["threads", "asyncio", "gevent"] {
+        moving_names::are_followed_while_a_lock_is_kept(&mut driven_by(driver));
+    }
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_thread_waits() {
+    moving_names::are_followed_while_a_call_waits(&mut driven_by("threads"));
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_task_waits() {
+    moving_names::are_followed_while_a_call_waits(&mut driven_by("asyncio"));
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_greenlet_waits() {
+    moving_names::are_followed_while_a_call_waits(&mut driven_by("gevent"));
+}
+
+/// The program whose servers move.
+fn driven_by(driver: &str) -> Command {
+    let program = library::root().join("tests/programs/python/moving_names.py");
+    let mut command = match driver {
+        // The system's packages are for the system's Python.
+        "gevent" => Command::new("/usr/bin/python3"),
+        _ => Command::new("python3"),
+    };
+    with_library(&mut command).arg(program).arg(driver);
+    command
+}
+
 fn example(name: &str) -> Command {
     python(&library::root().join("c-examples/python").join(name))
 }
@@ -64,10 +99,12 @@ fn run_the_tests(ground: &Ground) {
 /// its threads are if it is aborted.
 pub(crate) fn python(script: &Path) -> Command {
     let mut command = Command::new("python3");
+    with_library(command.args(["-X", "faulthandler", "-W", "error", "-B"]).arg(script));
     command
-        .args(["-X", "faulthandler", "-W", "error", "-B"])
-        .arg(script)
+}
+
+fn with_library(command: &mut Command) -> &mut Command {
+    command
         .env("PYTHONPATH", library::root().join("c-examples/python"))
-        .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
-    command
+        .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"))
 }
