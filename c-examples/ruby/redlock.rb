@@ -25,6 +25,9 @@ require "io/wait" unless IO.method_defined?(:wait_readable)
 #             With the block form they never leave a lock behind: the block form waits for the release at its end,
 #             as long as the timeouts allow. Manager#locked? and Manager#connect handle them only after they have
 #             ended.
+# Names::     A server that has been unreachable for 2 s may have got another address. Its name is looked up in a thread
+#             that ends with that, while a call waits or a lock is kept alive. Neither calls nor Manager#close wait for
+#             it. If a call waits and no lock is kept, the end of the program does: Ruby waits for its threads.
 # Processes:: A manager that was made before a fork works in the parent and in its children, as under Puma or
 #             Unicorn with a preloaded application. A lock belongs to the process that took it. In a child, calls on
 #             it raise Redlock::Forked, and neither an exit nor the garbage collector releases it. Process.daemon is
@@ -176,6 +179,7 @@ module Redlock
     CALLS = {
       "RedLock_AddServerUrl" => [ADDRESS, ADDRESS, INT],
       "RedLock_Connect" => [ADDRESS, MS],
+      "RedLock_LookUp" => [ADDRESS],
       "RedLock_SetRetry" => [ADDRESS, INT, INT],
       "RedLock_SetTimeouts" => [ADDRESS, MS, MS],
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
@@ -201,6 +205,7 @@ module Redlock
       "RedLock_New" => [POINTER],
       "RedLock_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
+      "RedLock_IsLookUpDue" => [BOOL, ADDRESS],
       "RedLock_Descriptor" => [INT, ADDRESS],
       "RedLock_Servers" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_GetStats" => [INT, ADDRESS, ADDRESS],
@@ -741,6 +746,7 @@ module Redlock
       @lines = []
       @watching = Mutex.new
       @watched = {}.compare_by_identity
+      @driven_in = @resolver = nil
     end
 
     # The C manager, for those who have entered.
@@ -837,12 +843,18 @@ module Redlock
       watched = @events.in_scheduler?
       watch_over(call) if watched
       until call.over?
-        patient ? @events.wait(call) { look_for_faults } : @events.wait(call)
+        @events.wait(call) { patient ? look_around : look_up_if_due }
         renew_log_in if patient && !watched
       end
       call.status
     ensure
       @watched.delete(call) if watched
+    end
+
+    # From now on the library has a thread in this process that keeps locks alive, and looks up names.
+    def have_driver
+      call("RedLock_SetBackgroundThread", 1)
+      @driven_in = Process.pid
     end
 
     # Tells the lease if its lock cannot be kept alive. Returns whether the lease is new here.
@@ -952,7 +964,7 @@ module Redlock
     def stand_by
       idle = Call.new
       until idle?
-        @events.stand_by(idle) { look_for_faults }
+        @events.stand_by(idle) { look_around }
         look_after_program
       end
     end
@@ -1011,10 +1023,30 @@ module Redlock
       Stats.new(**Stats.members.zip(outcomes + counts + histograms).to_h)
     end
 
-    # When to ask for a password.
-    def look_for_faults
+    # What is to be done between two steps. Returns when to ask for a password.
+    def look_around
+      look_up_if_due
       take_lines if @ask
       @renewal
+    end
+
+    # Begins to look up the names of servers that may have moved, in a thread that ends with that: who waits for a call
+    # must not wait for the system's resolver. (It refers to what is in scope here: see #begin_to_watch.)
+    def look_up_if_due
+      return if @driven_in == Process.pid || @resolver&.alive?
+      return if C.call("RedLock_IsLookUpDue", address).zero?
+
+      @resolver = Thread.new { look_up }
+      nil
+    rescue ThreadError
+      @resolver = nil # the system gives no thread: a later step tries it again
+    end
+
+    # A manager that is closed meanwhile is freed when this has ended.
+    def look_up
+      Thread.current.name = "redlock-names"
+      Thread.current.report_on_exception = false
+      use(leaving: true) { |address| C.call("RedLock_LookUp", address) }
     end
 
     # Passes the lines that the library has kept to the logger. C does not call the logger: an exception of Timeout,
@@ -1499,7 +1531,7 @@ module Redlock
       @servers.use do |address|
         @calling.synchronize do
           settle(address)
-          @servers.call("RedLock_SetBackgroundThread", 1)
+          @servers.have_driver
           is_new = @servers.keep(self)
           take_status(C.call("RedLock_KeepAlive", address, @handle.to_i, object_id))
         rescue Error

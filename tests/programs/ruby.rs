@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::addresses;
 use crate::bindings::{self, Ground};
 use crate::library;
+use crate::moving_names;
 use crate::support::Cluster;
 use crate::workshop::Workshop;
 
@@ -36,6 +37,27 @@ fn the_example_that_keeps_a_lock_runs() {
     let run = workshop.succeed(ruby(&example).args(addresses(&cluster)));
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("30 steps under a lock of 2 s\n", ""));
     bindings::nothing_is_left(&cluster);
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_lock_is_kept() {
+    moving_names::are_followed_while_a_lock_is_kept(&mut with_moving_names("threads"));
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_thread_waits() {
+    moving_names::are_followed_while_a_call_waits(&mut with_moving_names("threads"));
+}
+
+#[test]
+fn servers_that_move_are_followed_while_a_fiber_waits() {
+    moving_names::are_followed_while_a_call_waits(&mut with_moving_names("fibers"));
+}
+
+fn with_moving_names(what_waits: &str) -> Command {
+    let mut command = ruby(&library::root().join("tests/programs/ruby/moving_names.rb"));
+    command.arg(what_waits);
+    command
 }
 
 fn example() -> Command {
