@@ -913,7 +913,8 @@ size_t RedLock_CopyErrorMessage(const RedLock *rl,
  * Callers that want the same resource through the same manager wait in a queue. The head of the queue asks
  * the servers. RedLock_Unlock hands the lock over to the head within a round trip, even in the middle of the
  * head's pause. Every 200 ms (every 40 ms while other processes want the lock), the lock is released openly
- * instead. The queue then stands back for up to 8 ms, so that other processes get the lock, too. While this
+ * instead. The queue then stands back for up to 8 ms, so that other processes get the lock, too. Beside
+ * clients of other libraries that wake nobody (RedLock_SetWaking), it does so only every 200 ms. While this
  * manager holds the lock, the head of the queue asks the servers once a second: if they have lost the lock,
  * the head can take it.
  *
@@ -1684,7 +1685,8 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  *
  * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
  * woken, it asks from time to time, as it does for locks that expire or that another kind of client
- * releases. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
+ * releases. If a lock changes hands twice and no client is woken, because clients of other libraries want it,
+ * too, one waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
  * the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
  * EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
  *

@@ -44,6 +44,7 @@ impl Programs {
             let source = format!("{name}.c");
             compile(name, &[&source, "crew.c", "manager.c", "measure.c"], &[&ours])?;
         }
+        compile("polling", &["polling.c", "crew.c", "manager.c", "measure.c", "wire.c"], &[&ours])?;
         compile("delay", &["delay.c"], &[])?;
         compile("syscalls", &["syscalls.c"], &[])?;
         let mut serial = compiler(&directory, "serial", &[&["serial.c"][..], &WORKERS].concat());

@@ -267,9 +267,11 @@ impl Acquire {
         // This includes late servers. What they may have granted is released, so it is no news that they are free.
         let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
         self.note(&miss, actions);
-        match is_taken && self.may_stand_in_line(actions) {
-            true => self.look_after(miss, returned, actions),
-            false => self.miss(miss, actions),
+        if !is_taken || !self.may_stand_in_line(actions) {
+            return self.miss(miss, actions);
+        }
+        if let Some(miss) = self.poll(miss, actions) {
+            self.look_after(miss, returned, actions);
         }
     }
 

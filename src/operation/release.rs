@@ -120,7 +120,9 @@ impl Release {
             if stands_back {
                 // Without randomness, stand back for the longest time.
                 let random = actions.random().unwrap_or(u64::MAX);
-                let until = since.plus(backoff::jitter(STAND_BACK, random));
+                let is_to = actions.wait_queues().is_to_stand_back(resource, since);
+                let most = if is_to { STAND_BACK } else { Duration::ZERO };
+                let until = since.plus(backoff::jitter(most, random));
                 actions.wait_queues().stand_back(hold.target(), resource, until);
             }
             open |= open_line(place, &next);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::untold::Untold;
 use crate::moment::Moment;
 
 /// A pause around a mean of `delay_ms`: from half of it up to one and a half times it, as in CRedLock's code.
@@ -48,6 +49,8 @@ pub struct Refusal {
     pub to_expire: usize,
     /// Whether all servers that refuse have said how long their keys live.
     pub is_complete: bool,
+    /// Whether only clients that tell waiters of a release can be in the way.
+    pub will_be_told: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -103,8 +106,7 @@ impl Backoff {
         now: Moment,
     ) -> Moment {
         let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
-        let is_lively =
-            refusal.is_complete && words.contains(&Word::MovesOn) && !words.contains(&Word::Stands);
+        let is_lively = Self::is_lively(refusal, &words);
         let most = if is_lively { longest.min(Self::LIVELY_MAX) } else { longest };
         let first = refusal.round_trip * Self::FIRST_ROUND_TRIPS;
         self.bound = (2 * self.bound).max(first).max(Self::FIRST_MIN).min(most);
@@ -112,12 +114,31 @@ impl Backoff {
     }
 
     /// Until when to pause for a caller that stands in line behind at most `rank` others, and is told when it
-    /// is its turn. It looks again all the same, because the message may not come.
-    pub fn fallback(&mut self, refusal: &Refusal, rank: u32, random: u64, now: Moment) -> Moment {
+    /// is its turn. It looks again all the same, because the message may not come. It comes again soon if the
+    /// lock changes hands and nobody tells it.
+    pub fn fallback(
+        &mut self,
+        refusal: &Refusal,
+        (rank, untold): (Option<u32>, &mut Untold),
+        random: u64,
+        now: Moment,
+    ) -> Moment {
         let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
-        let least = Self::LOOK.saturating_mul(rank.saturating_add(1)).min(Self::LOOK_MAX);
-        let pause_until = now.plus(least + jitter(least / Self::LOOK_SPREAD, random));
-        self.cut(refusal, &words, pause_until, now)
+        untold.note_held(Self::is_lively(refusal, &words), rank, now);
+        if refusal.will_be_told {
+            *untold = Untold::default();
+        }
+        let pause = untold.pause(random, now).unwrap_or_else(|| {
+            let rank = rank.unwrap_or_default();
+            let least = Self::LOOK.saturating_mul(rank.saturating_add(1)).min(Self::LOOK_MAX);
+            least + jitter(least / Self::LOOK_SPREAD, random)
+        });
+        self.cut(refusal, &words, now.plus(pause), now)
+    }
+
+    /// Whether the lock changes hands.
+    fn is_lively(refusal: &Refusal, words: &[Word]) -> bool {
+        refusal.is_complete && words.contains(&Word::MovesOn) && !words.contains(&Word::Stands)
     }
 
     /// The end of a pause, or the moment when so many keys can have expired that a quorum is free.
@@ -214,7 +235,7 @@ mod tests {
             Claim { server, expiry, earliest: now.plus_ms(left_ms - left_ms / 100) }
         };
         let claims = claims_ms.iter().map(claim).collect();
-        Refusal { round_trip: MS, claims, to_expire: 1, is_complete: true }
+        Refusal { round_trip: MS, claims, to_expire: 1, is_complete: true, will_be_told: false }
     }
 
     /// The bounds of pauses, in milliseconds, after refusals because of a key that expires at these times.

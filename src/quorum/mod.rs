@@ -12,4 +12,5 @@ pub mod restoring;
 pub mod round;
 pub mod standing;
 pub mod taken;
+pub mod untold;
 pub mod validity;

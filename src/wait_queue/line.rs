@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::moment::Moment;
 use crate::quorum::backoff::jitter;
+use crate::quorum::untold::Untold;
 use crate::server_set::ServerSet;
 
 /// After one server has told the head that the resource is free, the head asks two round trips later on
@@ -61,6 +62,8 @@ pub(crate) struct Line {
     has_lost: bool,
     /// Until when it stands in line although nobody waits.
     kept_until: Option<Moment>,
+    /// Whether the resource changes hands and no server tells.
+    untold: Untold,
 }
 
 impl Line {
@@ -133,6 +136,7 @@ impl Line {
     /// yet, the server told this before it got that question.
     pub(super) fn note_pushed(&mut self, server: usize, is_asked: bool, now: Moment) {
         self.enrolled = self.enrolled.without(server);
+        self.untold.note_told();
         if !is_asked {
             self.fresh = self.fresh.with(server);
             self.note_free(server, now);
@@ -171,6 +175,16 @@ impl Line {
         self.since_us.is_some() && self.enrolled.union(self.free).len() >= quorum && !is_free
     }
 
+    /// What is known of hand-overs of which no server tells.
+    pub(crate) fn untold(&mut self) -> &mut Untold {
+        &mut self.untold
+    }
+
+    /// Whether a waiter that comes later would go on with what is known here.
+    pub(super) fn is_needed(&self, now: Moment) -> bool {
+        self.is_kept(now) || self.untold.is_remembered(now)
+    }
+
     /// Whether servers may tell it something.
     pub(crate) fn is_listening(&self) -> bool {
         self.since_us.is_some()
@@ -194,7 +208,7 @@ impl Line {
     pub(crate) fn leave(&mut self) -> ServerSet {
         let left = self.enrolled.union(self.free);
         let servers = self.servers();
-        *self = Self { left, ..Self::default() };
+        *self = Self { left, untold: self.untold.leave(), ..Self::default() };
         servers
     }
 

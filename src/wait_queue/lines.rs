@@ -29,6 +29,13 @@ impl WaitQueues {
         }
     }
 
+    /// A lock of this resource was released where others want it. Whether the next waiter of this manager must
+    /// let some time pass before it asks.
+    pub(crate) fn is_to_stand_back(&mut self, resource: &[u8], now: Moment) -> bool {
+        let queue = self.queues.get_mut(resource);
+        queue.is_none_or(|queue| queue.line.untold().is_to_stand_back(now))
+    }
+
     /// Whether this waiter may stand in line on the servers.
     pub(crate) fn may_stand_in_line(&mut self, target: &Target, number: u64) -> bool {
         match &target.kind {

@@ -301,7 +301,7 @@ impl WaitQueue {
             || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
             || self.readers.is_valid(now)
             || self.has_rivals(now)
-            || self.line.is_kept(now)
+            || self.line.is_needed(now)
     }
 
     fn position(&self, number: u64) -> Position {

@@ -11,8 +11,10 @@ use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, QUESTION_TTL_MS, reply_ms};
+use crate::quorum::backoff::Refusal;
+use crate::quorum::untold::Untold;
 use crate::server_set::ServerSet;
-use crate::wait_queue::{Left, Place, Wait};
+use crate::wait_queue::{Left, Line, Place, Wait};
 
 impl Acquire {
     /// Whether servers must wake the acquire: it waits, and no other waiter of this manager is before it.
@@ -22,8 +24,8 @@ impl Acquire {
             && actions.wait_queues().may_stand_in_line(&self.wanted.target, self.number())
     }
 
-    /// Whether to look at the state on the servers instead of trying at once. It does if it stands in line and
-    /// was told nothing, or if another client was woken just now.
+    /// Whether to look at the state on the servers instead of trying at once. It does if it stands in line, was told
+    /// nothing and does not poll, or if another client was woken just now.
     pub(super) fn is_to_look(&self, actions: &mut dyn Actions) -> bool {
         if !self.may_stand_in_line(actions) {
             return false;
@@ -31,9 +33,9 @@ impl Acquire {
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
         let (target, queues) = (&self.wanted.target, actions.wait_queues());
         let was_woken = !self.has_asked && queues.was_woken(target, now);
-        let is_in_line = queues
-            .line(target, self.number())
-            .is_some_and(|line| line.will_hear(quorum) && line.due(quorum) > now);
+        let is_in_line = queues.line(target, self.number()).is_some_and(|line| {
+            line.will_hear(quorum) && line.due(quorum) > now && !line.untold().is_to_try(now)
+        });
         was_woken || is_in_line
     }
 
@@ -56,6 +58,24 @@ impl Acquire {
             line.note_returned(returned);
         }
         self.look(Some(Box::new(miss)), actions);
+    }
+
+    /// After a try that was refused: waits for the next one if the acquire polls. Returns the miss if it must
+    /// look first.
+    pub(super) fn poll(&mut self, miss: Miss, actions: &mut dyn Actions) -> Option<Miss> {
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let (Miss::Votes(_, question), Plan::Until(until)) = (&miss, self.wanted.plan) else {
+            return Some(miss);
+        };
+        let line = actions.wait_queues().line(&self.wanted.target, self.number());
+        let is_to_try = |line: &mut Line| line.will_hear(quorum) && line.untold().is_to_try(now);
+        if now >= until || !line.is_some_and(is_to_try) {
+            return Some(miss);
+        }
+        let Ok(random) = actions.random() else { return Some(miss) };
+        let refusal = question.refusal(actions.settings().drift(), now);
+        self.wait_in_line(&refusal, (None, random), until, Box::new(miss), actions);
+        None
     }
 
     /// Asks for a place in line, or whether the resource is free.
@@ -108,6 +128,9 @@ impl Acquire {
         let line = queues.line(&self.wanted.target, number);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
             line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
+            if line.due(quorum) <= now {
+                line.untold().note_free(now);
+            }
             (line.will_hear(quorum), line.due(quorum))
         });
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
@@ -121,7 +144,24 @@ impl Acquire {
             (false, Some(miss)) => return self.miss(*miss, actions),
             (false, None) => return self.try_once(actions),
         };
-        let pause_until = self.backoff.fallback(&refusal, rank, random, now);
+        self.wait_in_line(&refusal, (Some(rank), random), until, miss, actions);
+    }
+
+    /// Waits until it is told, or for a pause. The rank is how many others were found to be before it, if it
+    /// has looked.
+    fn wait_in_line(
+        &mut self,
+        refusal: &Refusal,
+        (rank, random): (Option<u32>, u64),
+        until: Moment,
+        miss: Box<Miss>,
+        actions: &mut dyn Actions,
+    ) {
+        let (number, now) = (self.number(), actions.now());
+        let mut nothing = Untold::default();
+        let line = actions.wait_queues().line(&self.wanted.target, number);
+        let untold = line.map_or(&mut nothing, Line::untold);
+        let pause_until = self.backoff.fallback(refusal, (rank, untold), random, now);
         self.wait(Wait { pause_until, until }, miss, actions);
     }
 

@@ -30,6 +30,20 @@ impl Question {
         self.reasons.iter().any(|reason| matches!(reason.1, Answer::Shared { .. }))
     }
 
+    /// Whether only clients of this library can be in the way as servers say, and those tell waiters when they
+    /// are gone: readers, a writer that waits for readers, or holders of permits.
+    fn will_be_told(&self) -> bool {
+        self.reasons.iter().any(|(_, answer)| {
+            matches!(
+                answer,
+                Answer::Shared { .. }
+                    | Answer::WriterWaits { .. }
+                    | Answer::EnrolledForPermit { .. }
+                    | Answer::EnrolledForOne { is_shared: true, .. }
+            )
+        })
+    }
+
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
         let asked_at = match &self.count {
@@ -51,6 +65,7 @@ impl Question {
         let (ballot, refusing) = (self.ballot(), self.reasons.len());
         let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
         let is_complete = claims.len() == refusing;
-        Refusal { round_trip, claims, to_expire, is_complete }
+        let will_be_told = self.will_be_told();
+        Refusal { round_trip, claims, to_expire, is_complete, will_be_told }
     }
 }

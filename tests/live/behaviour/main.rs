@@ -11,6 +11,7 @@ mod line;
 mod log;
 mod lost;
 mod permits;
+mod polling;
 mod quorums;
 mod several;
 mod several_queue;

@@ -22,6 +22,7 @@ mod line;
 mod manners;
 mod memories;
 mod multitudes;
+mod polling;
 mod questions;
 mod releases;
 mod retry;
