@@ -914,7 +914,7 @@ size_t RedLock_CopyErrorMessage(const RedLock *rl,
  * the servers. RedLock_Unlock hands the lock over to the head within a round trip, even in the middle of the
  * head's pause. Every 200 ms (every 40 ms while other processes want the lock), the lock is released openly
  * instead. The queue then stands back for up to 8 ms, so that other processes get the lock, too. Beside
- * clients of other libraries that wake nobody (RedLock_SetWaking), it does so only every 200 ms. While this
+ * clients of other libraries that wake nobody (RedLock_SetWaking), it does so only every 100 ms. While this
  * manager holds the lock, the head of the queue asks the servers once a second: if they have lost the lock,
  * the head can take it.
  *

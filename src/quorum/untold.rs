@@ -31,7 +31,7 @@ const REMEMBERED_MS: i64 = 10_000;
 const LOOK_MS: i64 = 1_000;
 
 /// How long a manager that polls has the lock again and again before it stands back.
-const RUN_MS: i64 = 200;
+const RUN_MS: i64 = 100;
 
 /// A lock that its holder has had for long is asked for less often: the mean is this part of that time, up to
 /// the time after which a waiter looks in any case.
@@ -273,11 +273,11 @@ mod tests {
         let mut untold = looks(&[false, true]);
         assert!([3, 4, 5].iter().all(|&ms| untold.is_to_stand_back(at_ms(ms))), "it does not poll");
         untold.note_held(true, Some(0), at_ms(10));
-        let stands_back = [10, 100, 209, 210, 211, 410, 411];
+        let stands_back = [10, 60, 109, 110, 111, 210, 211];
         let stands_back = stands_back.map(|ms| untold.is_to_stand_back(at_ms(ms)));
         assert_eq!(stands_back, [false, false, false, true, false, false, true]);
         // Another client had it.
-        let mut times = [412, 500].map(|ms| untold.is_to_stand_back(at_ms(ms)));
+        let mut times = [212, 300].map(|ms| untold.is_to_stand_back(at_ms(ms)));
         untold.note_held(true, None, at_ms(600));
         times[1] |= untold.is_to_stand_back(at_ms(620));
         assert_eq!(times, [false, false]);
