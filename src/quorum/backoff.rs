@@ -128,7 +128,8 @@ impl Backoff {
         if refusal.will_be_told {
             *untold = Untold::default();
         }
-        let pause = untold.pause(random, now).unwrap_or_else(|| {
+        let soon = untold.pause_ms(now).map(|mean_ms| pause(mean_ms, random));
+        let pause = soon.unwrap_or_else(|| {
             let rank = rank.unwrap_or_default();
             let least = Self::LOOK.saturating_mul(rank.saturating_add(1)).min(Self::LOOK_MAX);
             least + jitter(least / Self::LOOK_SPREAD, random)

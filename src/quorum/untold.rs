@@ -5,9 +5,7 @@
 //! told again. It tries to take the lock each time, because a lock that is wanted by many is free for moments only.
 
 use std::mem;
-use std::time::Duration;
 
-use super::backoff::pause;
 use crate::moment::Moment;
 
 /// How many hand-overs without a wake-up make a waiter poll.
@@ -127,16 +125,16 @@ impl Untold {
         self.polls() && self.last.is_some_and(|last| now.ms_since(last.at) < LOOK_MS)
     }
 
-    /// How long to pause before the next look or try if the waiter must not rely on being told. `random` is uniform
-    /// over all of u64.
-    pub fn pause(&mut self, random: u64, now: Moment) -> Option<Duration> {
+    /// How long to pause before the next look or try if the waiter must not rely on being told: the mean,
+    /// in milliseconds.
+    pub fn pause_ms(&mut self, now: Moment) -> Option<i64> {
         let is_trial = self.trials < TRIAL && self.known(now) > 0;
         if !self.polls() && !is_trial {
             return None;
         }
         self.trials = self.trials.saturating_add(1);
         let age_ms = self.last.map_or(0, |last| now.ms_since(last.since));
-        Some(pause((age_ms / AGE_PART).clamp(MEAN_MS, MEAN_MAX_MS), random))
+        Some((age_ms / AGE_PART).clamp(MEAN_MS, MEAN_MAX_MS))
     }
 
     /// This manager has released the lock. Whether a caller of it that wants the lock again must give others a
@@ -171,8 +169,8 @@ mod tests {
         Moment::from_nanos(1_000_000_000).plus_ms(ms)
     }
 
-    fn pause_ms(untold: &mut Untold, ms: i64) -> Option<u128> {
-        untold.pause(1 << 63, at_ms(ms)).map(|it| it.as_millis())
+    fn pause_ms(untold: &mut Untold, ms: i64) -> Option<i64> {
+        untold.pause_ms(at_ms(ms))
     }
 
     /// Looks that found the lock held, as first in line, every millisecond. Each is whether the holder was
@@ -250,10 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_spread_around_twenty_ms_and_grow_while_one_client_holds_the_lock() {
+    fn pauses_grow_while_one_client_holds_the_lock() {
         let mut untold = looks(&[false, true, true]);
-        let mut spread = |random| untold.pause(random, at_ms(2)).unwrap().as_millis();
-        assert_eq!([0, u64::MAX].map(&mut spread), [10, 29]);
         let long = [600, 1_000, 3_202, 6_402, 100_000].map(|ms| pause_ms(&mut untold, ms));
         assert_eq!(long, [Some(20), Some(31), Some(100), Some(200), Some(200)]);
     }
