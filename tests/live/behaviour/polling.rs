@@ -39,7 +39,7 @@ impl Foreign {
     }
 }
 
-/// The other client wants the lock again 3 ms after its release, and polls every 10 to 20 ms. Ours had a
+/// The other client wants the lock again 1 ms after its release, and polls every 10 to 20 ms. Ours had a
 /// twentieth of the turns when it slept until somebody woke it.
 #[test]
 fn beside_a_client_that_polls_ours_gets_at_least_half_an_equal_share_of_the_turns() {
@@ -60,7 +60,7 @@ fn beside_a_client_that_polls_ours_gets_at_least_half_an_equal_share_of_the_turn
                     thread::sleep(HOLD);
                 }
                 foreign.release(&token);
-                thread::sleep(Duration::from_millis(if is_had { 3 } else { 10 + 7 * nth % 11 }));
+                thread::sleep(Duration::from_millis(if is_had { 1 } else { 10 + 7 * nth % 11 }));
             }
         });
         let lease = Lease::new();
