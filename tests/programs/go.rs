@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::support::moving_names;
 use crate::support::tls::Authority;
 use crate::support::{Cluster, Server};
 use crate::workshop::{Run, Workshop};
-use crate::{Secure, address_list, addresses, library, moving_names};
+use crate::{Secure, address_list, addresses, library};
 
 /// The tests that must also pass while one of the servers is silent or gone.
 const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept|Reader";

@@ -14,7 +14,6 @@ mod cpp;
 mod gauges;
 mod go;
 mod library;
-mod moving_names;
 mod node;
 mod python;
 mod ruby;

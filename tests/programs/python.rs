@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::bindings::{self, Ground};
 use crate::library;
-use crate::moving_names;
+use crate::support::moving_names;
 use crate::workshop::Workshop;
 
 #[test]

@@ -6,8 +6,8 @@ use std::process::Command;
 use crate::addresses;
 use crate::bindings::{self, Ground};
 use crate::library;
-use crate::moving_names;
 use crate::support::Cluster;
+use crate::support::moving_names;
 use crate::workshop::Workshop;
 
 #[test]

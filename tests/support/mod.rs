@@ -10,6 +10,7 @@ pub(crate) mod fake;
 pub(crate) mod faults;
 pub(crate) mod library;
 pub(crate) mod loading;
+pub(crate) mod moving_names;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod product;

@@ -225,7 +225,10 @@ impl Drop for Running {
 
 /// Compiles `tests/programs/c/{name}.c`.
 pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>, output: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The tests of the command have its package around them, one folder further down.
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut places = package.ancestors();
+    let root = places.find(|it| it.join("tests/programs/c").exists()).expect("the project");
     let named = env::var("REDLOCK_TEST_CC").or_else(|_| env::var("CC"));
     let mut compiler = Command::new(named.unwrap_or_else(|_| "cc".to_owned()));
     compiler

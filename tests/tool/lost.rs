@@ -1,7 +1,9 @@
 //! A lock that is lost while the program runs.
 
+use std::process::Command;
+
 use crate::command::{redlock, start};
-use crate::support::Cluster;
+use crate::support::{Cluster, moving_names};
 
 /// Ends by itself when it is told to stop.
 const POLITE: &str = "trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
@@ -57,4 +59,14 @@ fn a_minority_that_fails_is_no_reason_to_stop() {
     drop(running.child.stdin.take());
     // `read` fails at the end of its input, and the script goes on.
     assert_eq!(running.end().status, Some(9));
+}
+
+/// It also ends while the resolver is silent.
+#[test]
+fn a_lock_outlives_servers_that_get_other_addresses() {
+    const SCRIPT: &str = "REDLOCK_SERVERS=$REDLOCK_TEST_SERVERS exec \"$0\" run --ttl 8s r -- \
+                          sh -c 'echo begun; cat > /dev/null'";
+    let mut command = Command::new("sh");
+    command.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_redlock")]);
+    moving_names::are_followed_while_a_lock_is_kept(&mut command);
 }

@@ -1,5 +1,5 @@
 //! Servers with names whose addresses move, as in a rolling restart under Kubernetes. A program in any language has
-//! a lock, or waits for it, while they do. Its resolver is `c/resolver_shim.c`.
+//! a lock, or waits for it, while they do. Its resolver is `tests/programs/c/resolver_shim.c`.
 //!
 //! Such a program gets the servers in REDLOCK_TEST_SERVERS, and its task as its last argument:
 //!
@@ -15,8 +15,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::support::directory::Directory;
-use crate::support::{Reply, Server, finishes, process, program, wait_until};
+use super::directory::Directory;
+use super::resp::Reply;
+use super::servers::Server;
+use super::wait::{finishes, wait_until};
+use super::{process, program};
 
 /// Where a server is at first, and where it is after it has moved.
 const OLD: &str = "127.0.0.2";
