@@ -475,9 +475,17 @@ impl World {
         let token = self.records.look(second.tag)?;
         let (manager, ttl_ms) = (token.taken_by(), token.ttl_ms());
         let losses = self.servers[server].losses.iter();
-        let losses = losses.filter(|it| since < it.at && it.at <= granted_at);
+        let losses: Vec<_> = losses.filter(|it| since < it.at && it.at <= granted_at).collect();
         let (client, told_at) = (second.client, second.from);
-        let doubts = losses.map(|loss| {
+        // Other data took the place of what was left, before the manager was told anything of that.
+        let told = self.known.get(&(client, manager, server));
+        let is_told =
+            |from: i64, to: i64| told.into_iter().flatten().any(|it| (from..=to).contains(&it.at));
+        let is_hidden = |loss: &Loss| {
+            let mut later = losses.iter().filter(|it| it.at > loss.at);
+            later.any(|it| matches!(it.cause, Cause::Live(_)) && !is_told(loss.at, it.at))
+        };
+        let doubts = losses.iter().filter(|it| !is_hidden(it)).map(|loss| {
             let whose =
                 Doubt { world: self, loss, client, manager, server, granted_at, ttl_ms, told_at };
             whose.hole()

@@ -54,6 +54,7 @@ void freeaddrinfo(struct addrinfo *list) {
 static RedLock *manager_at(char **ports) {
     RedLock *rl = RedLock_New();
     CHECK(rl);
+    CHECK(RedLock_SetTimeouts(rl, 20000, 20000) == REDLOCK_OK);
     for (int i = 0; i < SERVERS; i++) {
         CHECK(RedLock_AddServerUrl(rl, NAMES[i], atoi(ports[i])) == REDLOCK_OK);
     }
@@ -93,7 +94,6 @@ static void drive(RedLock *rl) {
     CHECK(RedLock_NextEvent(rl, 10, &event) == REDLOCK_NO_EVENT);
     if (RedLock_IsLookUpDue(rl)) {
         CHECK(RedLock_LookUp(rl) == REDLOCK_OK);
-        CHECK(!RedLock_IsLookUpDue(rl));
     }
 }
 
