@@ -127,8 +127,9 @@ fn a_killed_wrapper_takes_the_program_along() {
 fn a_wrapper_that_stands_still_has_its_program_killed_in_time() {
     let cluster = Cluster::start(3);
     let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
+    // Of a TTL of 20 s, the guard leaves a second, the most that it ever does.
     let mut running =
-        start(redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", script]));
+        start(redlock(&cluster, &["run", "--ttl", "20s", "r", "--", "sh", "-c", script]));
     let family = [running.process(), running.process()];
     cluster.wait_until_everywhere("r");
     send(running.child.id(), libc::SIGSTOP);
