@@ -517,6 +517,25 @@ mod tests {
         assert!(guard.asks_role(NOW.plus_ms(150)));
     }
 
+    /// Behind a grant, and behind a refusal.
+    #[test]
+    fn a_note_that_is_gone_ends_its_memory() {
+        let rules = Rules::default();
+        for reads in [Guard::check, Guard::learn] {
+            for gone in [Borne::Nothing, Borne::Damaged, Borne::Unusable("of another type")] {
+                let (mut guard, memories) = (guard(-1, None), Memories::default());
+                memories.judge(&note(-1), NOW);
+                let later = NOW.plus_ms(1);
+                assert_eq!(
+                    reads(&mut guard, Some(&gone), &memories, later, &rules),
+                    Err(Forgotten)
+                );
+                assert_eq!(memories.judge(&note(-1), later), Verdict::Older);
+                assert_eq!(memories.lost_at(), Some(later));
+            }
+        }
+    }
+
     #[test]
     fn an_older_note_is_not_followed_after_a_later_one_was() {
         let (mut guard, memories, rules) = (guard(-1, None), Memories::default(), Rules::default());

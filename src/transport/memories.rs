@@ -246,6 +246,10 @@ mod tests {
         let rewritten = Note { longest_ms: 77, ..note(1, 1, 5) };
         assert_eq!(memories.judge(&rewritten, NOW), Verdict::Older);
         assert_eq!(memories.judge(&Note { generation: 6, ..rewritten }, NOW), SOUND);
+        // It is a loss also if the server does not let it be noted.
+        assert_eq!(memories.lost_at(), Some(NOW));
+        assert_eq!(memories.judge(&note(1, 1, 4), NOW.plus_ms(7)), Verdict::Older);
+        assert_eq!(memories.lost_at(), Some(NOW.plus_ms(7)));
     }
 
     #[test]
