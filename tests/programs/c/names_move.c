@@ -171,6 +171,10 @@ static void can_be_freed_meanwhile(char **ports) {
     for (int i = 0; i < SERVERS; i++) {
         atomic_store(&has_moved[i], i != 0);
     }
+    /* The thread of the manager before may still end. */
+    while (threads() > 1) {
+        usleep(1000);
+    }
     int before = descriptors();
     RedLock *rl = manager_at(ports);
     CHECK(RedLock_SetBackgroundThread(rl, true) == REDLOCK_OK);
