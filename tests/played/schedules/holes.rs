@@ -350,6 +350,13 @@ impl Doubt<'_> {
     }
 }
 
+/// Whether other data took the place of what this loss had left, before the manager was told anything of that.
+fn is_hidden(loss: &Loss, losses: &[&Loss], told: &[Told]) -> bool {
+    let is_told = |until: i64| told.iter().any(|it| (loss.at..=until).contains(&it.at));
+    let mut later = losses.iter().filter(|it| it.at > loss.at);
+    later.any(|it| matches!(it.cause, Cause::Live(_)) && !is_told(it.at))
+}
+
 impl World {
     pub(crate) fn note_of(&self, server: usize) -> Option<Memo> {
         let memory = self.servers[server].store.memory.as_ref()?;
@@ -477,15 +484,9 @@ impl World {
         let losses = self.servers[server].losses.iter();
         let losses: Vec<_> = losses.filter(|it| since < it.at && it.at <= granted_at).collect();
         let (client, told_at) = (second.client, second.from);
-        // Other data took the place of what was left, before the manager was told anything of that.
-        let told = self.known.get(&(client, manager, server));
-        let is_told =
-            |from: i64, to: i64| told.into_iter().flatten().any(|it| (from..=to).contains(&it.at));
-        let is_hidden = |loss: &Loss| {
-            let mut later = losses.iter().filter(|it| it.at > loss.at);
-            later.any(|it| matches!(it.cause, Cause::Live(_)) && !is_told(loss.at, it.at))
-        };
-        let doubts = losses.iter().filter(|it| !is_hidden(it)).map(|loss| {
+        let told = self.known.get(&(client, manager, server)).map_or(&[][..], Vec::as_slice);
+        let seen = losses.iter().filter(|it| !is_hidden(it, &losses, told));
+        let doubts = seen.map(|loss| {
             let whose =
                 Doubt { world: self, loss, client, manager, server, granted_at, ttl_ms, told_at };
             whose.hole()
@@ -504,4 +505,21 @@ fn each_hole_is_told_in_the_manual() {
     for (name, _, words) in HOLES {
         assert!(page.contains(words), "{name}: docs/guard.md is to say: {words}");
     }
+}
+
+#[test]
+fn a_loss_is_hidden_if_other_data_took_its_place_before_anything_was_told_of_it() {
+    let loss = |at, cause| {
+        let (before, after) = (None, None);
+        Loss { at, cause, before, after, may_pass: false, over_at: at, forgot_at: at }
+    };
+    let told = |at| [Told { at, what: Topic::Role }];
+    let (flush, swap) = (loss(10, Cause::Emptied), loss(20, Cause::Live(Life::Swap)));
+    let both = [&flush, &swap];
+    assert!(is_hidden(&flush, &both, &[]) && !is_hidden(&swap, &both, &[]));
+    assert!(is_hidden(&flush, &both, &told(9)) && is_hidden(&flush, &both, &told(21)));
+    assert!(!is_hidden(&flush, &both, &told(10)) && !is_hidden(&flush, &both, &told(20)));
+    // What is left of a first loss is lost by a second one, and nothing takes its place.
+    let again = loss(20, Cause::Emptied);
+    assert!(!is_hidden(&flush, &[&flush, &again], &[]));
 }
