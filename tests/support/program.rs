@@ -129,6 +129,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Checks that the program still runs.
+    #[track_caller]
+    pub(crate) fn must_run(&mut self) {
+        let child = self.child.as_mut().expect("it was not waited for");
+        if child.try_wait().expect("it is a child").is_some() {
+            panic!("it has ended: {}", self.end());
+        }
+    }
+
     /// Waits for the program to say this word.
     #[track_caller]
     pub(crate) fn hears(&mut self, word: &str) {

@@ -96,7 +96,10 @@ fn are_followed(driver: &str) {
         program.hears("moved");
         // Before that, this server cannot replace the next one: its key may be the one from before.
         let end = server.ends_at("r");
-        wait_until("the lock is renewed there", || server.ends_at("r") > end);
+        wait_until("the lock is renewed there", || {
+            program.must_run();
+            server.ends_at("r") > end
+        });
         program.says("go on");
     }
     program.ends_well();
