@@ -42,7 +42,7 @@ pub(crate) mod waking;
 mod waking_requests;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use redis::Value;
 
@@ -175,6 +175,68 @@ pub trait Witness: Send + Sync {
     /// A server has given this answer, received at `now`. The verb and the number identify the request.
     /// Called with a mutex held, before any caller gets the answer, so it must only take note.
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment);
+
+    /// The request of this number, which may set the key, will never be answered. From now on it will not be carried
+    /// out, either.
+    fn hear_end(&self, server: usize, number: u32);
+}
+
+/// A request that may set a key on a server, if anybody may still want to know whether it was carried out.
+pub struct Setter {
+    server: usize,
+    number: u32,
+    witness: Weak<dyn Witness>,
+}
+
+impl Setter {
+    /// Whether the lock still exists.
+    pub(crate) fn matters(&self) -> bool {
+        self.witness.strong_count() > 0
+    }
+
+    /// It will not be carried out any more.
+    pub(crate) fn note_end(&self) {
+        if let Some(witness) = self.witness.upgrade() {
+            witness.hear_end(self.server, self.number);
+        }
+    }
+}
+
+/// A witness that remembers which requests have ended.
+#[cfg(test)]
+pub(crate) struct Told(Arc<Ended>);
+
+#[cfg(test)]
+#[derive(Default)]
+struct Ended(std::sync::Mutex<Vec<(usize, u32)>>);
+
+#[cfg(test)]
+impl Told {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    pub(crate) fn setter(&self, server: usize, number: u32) -> Setter {
+        let witness = Arc::clone(&self.0) as Arc<dyn Witness>;
+        Setter { server, number, witness: Arc::downgrade(&witness) }
+    }
+
+    pub(crate) fn witness(&self) -> Arc<dyn Witness> {
+        Arc::clone(&self.0) as Arc<dyn Witness>
+    }
+
+    pub(crate) fn all(&self) -> Vec<(usize, u32)> {
+        self.0.0.lock().expect("nobody panics").clone()
+    }
+}
+
+#[cfg(test)]
+impl Witness for Ended {
+    fn hear(&self, _: usize, _: (Verb, u32), _: &Answer, _: Moment) {}
+
+    fn hear_end(&self, server: usize, number: u32) {
+        self.0.lock().expect("nobody panics").push((server, number));
+    }
 }
 
 /// A request, encoded once for all servers that get it.
@@ -273,6 +335,13 @@ impl Request {
         if let Some(witness) = &self.witness {
             witness.hear(server, (self.verb, self.number), answer, now);
         }
+    }
+
+    /// The request as one that may set a key on this server, if it is one.
+    pub(crate) fn setter(&self, server: usize) -> Option<Setter> {
+        let sets = self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Repair);
+        let witness = self.witness.as_ref().filter(|_| sets)?;
+        Some(Setter { server, number: self.number, witness: Arc::downgrade(witness) })
     }
 
     /// Whether this server must get it although nobody waits for the answer.

@@ -328,6 +328,10 @@ impl Witness for HeldLock {
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
         Self::hear(self, server, asked, answer, now);
     }
+
+    fn hear_end(&self, server: usize, number: u32) {
+        self.standings().hear(server, number, Word::Ended);
+    }
 }
 
 /// A lock as one manager sees it. Servers are identified by their places in that manager's list.
@@ -410,6 +414,10 @@ impl View {
 impl Witness for View {
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
         self.hold.hear(self.places.place_there(server), asked, answer, now);
+    }
+
+    fn hear_end(&self, server: usize, number: u32) {
+        self.hold.hear_end(self.places.place_there(server), number);
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Word {
     NotSet,
     /// It carried out a repair.
     Repaired,
+    /// It has not answered an acquire or a repair. From now on it will not carry it out, but it may have done so.
+    Ended,
     /// It has the key with our token. `in_time` says whether it is known to have had it in time.
     Has { in_time: bool },
     /// It has no such key.
@@ -100,7 +102,7 @@ impl Standings {
         let setter = self.last_setter(server);
         let is_stale = match word {
             // The result of that request is known already.
-            Word::Granted { .. } | Word::Repaired | Word::NotSet => {
+            Word::Granted { .. } | Word::Repaired | Word::NotSet | Word::Ended => {
                 number != setter || self.unheard & bit == 0
             }
             // The server was asked before the key was sent to it again. The answer says nothing of the key that
@@ -134,6 +136,8 @@ impl Standings {
                 self.unheard &= !bit;
                 self.lose(bit);
             }
+            // The answer to the next question tells what it has left.
+            Word::Ended => self.unheard &= !bit,
             Word::Absent => {
                 self.lose(bit);
                 self.absent |= bit;

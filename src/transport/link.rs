@@ -29,7 +29,7 @@ use super::wire::{KEPT_MAX, Wire, error_words};
 use crate::command::Capabilities;
 use crate::command::guard::MemoryId;
 use crate::command::handshake::Handshake;
-use crate::command::identity::Identity;
+use crate::command::identity::{Identity, RunId};
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
@@ -101,6 +101,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Up {
     pub(super) capabilities: Capabilities,
+    pub(super) process: Option<RunId>,
     pub(super) guard: Guard,
     pub(super) took_us: i64,
     /// Whether it failed before.

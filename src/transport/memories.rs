@@ -5,6 +5,7 @@
 //! note cannot know that. So a manager remembers what it has seen.
 
 use super::clocks::Clock;
+use super::unanswered::Unanswered;
 use crate::command::guard::{MemoryId, Note};
 use crate::command::identity::RunId;
 use crate::moment::Moment;
@@ -15,6 +16,7 @@ use crate::system::sync::{Mutex, PoisonError};
 pub(super) struct Lasting {
     pub(super) clock: Clock,
     pub(super) memories: Memories,
+    pub(super) unanswered: Unanswered,
 }
 
 /// The memories that were seen, by the process that had them, and which processes were replicas.

@@ -40,5 +40,6 @@ pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
 mod tls_mismatch;
+mod unanswered;
 mod url_parts;
 mod wire;

@@ -32,13 +32,15 @@ use super::scripts::Scripts;
 use super::subscription::Subscription;
 use super::ticket::Ticket;
 use crate::command::guard::Borne;
+use crate::command::identity::RunId;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
 use crate::moment::Moment;
 
 pub(super) struct Queue {
     server: usize,
     rules: Arc<Rules>,
-    /// What is known of the memory of the server behind this connection.
+    /// What is known of the server behind this connection: its process, and its memory.
+    process: Option<RunId>,
     guard: Guard,
     /// What is known of the server beyond this connection.
     lasting: Arc<Lasting>,
@@ -90,6 +92,7 @@ impl Queue {
         Self {
             server,
             rules: Arc::clone(rules),
+            process: None,
             guard: Guard::default(),
             lasting: Arc::clone(lasting),
             reading: None,

@@ -342,7 +342,7 @@ impl Server {
         };
         match change {
             Change::Up(up) => {
-                let Up { capabilities, guard, took_us, again, remark } = *up;
+                let Up { capabilities, process, guard, took_us, again, remark } = *up;
                 self.traffic.connections += 1;
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
@@ -350,7 +350,7 @@ impl Server {
                 if let Some(remark) = remark {
                     say(Event::LogsLess, Level::Warning, remark.to_owned());
                 }
-                self.queue.remember(guard);
+                self.queue.remember(process, guard);
                 if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
                     // The message above covers this news, too.

@@ -17,7 +17,9 @@ fn sound(standings: &Standings) -> Vec<usize> {
 fn hear(standings: &mut Standings, server: usize, word: Word) {
     let number = match word {
         Word::Has { .. } | Word::Absent | Word::Foreign => standings.last_number,
-        Word::Granted { .. } | Word::Repaired | Word::NotSet => standings.last_setter(server),
+        Word::Granted { .. } | Word::Repaired | Word::NotSet | Word::Ended => {
+            standings.last_setter(server)
+        }
     };
     standings.hear(server, number, word);
 }
@@ -81,6 +83,37 @@ fn who_lost_the_key_is_repaired_and_counts_after_the_next_round() {
     assert_eq!(sound(&standings), [1, 2]);
     assert!(pass(&mut standings, 0b110));
     assert_eq!(sound(&standings), [0, 1, 2]);
+}
+
+/// The connection to the third server broke, and another process answers now.
+#[test]
+fn a_server_whose_acquire_ended_unanswered_is_repaired_if_it_lacks_the_key() {
+    let mut standings = taken();
+    hear(&mut standings, 2, Word::Absent);
+    assert_eq!(standings.begin_repairs().1, 0, "the acquire may be carried out still");
+    hear(&mut standings, 2, Word::Ended);
+    assert_eq!(standings.begin_repairs().1, 0b100);
+    hear(&mut standings, 2, Word::Absent);
+    // This is about the acquire.
+    standings.hear(2, 0, Word::Ended);
+    assert_eq!(standings.begin_repairs().1, 0, "the repair may be carried out still");
+    hear(&mut standings, 2, Word::Ended);
+    assert_eq!((standings.begin_repairs().1, sound(&standings)), (0b100, vec![0, 1]));
+}
+
+/// It may have been carried out before.
+#[test]
+fn a_server_whose_acquire_ended_unanswered_may_have_the_key() {
+    for in_time in [false, true] {
+        let mut standings = taken();
+        hear(&mut standings, 2, Word::Ended);
+        assert_eq!((standings.voters(), standings.begin_repairs().1), (3, 0));
+        let round = standings.begin_round();
+        standings.hear(2, round, Word::Has { in_time });
+        assert_eq!(standings.is_sound(2), in_time);
+        assert!(standings.pass_round(round, 0b011, 2) && pass(&mut standings, 0b011));
+        assert_eq!(sound(&standings), [0, 1, 2]);
+    }
 }
 
 #[test]

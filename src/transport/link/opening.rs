@@ -145,7 +145,8 @@ impl Link {
         let again = mem::take(&mut self.failures) > 0;
         self.down_since = None;
         let remark = mem::take(&mut self.remark);
-        Some(Change::Up(Box::new(Up { capabilities, guard, took_us, again, remark })))
+        let process = self.identity.run_id();
+        Some(Change::Up(Box::new(Up { capabilities, process, guard, took_us, again, remark })))
     }
 
     /// One address failed. Tries the next one. If there is none, no connection can be made for now.

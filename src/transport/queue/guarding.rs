@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::Queue;
 use crate::command::guard::{is_forbidden, raise};
-use crate::command::identity::{RoleTold, ask_promotion};
+use crate::command::identity::{RoleTold, RunId, ask_promotion};
 use crate::command::{Answer, Capabilities};
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -26,9 +26,10 @@ impl Queue {
         Self::new(self.server, &self.rules, &self.lasting)
     }
 
-    /// Sets what is known of the memory behind the new connection.
-    pub(in crate::transport) fn remember(&mut self, guard: Guard) {
-        self.guard = guard;
+    /// Sets what is known of the server behind the new connection: its process, and its memory.
+    pub(in crate::transport) fn remember(&mut self, process: Option<RunId>, guard: Guard) {
+        (self.process, self.guard) = (process, guard);
+        self.lasting.unanswered.meet(process);
     }
 
     /// Why the server's grants would be no votes now, whatever the TTL.

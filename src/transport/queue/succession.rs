@@ -8,7 +8,7 @@ use super::Queue;
 use crate::command::{KeyEffect, Request};
 use crate::moment::Moment;
 use crate::token::Token;
-use crate::transport::entries::Entry;
+use crate::transport::entries::{Entries, Entry};
 use crate::transport::scripts::Scripts;
 use crate::transport::ticket::Ticket;
 
@@ -42,6 +42,7 @@ impl Queue {
         self.scripts = Scripts::default();
         self.forget_subscription();
         let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
+        self.give_up_setters(&parts[1], &parts[2]);
         for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
             for mut entry in part {
                 if let Some(ticket) = entry.ticket.take() {
@@ -52,6 +53,13 @@ impl Queue {
                 }
             }
         }
+    }
+
+    /// Requests that may set a key are dropped. Those that were sent may still be carried out.
+    fn give_up_setters(&self, sent: &Entries, unsent: &Entries) {
+        let setter = |entry: &Entry| entry.request.setter(self.server);
+        unsent.iter().filter_map(setter).for_each(|it| it.note_end());
+        self.lasting.unanswered.add(self.process, sent.iter().filter_map(setter));
     }
 
     /// Copies the requests that must reach the server from the queue of a connection that owes answers. They
@@ -92,13 +100,17 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use redis::Value;
 
     use super::super::samples::{
-        NOW, OTHER, TICKET, fresh, long, of_semaphore, refused, request, send, settle,
+        NOW, OTHER, SERVER, TICKET, fresh, long, of_semaphore, refused, request, send, settle,
     };
     use super::*;
-    use crate::command::{Answer, Verb};
+    use crate::command::identity::RunId;
+    use crate::command::{Answer, Told, Verb};
+    use crate::transport::guard::Guard;
 
     #[test]
     fn releases_outlive_the_connection_but_not_the_key() {
@@ -134,6 +146,31 @@ mod tests {
         let mut told = Vec::new();
         queue.fail(|ticket, sent| told.push((ticket, sent)));
         assert_eq!(told, [(TICKET, true), (OTHER, false)]);
+    }
+
+    #[test]
+    fn what_may_set_a_key_has_ended_when_another_process_is_met() {
+        let (mut queue, told) = (fresh(), Told::new());
+        let numbered = |verb, number| {
+            let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
+            let request = Request::new(verb, resource, token, 10_000).numbered(number);
+            Arc::new(request.before(told.witness()))
+        };
+        queue.remember(Some(RunId::sample('a')), Guard::default());
+        let setters = [Verb::Acquire, Verb::AcquireAgain, Verb::AcquireFenced, Verb::Repair];
+        let others = [Verb::Extend, Verb::Inspect, Verb::Release];
+        for (verb, number) in setters.into_iter().chain(others).zip(1..) {
+            queue.push(&numbered(verb, number), None, NOW);
+        }
+        queue.push(&of_semaphore(Verb::Move), None, NOW);
+        send(&mut queue, NOW);
+        queue.push(&numbered(Verb::Repair, 9), None, NOW);
+        queue.fail(|_, _| {});
+        assert_eq!(told.all(), [(SERVER, 9)], "it was never sent");
+        queue.remember(Some(RunId::sample('a')), Guard::default());
+        assert_eq!(told.all().len(), 1);
+        queue.remember(Some(RunId::sample('b')), Guard::default());
+        assert_eq!(told.all()[1..], [1, 2, 3, 4].map(|number| (SERVER, number)));
     }
 
     #[test]

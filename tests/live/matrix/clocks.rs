@@ -54,6 +54,21 @@ impl Timed {
         }
     }
 
+    /// Stops the clock of this server at a time before 1970. Such a clock must not run: Redis 7.0 takes the remainder
+    /// of its seconds and 8 for a place in a table (`CLIENTS_PEAK_MEM_USAGE_SLOTS` in its server.h), writes before that
+    /// table, and then knows no commands any more.
+    pub(crate) fn stop_before_1970(&self, server: usize) {
+        const SHOWN_MS: i64 = -800_000_000_000;
+        self.clocks[server].stop_wall_at(SHOWN_MS);
+        wait_until("its clock steps", || self.cluster[server].pttl(SHOWN) > 2 * LONG);
+    }
+
+    /// The clock of this server runs again.
+    pub(crate) fn go_on(&self, server: usize) {
+        self.clocks[server].stop_wall_at(0);
+        wait_until("its clock steps", || self.cluster[server].pttl(SHOWN) < 2 * LONG);
+    }
+
     /// Steps all clocks.
     pub(crate) fn step(&self, ms: i64) {
         self.step_some(0..self.clocks.len(), ms);

@@ -5,13 +5,14 @@ use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::clocks::Timed;
+use crate::rig::Rig;
 use crate::rivals::{RESOURCE, Rivals};
 use crate::servers_remembering::{LOST, NOTE, connected_to, is_kept_out_who_wants};
 use crate::support::events::Wanted;
 use crate::support::resp::Reply;
 use crate::support::sentinels::{Group, info};
-use crate::support::usage::{TTL, connected, everything_works, make_brief, patient};
-use crate::support::{Cluster, Lease, Manager, Proxy, Server, wait_until, wait_until_ok};
+use crate::support::usage::{TTL, connected, everything_works, make_brief, patient, unguarded};
+use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until, wait_until_ok};
 
 const LEAST_MS: i64 = 3_000;
 
@@ -395,11 +396,10 @@ fn s32_a_clock_that_was_behind_at_a_loss_does_not_make_it_look_old() {
 /// All times of notes are times since 1970.
 #[test]
 fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() {
-    const YEARS_MS: i64 = 60 * 366 * 24 * HOUR_MS;
     let timed = Timed::start(3);
     let cluster = &timed.cluster;
     cluster.iter().for_each(|it| it.be_in_use(1));
-    timed.step_some(0..1, -YEARS_MS);
+    timed.stop_before_1970(0);
     let note = cluster[0].get(NOTE);
     let manager = patient(cluster);
     wait_until("it is told", || {
@@ -409,7 +409,7 @@ fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() 
     });
     everything_works(&manager, RESOURCE);
     assert_eq!(cluster[0].get(NOTE), note);
-    timed.step_some(0..1, YEARS_MS);
+    timed.go_on(0);
     all_vote(&manager);
 }
 
@@ -470,4 +470,59 @@ fn s35_a_loss_that_cannot_be_noted_is_remembered() {
         });
         server.hang_up();
     }
+}
+
+/// A server whose connection breaks before it has answered the acquire. Then this happens to the server.
+fn is_asked_in_vain(wanted: &Wanted, happens: impl FnOnce(&Server)) -> (Rig, Manager, Lease) {
+    let (rig, lease) = (Rig::start(3), Lease::new());
+    let manager = unguarded(rig.manager());
+    assert_eq!(manager.set_fencing(wanted.permits == 0), REDLOCK_OK);
+    manager.connect_to_all();
+    rig.proxies[2].stall(Way::Requests);
+    assert_eq!(manager.acquire(wanted, &lease), REDLOCK_OK, "{}", lease.message());
+    wait_until("it is asked", || rig.proxies[2].is_holding(Way::Requests));
+    happens(&rig.servers[2]);
+    rig.proxies[2].reset();
+    rig.heal();
+    (rig, manager, lease)
+}
+
+/// The request has ended with the process that got it.
+#[test]
+fn s36_a_server_that_restarted_before_it_answered_is_given_the_lock_and_counts() {
+    let permit = Wanted { permits: 2, ..Wanted::new(RESOURCE, TTL) };
+    let of_each_kind = [
+        Wanted::new(RESOURCE, TTL),
+        Wanted::shared(RESOURCE, TTL),
+        Wanted::several(&["a", "b"], TTL),
+        permit,
+    ];
+    for wanted in of_each_kind {
+        let (rig, manager, lease) = is_asked_in_vain(&wanted, Server::restart);
+        wait_until("it is given the lock", || {
+            assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+            rig.servers[2].locks() > 0
+        });
+        assert_eq!(manager.set_timeouts(700, 700), REDLOCK_OK);
+        wait_until("it counts", || {
+            rig.servers[0].freeze();
+            let said = manager.extend(&lease, TTL);
+            rig.servers[0].resume();
+            wait_until("all is well", || manager.extend(&lease, TTL) == REDLOCK_OK);
+            said == REDLOCK_OK
+        });
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
+
+/// The same process may still carry the request out.
+#[test]
+fn s36_a_server_that_did_not_answer_and_lives_on_is_not_given_the_lock() {
+    let (rig, manager, lease) = is_asked_in_vain(&Wanted::new(RESOURCE, TTL), |_| {});
+    wait_until("it is connected again", || manager.servers()[2].connected);
+    for _ in 0..5 {
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(rig.servers[2].locks(), 0);
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }

@@ -4,6 +4,8 @@ use redlock::quorum::standing::{Standings, Word};
 
 const SERVERS: usize = 3;
 const QUORUM: u32 = 2;
+const THIRD: usize = 2;
+const FIRST_TWO: u64 = 0b011;
 
 /// The maximum number of requests in flight to a server, and of replies in flight from it.
 const ROOM: usize = 2;
@@ -15,6 +17,8 @@ const MANAGERS: u8 = 2;
 pub(crate) struct Start {
     pub(crate) rounds: u8,
     pub(crate) losses: u8,
+    /// How many processes of servers end. The next one has the data.
+    pub(crate) ends: u8,
     /// The number of managers through which the holder sends requests from now on.
     pub(crate) managers: u8,
     pub(crate) third: Third,
@@ -29,7 +33,10 @@ pub(crate) enum Third {
     IsAsked,
     /// It has lost the key. After a round of the other servers, a repair is on its way to it.
     IsRepaired,
-    /// The same, with unread answers on the other manager's connection. They answer the acquire, and a round
+    /// It was repaired and admitted although the acquire is still on its way to it over a lost connection. That is a
+    /// fault. It has lost the key since.
+    IsRepairedTooEarly,
+    /// The same as `IsRepaired`, with unread answers on the other manager's connection. They answer the acquire, and a round
     /// that began before the server lost the key.
     IsRepairedAndHeardLate,
 }
@@ -41,6 +48,7 @@ pub(crate) struct World {
     round: Option<Round>,
     rounds_left: u8,
     losses_left: u8,
+    ends_left: u8,
     managers: u8,
     rival: Rival,
     was_admitted: bool,
@@ -56,6 +64,8 @@ struct Server {
     replies: Vec<Reply>,
     /// Requests from lost connections. The server may still execute them, but its answers are lost.
     ghosts: Vec<Request>,
+    /// The last of the requests that may set the key and whose answers were lost, and its manager.
+    unanswered: Option<(u32, u8)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -110,8 +120,6 @@ enum Rival {
 impl World {
     /// The first two servers have the lock, and the holder knows that.
     pub(crate) fn new(start: &Start) -> Self {
-        const THIRD: usize = 2;
-        const FIRST_TWO: u64 = 0b011;
         const ALL: u64 = 0b111;
         let mut servers: [Server; SERVERS] = Default::default();
         let mut standings = Standings::new(SERVERS);
@@ -124,10 +132,21 @@ impl World {
             servers[THIRD].key = Key::Ours;
             standings.take(ALL, ALL);
         }
-        if matches!(start.third, Third::IsRepaired | Third::IsRepairedAndHeardLate) {
-            let third = &mut servers[THIRD];
-            third.key = Key::None;
-            if start.third == Third::IsRepairedAndHeardLate {
+        let third = &mut servers[THIRD];
+        match start.third {
+            Third::HasIt | Third::IsAsked | Third::IsRepaired => {}
+            Third::IsRepairedTooEarly => {
+                standings = Standings::new(SERVERS);
+                standings.take(FIRST_TWO, ALL);
+                standings.hear(THIRD, 0, Word::Ended);
+                let number = repair_third(&mut standings);
+                standings.hear(THIRD, number, Word::Repaired);
+                let round = standings.begin_round();
+                assert!(standings.pass_round(round, FIRST_TWO, QUORUM));
+                third.key = Key::None;
+                third.ghosts.push(Request { what: What::Acquire, number: 0, manager: 0 });
+            }
+            Third::IsRepairedAndHeardLate => {
                 standings = Standings::new(SERVERS);
                 standings.take(FIRST_TWO, ALL);
                 let round = standings.begin_round();
@@ -140,11 +159,10 @@ impl World {
                     third.replies.push(Reply { word, is_vote: false, number, manager: 1 });
                 }
             }
-            let round = standings.begin_round();
-            standings.hear(THIRD, round, Word::Absent);
-            assert!(standings.pass_round(round, FIRST_TWO, QUORUM));
-            let (number, repaired) = standings.begin_repairs();
-            assert_eq!(repaired, 1 << THIRD);
+        }
+        if matches!(start.third, Third::IsRepaired | Third::IsRepairedAndHeardLate) {
+            third.key = Key::None;
+            let number = repair_third(&mut standings);
             third.requests.push(Request { what: What::Repair, number, manager: 0 });
         }
         Self {
@@ -153,6 +171,7 @@ impl World {
             round: None,
             rounds_left: start.rounds,
             losses_left: start.losses,
+            ends_left: start.ends,
             managers: start.managers,
             rival: Rival::Waits,
             was_admitted: false,
@@ -229,14 +248,15 @@ impl World {
             }
             let is_used = |of: u8| of == manager;
             if request.is_some() || server.replies.iter().any(|it| is_used(it.manager)) {
-                change(&|_, server| {
-                    let lost = server.requests.extract_if(.., |it| is_used(it.manager));
-                    let lost: Vec<_> = lost.filter(|it| it.sets_the_key()).collect();
-                    server.ghosts.extend(lost);
-                    server.ghosts.sort_by_key(|it| it.number);
-                    server.replies.retain(|it| !is_used(it.manager));
-                });
+                change(&|_, server| server.lose_connection(manager));
             }
+        }
+        if self.ends_left > 0 {
+            change(&|world, server| {
+                world.ends_left -= 1;
+                (0..MANAGERS).for_each(|manager| server.lose_connection(manager));
+                server.end();
+            });
         }
         for ghost in 0..server.ghosts.len() {
             change(&|_, server| {
@@ -332,7 +352,41 @@ impl World {
     }
 }
 
+/// A round of the other servers, in which the third one says that it lacks the key. Then it is sent a repair of this
+/// number.
+fn repair_third(standings: &mut Standings) -> u32 {
+    let round = standings.begin_round();
+    standings.hear(THIRD, round, Word::Absent);
+    assert!(standings.pass_round(round, FIRST_TWO, QUORUM));
+    let (number, repaired) = standings.begin_repairs();
+    assert_eq!(repaired, 1 << THIRD);
+    number
+}
+
 impl Server {
+    fn lose_connection(&mut self, manager: u8) {
+        let lost: Vec<_> = self.requests.extract_if(.., |it| it.manager == manager).collect();
+        self.ghosts.extend(lost.iter().filter(|it| it.sets_the_key()));
+        self.ghosts.sort_by_key(|it| it.number);
+        let answers = self.replies.extract_if(.., |it| it.manager == manager);
+        let unread: Vec<_> = answers.filter(Reply::answers_a_setter).collect();
+        let unanswered = lost.iter().filter(|it| it.sets_the_key()).map(|it| it.number);
+        let last = unanswered.chain(unread.iter().map(|it| it.number)).max();
+        self.unanswered = self.unanswered.max(last.map(|number| (number, manager)));
+    }
+
+    /// The manager whose request was not answered hears that another process has taken the place of this one.
+    fn end(&mut self) {
+        self.ghosts.clear();
+        let ended = self.unanswered.take().map(|(number, manager)| Reply {
+            word: Word::Ended,
+            is_vote: false,
+            number,
+            manager,
+        });
+        self.replies.extend(ended);
+    }
+
     fn carry_out(&mut self, request: Request) -> Reply {
         let Request { number, manager, .. } = request;
         let said = |word| Reply { word, is_vote: false, number, manager };
@@ -352,6 +406,12 @@ impl Server {
             (What::Extend { .. }, Key::None) => said(Word::Absent),
             (What::Extend { .. }, Key::Theirs) => said(Word::Foreign),
         }
+    }
+}
+
+impl Reply {
+    fn answers_a_setter(&self) -> bool {
+        matches!(self.word, Word::Granted { .. } | Word::Repaired | Word::NotSet | Word::Ended)
     }
 }
 
