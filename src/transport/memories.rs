@@ -28,6 +28,9 @@ struct Known {
     replicas: Vec<Replica>,
     /// Memories that this manager knows to be lost: their notes were gone, or others were in their places.
     over: Vec<MemoryId>,
+    /// Memories of which this manager knows that a part is lost, or all of it, and when it last found that. Their notes
+    /// do not say so: nobody is known to have marked the server since.
+    damaged: Vec<(MemoryId, Moment)>,
     /// When this manager last found that a memory was lost.
     lost_at: Option<Moment>,
 }
@@ -76,14 +79,25 @@ impl Memories {
     pub(super) fn judge(&self, note: &Note, now: Moment) -> Verdict {
         self.with(|known| {
             let before = known.lives();
-            let verdict = known.judge(note, now);
+            let verdict = match known.judge(note, now) {
+                Verdict::Sound { found_at } => {
+                    Verdict::Sound { found_at: found_at.max(known.damaged_at(note.life)) }
+                }
+                Verdict::Older => Verdict::Older,
+            };
             match verdict {
-                Verdict::Older => known.note_lost(now),
+                Verdict::Older => known.doubt(note.life, now),
                 // The server shows this memory, so it has none of the others.
                 Verdict::Sound { .. } => known.end_all_but(note.life, before, now),
             }
             verdict
         })
+    }
+
+    /// The server has this memory, and lost a part of it, or all of it. That counts also if the server cannot be marked
+    /// now, and a client that does not know of the loss then makes the note look sound.
+    pub(super) fn doubt(&self, life: MemoryId, now: Moment) {
+        self.with(|known| known.doubt(life, now));
     }
 
     /// The memory of this note was lost at this time at the latest, whatever the note says.
@@ -181,6 +195,19 @@ impl Known {
         Verdict::Sound { found_at }
     }
 
+    /// The server has this memory now, so it may also lack what it has told of others.
+    fn doubt(&mut self, life: MemoryId, now: Moment) {
+        for it in self.lives().into_iter().chain([life]) {
+            self.damaged.retain(|(damaged, _)| *damaged != it);
+            remember(&mut self.damaged, (it, now));
+        }
+        self.note_lost(now);
+    }
+
+    fn damaged_at(&self, life: MemoryId) -> Option<Moment> {
+        self.damaged.iter().find(|(damaged, _)| *damaged == life).map(|(_, at)| *at)
+    }
+
     fn end(&mut self, life: MemoryId, now: Moment) {
         if !self.over.contains(&life) {
             remember(&mut self.over, life);
@@ -247,7 +274,10 @@ mod tests {
         // Somebody has rewritten an older one.
         let rewritten = Note { longest_ms: 77, ..note(1, 1, 5) };
         assert_eq!(memories.judge(&rewritten, NOW), Verdict::Older);
-        assert_eq!(memories.judge(&Note { generation: 6, ..rewritten }, NOW), SOUND);
+        // It is rewritten once more. What was found still counts.
+        let found = Verdict::Sound { found_at: Some(NOW) };
+        let later = NOW.plus_ms(3);
+        assert_eq!(memories.judge(&Note { generation: 6, ..rewritten }, later), found);
         // It is a loss also if the server does not let it be noted.
         assert_eq!(memories.lost_at(), Some(NOW));
         assert_eq!(memories.judge(&note(1, 1, 4), NOW.plus_ms(7)), Verdict::Older);
@@ -305,7 +335,24 @@ mod tests {
         assert_eq!(memories.judge(&note(1, 1, 3), NOW), SOUND);
         assert_eq!(memories.judge(&note(2, 1, 4), NOW), SOUND);
         assert_eq!(memories.judge(&note(1, 1, 3), NOW), Verdict::Older);
-        assert_eq!(memories.judge(&note(1, 1, 4), NOW), SOUND);
+        let found = Verdict::Sound { found_at: Some(NOW) };
+        assert_eq!(memories.judge(&note(1, 1, 4), NOW.plus_ms(9)), found);
+    }
+
+    /// The server could not be marked, and other clients do not know of the loss.
+    #[test]
+    fn a_memory_that_lost_something_is_doubted_until_the_server_is_marked() {
+        let memories = Memories::default();
+        memories.judge(&note(1, 1, 3), NOW);
+        memories.doubt(note(1, 2, 1).life, NOW.plus_ms(5));
+        assert_eq!(memories.lost_at(), Some(NOW.plus_ms(5)));
+        memories.doubt(note(1, 2, 1).life, NOW.plus_ms(7));
+        let found = Verdict::Sound { found_at: Some(NOW.plus_ms(7)) };
+        // The memory that was displaced by it, and that one, of whatever process.
+        for it in [note(1, 1, 4), note(2, 1, 5), note(3, 2, 9)] {
+            assert_eq!(memories.judge(&it, NOW.plus_ms(9)), found);
+        }
+        assert_eq!(memories.judge(&note(4, 4, 1), NOW.plus_ms(11)), SOUND);
     }
 
     /// It is a primary again, has its old note, and does not show that it was promoted.

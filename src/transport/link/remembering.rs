@@ -221,13 +221,17 @@ impl Known<'_> {
             ..note.clone()
         };
         // No promotion is no news: a server forgets it.
+        let memories = self.memories;
         if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            memories.doubt(note.life, now);
             return Step::Lose;
         }
-        let memories = self.memories;
         if note.id != self.process {
             let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
             let is_own = is_logged && !memories.was_replica(self.process);
+            if !is_own {
+                memories.doubt(note.life, now);
+            }
             if !is_own || memories.judge(note, now) == MemoryVerdict::Older {
                 return Step::Lose;
             }
@@ -295,6 +299,30 @@ mod tests {
         assert_eq!(judge('b', &Identity::durable(false), &[note(1, 3)], &judged), Step::Lose);
         let unlogged = Note { is_logged: false, ..note(1, 3) };
         assert_eq!(judge('b', &durable, &[], &unlogged), Step::Lose);
+    }
+
+    /// What shows that may be forgotten, before the server is marked.
+    #[test]
+    fn a_loss_that_was_found_counts_although_the_note_looks_sound_later() {
+        let found = Step::Accept { found_at: Some(NOW) };
+        // It was another process's, and the log was not complete then.
+        let (whole, part) = (Identity::durable(true), Identity::durable(false));
+        let memories = [Memories::default(), Memories::default()];
+        let judge = |process, identity, judged: &Note, now| {
+            let memories = &memories[usize::from(process == 'a')];
+            let (process, begun) = (RunId::sample(process), None);
+            let clock_ms = Note::SEEN_MS;
+            Known { process, clock_ms, identity, memories, begun }.judge(judged, now)
+        };
+        assert_eq!(judge('b', &part, &note(1, 3), NOW), Step::Lose);
+        let taken_over = judge('b', &whole, &note(1, 3), NOW.plus_ms(5));
+        let Step::Rewrite(rewritten, _) = taken_over else { panic!("{taken_over:?}") };
+        let later = NOW.plus_ms(9);
+        assert_eq!(judge('b', &whole, &rewritten, later), found);
+        // It was promoted.
+        let promoted = Identity::promoted(RunId::sample('c'));
+        assert_eq!(judge('a', &promoted, &note(1, 3), NOW), Step::Lose);
+        assert_eq!(judge('a', &whole, &note(1, 3), later), found);
     }
 
     /// The data of a replica is another server's, and so may its note be.

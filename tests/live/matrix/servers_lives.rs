@@ -472,6 +472,38 @@ fn s35_a_loss_that_cannot_be_noted_is_remembered() {
     }
 }
 
+/// Others do not know of the loss, and rewrite the older note until it is as late as the one that was lost.
+#[test]
+fn s35_a_loss_that_was_found_is_remembered_although_others_make_the_note_look_sound() {
+    let server = Server::start();
+    server.be_in_use(1);
+    let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
+    assert_eq!(manager.unlock(&manager.take(RESOURCE, 10_000)), REDLOCK_OK);
+    let older = server.get(NOTE).expect("a note");
+    assert_eq!(manager.unlock(&manager.take(RESOURCE, 20_000)), REDLOCK_OK);
+    server.must(&["SET", NOTE, &older]);
+    server.must(&["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
+    server.hang_up();
+    let mut names = (0..).map(|it| format!("r{it}"));
+    wait_until("it has seen the older note", || {
+        let name = names.next().expect("there is no end");
+        assert_eq!(manager.try_lock(name, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        lease.message().contains(VOTELESS)
+    });
+    server.must(&["ACL", "SETUSER", "default", "+eval", "+evalsha"]);
+    // Their connection is new: one that saw that scripts are refused does without them.
+    let other = Manager::at(&[server.address()]);
+    for ttl in [21_000, 22_000, 23_000] {
+        assert_eq!(other.unlock(&other.take("other", ttl)), REDLOCK_OK);
+    }
+    server.hang_up();
+    wait_until("it is connected again", || {
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        lease.message().contains(VOTELESS)
+    });
+    assert!(!manager.servers()[0].votes, "{:?}", manager.servers());
+}
+
 /// A server whose connection breaks before it has answered the acquire. Then this happens to the server.
 fn is_asked_in_vain(wanted: &Wanted, happens: impl FnOnce(&Server)) -> (Rig, Manager, Lease) {
     let (rig, lease) = (Rig::start(3), Lease::new());
