@@ -20,7 +20,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) stdout: BufReader<ChildStdout>,
-    stderr: ChildStderr,
+    stderr: BufReader<ChildStderr>,
 }
 
 /// The command, with these arguments, that knows no servers.
@@ -64,7 +64,7 @@ pub(crate) fn finish(mut command: Command) -> Outcome {
 pub(crate) fn start(mut command: Command) -> Running {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-    let stderr = child.stderr.take().expect("a pipe");
+    let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     Running { child, stdout, stderr }
 }
 
@@ -82,6 +82,20 @@ impl Running {
     #[track_caller]
     pub(crate) fn process(&mut self) -> u32 {
         self.line().parse().expect("a number")
+    }
+
+    /// Reads what it tells on standard error until this event, as JSON.
+    #[track_caller]
+    pub(crate) fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            self.stderr.read_line(&mut line).expect("a line");
+            assert!(line.ends_with('\n'), "it has ended without {name}");
+            let event: Value = serde_json::from_str(&line).expect("JSON");
+            if event["event"] == name {
+                return event;
+            }
+        }
     }
 
     /// Waits for its end.

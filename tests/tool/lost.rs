@@ -25,6 +25,22 @@ fn a_program_is_told_to_stop_while_the_lock_is_held_still() {
     assert_eq!(outcome.event("lost")["status"], 122);
 }
 
+/// It is told to stop when that is noticed, and is killed only when the lock would have ended.
+#[test]
+fn a_program_whose_lock_was_deleted_has_time_to_stop() {
+    const SLOW: &str =
+        "trap 'sleep 1; echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let cluster = Cluster::start(3);
+    let mut running =
+        start(redlock(&cluster, &["run", "--ttl", "30s", "r", "--", "sh", "-c", SLOW]));
+    assert_eq!(running.line(), "ready");
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
+    assert_eq!(running.line(), "stopped");
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(122), "{outcome:?}");
+}
+
 #[test]
 fn a_lock_that_was_taken_away_is_lost_whatever_the_program_ends_with() {
     let cluster = Cluster::start(3);

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod beyond;
 mod command;
 mod kinds;
 mod looks;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::command::{finish, is_alive, redlock, start};
 use crate::support::process::send;
-use crate::support::{Cluster, Server, wait_until};
+use crate::support::{Cluster, Server, finishes, wait_until};
 
 /// Says which signal has come.
 const TELLS: &str = r#"
@@ -45,6 +45,16 @@ fn a_program_that_a_signal_has_ended_is_told_of() {
         assert_eq!(running.end().status, Some(status));
         cluster.wait_until_gone("r");
     }
+}
+
+/// The C library gives them numbers from 34 on.
+#[test]
+fn a_real_time_signal_ends_a_program_like_any_other() {
+    let cluster = Cluster::start(3);
+    let running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "kill -35 $$"]));
+    let outcome = finishes("it ends with its program", || running.end());
+    assert_eq!(outcome.status, Some(128 + 35), "{outcome:?}");
+    cluster.wait_until_gone("r");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use nix::pty::openpty;
 
+use crate::beyond::has_cgroup_of;
 use crate::command::{is_alive, redlock};
 use crate::support::{Cluster, wait_until};
 
@@ -76,6 +77,19 @@ impl Terminal {
             let shown = self.shown();
             if shown.contains(words) { Ok(()) } else { Err(format!("{words}: {shown:?}")) }
         });
+    }
+
+    /// The number between these words and a full stop.
+    #[track_caller]
+    fn shows_number_after(&self, words: &str) -> u32 {
+        let mut number = None;
+        wait_until("the terminal shows a number", || {
+            let shown = self.shown();
+            let rest = shown.split_once(words).and_then(|it| it.1.split_once('.'));
+            number = rest.and_then(|it| it.0.parse().ok());
+            number.is_some()
+        });
+        number.expect("it is shown")
     }
 }
 
@@ -182,13 +196,15 @@ fn ctrl_z_stops_the_script_and_the_pipeline_as_well() {
 #[test]
 fn ctrl_c_ends_the_script_as_well() {
     let cluster = Cluster::start(3);
-    let script = "$REDLOCK run --ttl 60s r -- sh -c 'echo begun; exec sleep 1000'; echo went on";
+    let script =
+        "$REDLOCK run --ttl 60s r -- sh -c 'echo begun by $PPID.; exec sleep 1000'; echo went on";
     let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
     for shell in ["sh", "bash"] {
         terminal.types(&format!("{shell} {file}\n"));
-        terminal.shows("begun");
+        let wrapper = terminal.shows_number_after("begun by ");
         terminal.types("\x03");
         cluster.wait_until_gone("r");
+        wait_until("its control group is gone", || !has_cgroup_of(wrapper));
         terminal.types(&format!("echo at the prompt of $((1 + 1)) {shell}\n"));
         terminal.shows(&format!("prompt of 2 {shell}"));
         assert!(!terminal.shown().contains("went on"), "{shell}: {:?}", terminal.shown());

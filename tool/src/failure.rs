@@ -14,6 +14,8 @@ use crate::output;
 pub(crate) enum Kind {
     /// The lock was taken, and could not be kept.
     Lost,
+    /// The same, and a process of the program could not be killed, and went on.
+    Unkillable,
     /// Too few servers answered.
     Unreachable,
     /// Somebody else holds the lock, and held it for the whole waiting time.
@@ -43,6 +45,7 @@ impl Kind {
     pub(crate) fn status(self) -> u8 {
         match self {
             Self::Unwell => 1,
+            Self::Unkillable => 121,
             Self::Lost => 122,
             Self::Unreachable => 123,
             Self::Taken => 124,
@@ -57,6 +60,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Unwell => "unwell",
+            Self::Unkillable => "unkillable",
             Self::Lost => "lost",
             Self::Unreachable => "unreachable",
             Self::Taken | Self::Chosen(_) => "taken",

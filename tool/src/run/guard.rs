@@ -1,8 +1,8 @@
 //! A process that stands by. It kills the program when this process dies, or when this process stands still
-//! until the lock is about to end.
+//! until the lock is about to end. If it is killed itself, another one takes its place.
 //!
 //! The guard knows nothing of locks. It receives the process group to kill, and the deadline, through a
-//! pipe. The end of the pipe means the end of this process.
+//! pipe. The control group, if there is one, is inherited. The end of the pipe means the end of this process.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, setsid};
 
+use super::cgroup::{Cgroup, Remover};
 use super::hold::Hold;
 use crate::failure::Failure;
 use crate::time::now;
@@ -21,6 +22,10 @@ use crate::time::now;
 /// `poll` does not count the time during which the machine slept, so the guard reads the clock again after
 /// this time.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How often the control group is tried to be removed, and the pause in between: a second.
+const REMOVALS: usize = 100;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
 /// A message: a process group and a deadline in nanoseconds, as bytes. Without a group, the guard is no
 /// longer needed.
@@ -34,22 +39,44 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// This process must have one thread only.
-    pub(crate) fn start() -> Result<Self, Failure> {
+    /// A guard that knows of no program yet.
+    pub(crate) fn start(cgroup: Option<&Cgroup>) -> Result<Self, Failure> {
+        Self::of(Watched {
+            group: 0,
+            deadline: Duration::MAX,
+            cgroup: cgroup.and_then(Cgroup::remover),
+        })
+    }
+
+    /// If the guard was killed, another one takes its place. It knows all that this one knew. Returns whether it is
+    /// another one.
+    pub(crate) fn stand_in(&mut self, cgroup: Option<&Cgroup>) -> Result<bool, Failure> {
+        // An end by a real-time signal is an error of `nix`, and an end all the same.
+        if waitpid(self.process, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive) {
+            return Ok(false);
+        }
+        let cgroup = cgroup.and_then(Cgroup::remover);
+        *self = Self::of(Watched { group: self.group, deadline: self.told, cgroup })?;
+        Ok(true)
+    }
+
+    fn of(mut watched: Watched) -> Result<Self, Failure> {
         let fail = |words: String| Failure::usage(format!("no process can be started: {words}"));
         let (ours, its) = UnixStream::pair().map_err(|error| fail(error.to_string()))?;
-        // SAFETY: there is one thread, so the child may do anything.
+        let (group, told) = (watched.group, watched.deadline);
+        // SAFETY: other threads may have locked anything. The child only makes system calls, and allocates nothing.
         match unsafe { fork() }.map_err(|error| fail(error.to_string()))? {
             ForkResult::Parent { child } => {
                 drop(its);
-                Ok(Self { pipe: ours, process: child, group: 0, told: Duration::ZERO })
+                Ok(Self { pipe: ours, process: child, group, told })
             }
             ForkResult::Child => {
                 drop(ours);
                 let _ = setsid();
                 set_name();
-                close_all_but(its.as_raw_fd());
-                stand_by(its);
+                let kill = watched.cgroup.as_ref().map(Remover::descriptor);
+                close_all_but(&[Some(its.as_raw_fd()), kill]);
+                stand_by(its, &mut watched);
                 // SAFETY: nothing of the parent must be flushed or dropped here.
                 unsafe { libc::_exit(0) }
             }
@@ -129,16 +156,46 @@ fn message(group: i32, deadline: u64) -> [u8; MESSAGE] {
     message
 }
 
+/// What the guard watches.
+struct Watched {
+    /// The process group of the program; 0 if there is none yet.
+    group: i32,
+    deadline: Duration,
+    cgroup: Option<Remover>,
+}
+
+impl Watched {
+    fn kill(&self) {
+        if self.group > 0 {
+            if let Some(cgroup) = &self.cgroup {
+                cgroup.kill();
+            }
+            let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
+        }
+    }
+
+    /// Nobody else removes the control group: the other process is dead. It is empty when those that were killed have
+    /// ended.
+    fn remove(&self) {
+        let Some(cgroup) = &self.cgroup else { return };
+        for _ in 0..REMOVALS {
+            if cgroup.remove() {
+                return;
+            }
+            let _ = poll(&mut [], timeout(REMOVAL_PAUSE));
+        }
+    }
+}
+
 /// The main loop of the guard.
-fn stand_by(mut pipe: UnixStream) {
-    let (mut group, mut deadline) = (0, Duration::MAX);
+fn stand_by(mut pipe: UnixStream, watched: &mut Watched) {
     loop {
-        let left = deadline.saturating_sub(now());
-        if group > 0 && left.is_zero() {
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        let left = watched.deadline.saturating_sub(now());
+        if left.is_zero() {
+            watched.kill();
         }
         let pause = if left.is_zero() { LOOK } else { left.min(LOOK) };
-        let pause = if group > 0 { timeout(pause) } else { PollTimeout::NONE };
+        let pause = if watched.group > 0 { timeout(pause) } else { PollTimeout::NONE };
         let mut source = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
         if poll(&mut source, pause).is_ok_and(|ready| ready == 0) {
             continue;
@@ -146,17 +203,15 @@ fn stand_by(mut pipe: UnixStream) {
         let mut message = [0; MESSAGE];
         if pipe.read_exact(&mut message).is_err() {
             // The other process is dead.
-            if group > 0 {
-                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-            }
-            return;
+            watched.kill();
+            return watched.remove();
         }
         let (mut number, mut nanos) = ([0; 4], [0; 8]);
         number.copy_from_slice(&message[..4]);
         nanos.copy_from_slice(&message[8..]);
-        group = i32::from_ne_bytes(number);
-        deadline = Duration::from_nanos(u64::from_ne_bytes(nanos));
-        if group == 0 {
+        watched.group = i32::from_ne_bytes(number);
+        watched.deadline = Duration::from_nanos(u64::from_ne_bytes(nanos));
+        if watched.group == 0 {
             return;
         }
     }
@@ -174,9 +229,9 @@ fn set_name() {
 
 /// Closes all other descriptors. A reader of the program's output waits until no process can write to it
 /// any more.
-fn close_all_but(kept: RawFd) {
-    for descriptor in (0..1024).filter(|&it| it != kept) {
-        // SAFETY: this process uses no descriptor other than the one that is kept.
+fn close_all_but(kept: &[Option<RawFd>]) {
+    for descriptor in (0..1024).filter(|&it| !kept.contains(&Some(it))) {
+        // SAFETY: this process uses no descriptor other than those that are kept.
         unsafe { libc::close(descriptor) };
     }
 }

@@ -17,7 +17,8 @@ pub(crate) struct Hold {
     lease: Lease,
     lost: Lost,
     margin: Duration,
-    /// The end of validity when it was last checked.
+    /// The end of validity when the lock was last seen valid. If the lock was deleted since, or taken away, its program
+    /// has until then to stop by itself.
     end: Duration,
     /// Whether the program was asked to stop, and whether it was killed.
     is_stopping: bool,
@@ -28,11 +29,24 @@ impl Hold {
     pub(crate) fn new(lease: Lease, ttl: Duration) -> Self {
         let margin = (ttl / MARGIN_PART).clamp(MARGIN_MIN, MARGIN_MAX);
         let lost = lease.lost();
-        Self { lease, lost, margin, end: now(), is_stopping: false, is_killing: false }
+        let end = now() + lease.remaining();
+        Self { lease, lost, margin, end, is_stopping: false, is_killing: false }
     }
 
+    /// How long the program may go on.
     pub(crate) fn remaining(&self) -> Duration {
-        self.lease.remaining()
+        self.kill_at().saturating_sub(now())
+    }
+
+    fn kill_at(&self) -> Duration {
+        self.end.saturating_sub(self.margin)
+    }
+
+    fn look(&mut self) {
+        let left = self.lease.remaining();
+        if !left.is_zero() {
+            self.end = now() + left;
+        }
     }
 
     /// The end of the lock's validity; the last known end if the lock is no longer valid.
@@ -42,17 +56,14 @@ impl Hold {
 
     /// When the guard must kill the program, if this process has not done so.
     pub(crate) fn last_moment(&mut self) -> Duration {
-        let (now, left) = (now(), self.lease.remaining());
-        if !left.is_zero() {
-            self.end = now + left;
-        }
-        now + left.saturating_sub(self.margin / 2)
+        self.look();
+        self.end.saturating_sub(self.margin / 2)
     }
 
     /// The longest time to wait for an event. After that time the program must be killed.
     pub(crate) fn time_to_next_step(&self) -> Option<Duration> {
         // After the kill there is only the program's end to wait for.
-        (!self.is_killing).then(|| self.lease.remaining().saturating_sub(self.margin))
+        (!self.is_killing).then(|| self.remaining())
     }
 
     /// The reason why the program must be asked to stop; returned once.
@@ -69,7 +80,8 @@ impl Hold {
 
     /// Whether the program must be killed because the lock is about to end, or has ended.
     pub(crate) fn is_to_be_killed(&mut self) -> bool {
-        self.is_killing |= self.lease.remaining() <= self.margin;
+        self.look();
+        self.is_killing |= self.remaining().is_zero();
         self.is_killing
     }
 

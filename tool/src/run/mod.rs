@@ -4,6 +4,7 @@
 //! takes and keeps the lock, `child` is the program, and `guard` is a process that stands by in case this
 //! process dies or stands still. Only the names of servers that may have moved are looked up in other threads.
 
+mod cgroup;
 mod child;
 mod guard;
 mod hold;
@@ -11,15 +12,16 @@ mod terminal;
 mod tree;
 mod watch;
 
-use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
+use std::{env, io};
 
 use redlock::{Lease, Manager, Options, Ticket};
 use serde_json::json;
 
+use self::cgroup::Cgroup;
 use self::child::{Child, End, State};
 use self::guard::Guard;
 use self::hold::Hold;
@@ -44,7 +46,8 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
     let report = Report::new(common);
     let servers = Servers::find(common)?;
     // Start the guard before there are connections, because it would keep them open.
-    let guard = if options.detach { None } else { Some(Guard::start()?) };
+    let cgroup = if options.detach { None } else { Cgroup::make() };
+    let guard = if options.detach { None } else { Some(Guard::start(cgroup.as_ref())?) };
     let manager = servers.builder(common)?.fencing(has_fencing(options)).build()?;
     let mut watch = Watch::new(&manager)?;
     let lease = take(&manager, &mut watch, options)?;
@@ -58,7 +61,7 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
         None => become_program(command, lease),
         Some(guard) => {
             let hold = Hold::new(lease, options.ttl);
-            supervise(&manager, &mut watch, hold, guard, command, report)
+            supervise(&manager, &mut watch, hold, (guard, cgroup), command, report)
         }
     }
 }
@@ -147,12 +150,13 @@ fn supervise(
     manager: &Manager,
     watch: &mut Watch,
     mut hold: Hold,
-    mut guard: Guard,
+    (mut guard, cgroup): (Guard, Option<Cgroup>),
     command: Command,
     report: Report,
 ) -> Result<ExitCode, Failure> {
     guard.tell_deadline(&mut hold);
-    let mut child = match Child::start(command, guard.announcement(&mut hold)) {
+    let announcement = guard.announcement(&mut hold);
+    let mut child = match Child::start(command, cgroup, guard.id(), announcement) {
         Ok(child) => child,
         Err(failure) => {
             hold.release();
@@ -161,25 +165,27 @@ fn supervise(
         }
     };
     guard.tell_child(child.group(), &mut hold);
+    warn_of_limits(&child, report);
     let end = loop {
         watch.wait(hold.time_to_next_step())?;
         manager.drive()?;
         look_up_if_due(manager);
         for signal in watch.signals() {
             match signal {
-                Signal::Child => {}
+                Signal::Child => stand_in(&mut guard, &mut child, report),
                 Signal::Stop => child.pass_on_stop(),
                 Signal::Continue => child.go_on(),
                 Signal::Other(number) => child.pass_on(number),
             }
         }
-        match child.state(guard.id()) {
-            State::Ended => break child.end(),
-            State::Stopped => child.follow_stop(),
-            State::Running => {}
+        match child.state() {
+            Ok(State::Ended) => break child.end(),
+            Ok(State::Stopped) => child.follow_stop(),
+            Ok(State::Running) => {}
+            Err(error) => return Err(give_up(&error, hold, guard, child)),
         }
         if hold.is_to_be_killed() {
-            child.kill();
+            kill(&mut child, report);
         } else if let Some(why) = hold.is_to_be_stopped() {
             report.warn(
                 &format!("{why}; the program is told to stop"),
@@ -189,14 +195,54 @@ fn supervise(
         }
         guard.tell_deadline(&mut hold);
     };
-    await_rest(watch, manager, &mut hold, &mut child)?;
+    await_rest(watch, manager, &mut hold, &mut child, report)?;
     guard.dismiss();
     let was_interrupted = child.leave();
-    let finished = finish(hold, end, report);
+    let finished = finish(hold, &child, end, report);
     if was_interrupted && finished.is_ok() {
         keys::interrupt_group();
     }
     finished
+}
+
+/// On systems other than Linux the manual page says so.
+fn warn_of_limits(child: &Child, report: Report) {
+    if cfg!(target_os = "linux") && !child.finds_all() {
+        let words = "this system does not list child processes: if the lock is lost, processes that have left the \
+                     process group of the program are not killed";
+        report.warn(words, &json!({"event": "limited", "words": words}));
+    }
+}
+
+/// If the guard was killed, another one takes its place.
+fn stand_in(guard: &mut Guard, child: &mut Child, report: Report) {
+    match guard.stand_in(child.cgroup()) {
+        Ok(false) => {}
+        Ok(true) => child.note_guard(guard.id()),
+        Err(failure) => {
+            let words = format!("the guard was killed, and there is no other one: {failure}");
+            report.warn(&words, &json!({"event": "limited", "words": words}));
+        }
+    }
+}
+
+/// The lock is about to end.
+fn kill(child: &mut Child, report: Report) {
+    if let Some(process) = child.kill() {
+        let words = format!(
+            "the lock is lost, and process {process} goes on without it: it runs as another user, and cannot be killed"
+        );
+        let process = process.as_raw();
+        report.warn(&words, &json!({"event": "unkillable", "process": process, "words": words}));
+    }
+}
+
+/// The system does not tell when the program ends.
+fn give_up(error: &io::Error, mut hold: Hold, guard: Guard, mut child: Child) -> Failure {
+    child.kill_blindly(hold.remaining());
+    guard.dismiss();
+    let _ = hold.release();
+    Failure::usage(format!("the program was killed, because its end cannot be waited for: {error}"))
 }
 
 /// Servers may get other addresses while the lock is kept. The resolver may take long, so a thread waits for it. The
@@ -216,10 +262,11 @@ fn await_rest(
     manager: &Manager,
     hold: &mut Hold,
     child: &mut Child,
+    report: Report,
 ) -> Result<(), Failure> {
     while hold.was_to_be_stopped() && child.has_processes() {
         if hold.is_to_be_killed() {
-            child.kill();
+            kill(child, report);
             return Ok(());
         }
         watch.wait(hold.time_to_next_step())?;
@@ -230,12 +277,13 @@ fn await_rest(
     Ok(())
 }
 
-fn finish(mut hold: Hold, end: End, report: Report) -> Result<ExitCode, Failure> {
+fn finish(mut hold: Hold, child: &Child, end: End, report: Report) -> Result<ExitCode, Failure> {
     let lost = hold.release();
     let event = json!({"event": "ended", "status": end.status, "signal": end.signal, "lost": lost,
         "valid_until_ms": hold.end().as_millis()});
     report.tell(&format!("the program has ended with {}", end.status), &event);
     match lost {
+        Some(words) if child.was_beyond_us() => Err(Failure::new(Kind::Unkillable, words)),
         Some(words) => Err(Failure::new(Kind::Lost, words)),
         None => Ok(ExitCode::from(end.status)),
     }

@@ -1,0 +1,158 @@
+//! Processes that `redlock` may not kill, or cannot find, and a guard that is killed. A shim refuses system calls, as
+//! systems do: see `tests/programs/c/refusing_shim.c`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::command::{Running, finish, is_alive, redlock, start};
+use crate::support::directory::Directory;
+use crate::support::process::send;
+use crate::support::{Cluster, finishes, program, wait_until};
+
+/// It does not stop when it is told to, and ends with its standard input.
+const STUBBORN: &str = "trap '' TERM; echo $$; while read x; do :; done; exit 0";
+
+struct Refusing {
+    shim: Directory,
+}
+
+impl Refusing {
+    fn new() -> Self {
+        let shim = Directory::new();
+        program::compile("refusing_shim", ["-shared", "-fPIC"], &shim.join("shim.so"));
+        Self { shim }
+    }
+
+    fn refuse(&self, command: &mut Command, calls: &str) {
+        command.env("LD_PRELOAD", self.shim.join("shim.so")).env("REDLOCK_TEST_REFUSED", calls);
+    }
+}
+
+/// A program that does not stop, and its process. Its lock is deleted.
+fn with_a_lock_that_is_deleted(cluster: &Cluster, refused: &str) -> (Running, u32) {
+    let refusing = Refusing::new();
+    let arguments = ["--json", "run", "--ttl", "2s", "r", "--", "sh", "-c", STUBBORN];
+    let mut command = redlock(cluster, &arguments);
+    refusing.refuse(&mut command, refused);
+    command.stdin(Stdio::piped());
+    let mut running = start(command);
+    let process = running.process();
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
+    (running, process)
+}
+
+#[test]
+fn a_program_that_may_not_be_killed_is_told_of() {
+    let cluster = Cluster::start(3);
+    let (mut running, process) = with_a_lock_that_is_deleted(&cluster, "kill,cgroup");
+    let told = running.event("unkillable");
+    assert_eq!(told["process"], process);
+    assert!(is_alive(process));
+    drop(running.child.stdin.take());
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(121), "{outcome:?}");
+    assert_eq!(outcome.event("unkillable")["status"], 121);
+}
+
+/// Where no control group can be made, the same is told as above.
+#[test]
+fn a_control_group_reaches_a_program_that_may_not_be_killed() {
+    let cluster = Cluster::start(3);
+    let (mut running, process) = with_a_lock_that_is_deleted(&cluster, "kill");
+    if has_cgroup(process) {
+        let outcome = finishes("it is killed", || running.end());
+        assert_eq!(outcome.status, Some(122), "{outcome:?}");
+        assert!(!is_alive(process));
+    } else {
+        running.event("unkillable");
+        drop(running.child.stdin.take());
+        assert_eq!(running.end().status, Some(121));
+    }
+}
+
+fn has_cgroup(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/cgroup")).is_ok_and(|it| it.contains("/redlock-"))
+}
+
+/// Whether there is a control group that this `redlock` has made.
+pub(crate) fn has_cgroup_of(wrapper: u32) -> bool {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(own) = groups.lines().find_map(|it| it.strip_prefix("0::/")) else { return false };
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|it| Path::new(it).join(own));
+    roots.iter().any(|it| it.join(format!("redlock-{wrapper}")).exists())
+}
+
+#[test]
+fn a_program_whose_end_is_not_told_is_killed() {
+    let cluster = Cluster::start(3);
+    let refusing = Refusing::new();
+    let mut command = redlock(&cluster, &["run", "r", "--", "sh", "-c", STUBBORN]);
+    refusing.refuse(&mut command, "waitid");
+    command.stdin(Stdio::piped());
+    let mut running = start(command);
+    let process = running.process();
+    let outcome = finishes("it ends", || running.end());
+    assert_eq!(outcome.status, Some(125), "{outcome:?}");
+    assert!(outcome.stderr.contains("its end cannot be waited for"), "{outcome:?}");
+    assert!(!is_alive(process));
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn it_says_when_processes_that_leave_the_group_cannot_be_found() {
+    let cluster = Cluster::start(3);
+    let refusing = Refusing::new();
+    for (refused, is_told) in [("subreaper,cgroup", true), ("cgroup", false)] {
+        let mut command = redlock(&cluster, &["run", "r", "--", "true"]);
+        refusing.refuse(&mut command, refused);
+        let outcome = finish(command);
+        assert_eq!(outcome.status, Some(0), "{outcome:?}");
+        let told = outcome.stderr.contains("processes that have left the process group");
+        assert_eq!(told, is_told, "{outcome:?}");
+    }
+}
+
+/// What it leaves behind goes on, and nothing is left of its control group.
+#[test]
+fn a_process_that_is_left_behind_leaves_the_control_group() {
+    let cluster = Cluster::start(3);
+    let script = "sleep 1000 > /dev/null 2>&1 & echo $!";
+    let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+    let (process, wrapper) = (running.process(), running.child.id());
+    assert_eq!(running.end().status, Some(0));
+    assert!(is_alive(process) && !has_cgroup(process) && !has_cgroup_of(wrapper));
+    send(process, libc::SIGKILL);
+}
+
+#[test]
+fn a_guard_that_is_killed_is_replaced() {
+    let cluster = Cluster::start(3);
+    // The kernel kills the shell when `redlock` dies, and not what the shell has started.
+    let script = "sleep 1000 > /dev/null 2>&1 & echo $!; wait";
+    for refused in ["", "cgroup"] {
+        let refusing = Refusing::new();
+        let mut command = redlock(&cluster, &["run", "r", "--", "sh", "-c", script]);
+        refusing.refuse(&mut command, refused);
+        let mut running = start(command);
+        let (process, wrapper) = (running.process(), running.child.id());
+        let guard = guard_of(wrapper).expect("there is one");
+        send(guard, libc::SIGKILL);
+        wait_until("there is another one", || guard_of(wrapper).is_some_and(|it| it != guard));
+        send(wrapper, libc::SIGKILL);
+        wait_until("the program is killed", || !is_alive(process));
+        wait_until("its control group is gone", || !has_cgroup_of(wrapper));
+        cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
+    }
+}
+
+/// The guard of this process. A child that has not got its name yet is none.
+fn guard_of(wrapper: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).ok()?;
+    let mut children = children.split(' ').filter_map(|it| it.parse().ok());
+    children.find(|it| {
+        fs::read_to_string(format!("/proc/{it}/comm"))
+            .is_ok_and(|name| name.trim() == "redlock-guard")
+    })
+}
