@@ -62,7 +62,7 @@ help:
 	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens;'
 	@echo '                  COUNTED=1: those in which servers lose these one after another'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
-	@echo 'make test-long    crowds of waiters in greater numbers (5 minutes)'
+	@echo 'make test-long    crowds of waiters in greater numbers, and what must not grow with servers, names, locks and so on (3 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
@@ -269,10 +269,11 @@ soak:
 	@REDLOCK_MINUTES="$(MINUTES)" REDLOCK_SEED="$(SEED)" REDLOCK_LAWLESS="$(LAWLESS)" \
 		$(CARGO) test -q --release --test soak -- --ignored --exact soak --nocapture
 
-# What grows with the number of waiters, in greater numbers than the tests have.
+# What grows with the number of waiters, in greater numbers than the tests have, and what must not grow with other
+# numbers: servers, names, held and kept locks and so on. The figures of these curves are counts, and are shown.
 .PHONY: test-long
 test-long: test-tools
-	$(CARGO) test --profile simulation --test events -- --ignored crowds
+	$(CARGO) test --profile simulation --test events -- --ignored --show-output crowds curves
 
 # Looks for harmful bytes for MINUTES each, or for RUNS runs. Needs a nightly Rust and cargo-fuzz.
 .PHONY: fuzz

@@ -115,7 +115,13 @@ fn is_plain(source: &Path) -> bool {
 
 /// The source of the tests that run C programs.
 fn guests() -> String {
-    let folders = ["tests/live/guest", "tests/live/matrix", "tests/support", "tests/live/tls"];
+    let folders = [
+        "tests/live/events",
+        "tests/live/guest",
+        "tests/live/matrix",
+        "tests/support",
+        "tests/live/tls",
+    ];
     let entries = folders.map(|it| fs::read_dir(library::root().join(it)).expect("a directory"));
     let paths = entries.into_iter().flatten().map(|it| it.expect("an entry").path());
     paths.filter(|it| it.is_file()).map(|it| fs::read_to_string(it).expect("a text")).collect()

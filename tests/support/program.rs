@@ -80,6 +80,17 @@ impl Program {
         environment: &[(&'static str, String)],
         arguments: &[A],
     ) -> Running {
+        let under = if self.is_setgid { Vec::new() } else { words_of("REDLOCK_TEST_UNDER") };
+        self.start_under(&under, environment, arguments)
+    }
+
+    /// The same, under a tool: its words, such as "valgrind" and "-q". Without words there is no tool.
+    pub(crate) fn start_under<A: AsRef<str>>(
+        &self,
+        tool: &[String],
+        environment: &[(&'static str, String)],
+        arguments: &[A],
+    ) -> Running {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         ours.set_read_timeout(Some(PATIENCE)).expect("a limit can be set");
         // A file, not a pipe: the program never waits for a reader of its output.
@@ -87,18 +98,10 @@ impl Program {
         let printed = File::options().read(true).append(true).create(true).open(printed);
         let printed = printed.expect("a file can be made");
         printed.set_len(0).expect("it can be emptied");
-        let mut under = match self.is_setgid {
-            true => Vec::new().into_iter(),
-            false => words_of("REDLOCK_TEST_UNDER").into_iter(),
-        };
-        let program = program(&self.directory);
-        let mut command = match under.next() {
-            Some(tool) => Command::new(tool),
-            None => Command::new(&program),
-        };
-        if command.get_program() != &*program {
-            command.args(under).arg(&program);
-        }
+        let program = [program(&self.directory)];
+        let mut words = tool.iter().chain(&program);
+        let mut command = Command::new(words.next().expect("at least the program"));
+        command.args(words);
         command
             .args(arguments.iter().map(AsRef::as_ref))
             // Otherwise memory that the C library caches for a thread counts as in use.

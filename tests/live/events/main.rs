@@ -7,6 +7,7 @@ mod support;
 mod background;
 mod cancelled;
 mod crowds;
+mod curves;
 mod hopeless;
 mod kept;
 mod kept_out;
