@@ -80,7 +80,8 @@ mod wait_queue;
 pub use crate::acquire_options::AcquireOptions;
 pub use crate::error::{Error, Status};
 pub use crate::face::{
-    Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, ServerInfo, Ticket,
+    Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, Permits, ServerInfo,
+    Ticket,
 };
 #[doc(hidden)]
 pub use crate::lease::Lease as PlainLease;

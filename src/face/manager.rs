@@ -95,6 +95,17 @@ pub struct Holder {
     pub readers: Option<u64>,
 }
 
+/// The state of a semaphore, from [`Manager::inspect_permits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Permits {
+    /// How many permits are taken on a quorum.
+    pub taken: u16,
+    /// How long the first of them is still taken, if it is not extended. None: no permit is taken, or the first one has no
+    /// TTL.
+    pub left: Option<Duration>,
+}
+
 impl Manager {
     pub(super) fn of(shared: Shared) -> Self {
         Self { shared: Arc::new(shared) }
@@ -152,6 +163,18 @@ impl Manager {
         let found = self.shared.core.inspect(resource.as_ref())?;
         let readers = found.readers.map(i64::unsigned_abs);
         Ok(found.left_ms.map(|left_ms| Holder::new(left_ms, readers)))
+    }
+
+    /// Asks the servers how many of the permits of a resource are taken ([`Options::permit_of`]). `of` is the number of
+    /// permits, 1 to 256, as all who take them say.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Manager::inspect`], and [`crate::Status::InvalidArgument`]: `of` is not such a number.
+    pub fn inspect_permits(&self, resource: impl AsRef<[u8]>, of: u16) -> Result<Permits, Error> {
+        let found = self.shared.core.inspect_permits(resource.as_ref(), of)?;
+        let left = found.left_ms.filter(|it| *it >= 0).map(duration);
+        Ok(Permits { taken: found.taken, left })
     }
 
     /// Connects now instead of at the first lock, and waits for that up to `timeout`. Zero: as long as

@@ -23,7 +23,7 @@ pub use self::builder::{Builder, Guard};
 pub use self::future::{Acquire, Change};
 pub use self::lease::Lease;
 pub use self::lost::Lost;
-pub use self::manager::{Holder, Manager};
+pub use self::manager::{Holder, Manager, Permits};
 pub use self::options::Options;
 pub use self::server::ServerInfo;
 pub use self::ticket::Ticket;

@@ -14,9 +14,9 @@ use crate::mutant::Killer;
 
 /// The time that a test may take on average; the run fails after that. On a quiet machine, no test needs a tenth
 /// of it.
-const LONGEST_TEST: Duration = Duration::from_secs(60);
+const LONGEST_TEST: Duration = Duration::from_secs(90);
 /// How many seconds a test waits for something. In a broken copy it may never happen.
-const PATIENCE_S: &str = "15";
+const PATIENCE_S: &str = "30";
 const LONGEST_BUILD: Duration = Duration::from_secs(1200);
 
 pub(crate) struct Workshop {

@@ -1,7 +1,9 @@
 //! What is told of locks and servers.
 
+use std::process::Stdio;
+
 use crate::command::{finish, redlock, start};
-use crate::support::{Cluster, Server};
+use crate::support::{Cluster, Server, wait_until};
 
 #[test]
 fn status_and_list_tell_what_a_quorum_has() {
@@ -19,7 +21,10 @@ fn status_and_list_tell_what_a_quorum_has() {
     cluster.iter().for_each(|it| drop(it.must(&["ZADD", "job[1]:w", "1", "a", "2", "b"])));
     cluster.iter().for_each(|it| drop(it.must(&["SET", "other", "x", "PX", "600000"])));
 
-    let status = finish(redlock(&cluster, &["--json", "status", "job[1]", "job2", "none"])).json();
+    let status = finish(redlock(&cluster, &["--json", "status", "job[1]", "job2", "none"]));
+    assert_eq!(status.status, Some(124), "{status:?}");
+    assert_eq!(finish(redlock(&cluster, &["status", "job2", "none"])).status, Some(0));
+    let status = status.json();
     let locked: Vec<_> =
         status.as_array().expect("a list").iter().map(|it| it["locked"].clone()).collect();
     assert_eq!(locked, [true, false, false]);
@@ -50,6 +55,41 @@ fn status_and_list_tell_what_a_quorum_has() {
 }
 
 #[test]
+fn status_tells_how_many_permits_are_taken() {
+    let cluster = Cluster::start(3);
+    let status = |arguments: &[&str]| {
+        let all = [&["status", "--permits", "2", "s"][..], arguments].concat();
+        finish(redlock(&cluster, &all))
+    };
+    let mut holders = Vec::new();
+    for (taken, code) in [(0, 0), (1, 0), (2, 124)] {
+        wait_until("as many are told", || {
+            status(&[])
+                .stdout
+                .lines()
+                .nth(1)
+                .is_some_and(|it| it.contains(&format!("{taken} of 2")))
+        });
+        let told = status(&["--json"]);
+        assert_eq!(told.status, Some(code), "{told:?}");
+        let seen = &told.json()[0];
+        assert_eq!(
+            (seen["taken"].as_u64(), seen["locked"].as_bool()),
+            (Some(taken), Some(taken == 2))
+        );
+        assert_eq!(seen["left_ms"].is_null(), taken == 0);
+        let arguments = ["run", "--permits", "2", "-n", "s", "--", "sh", "-c", "echo; read x"];
+        let mut command = redlock(&cluster, &arguments);
+        command.stdin(Stdio::piped());
+        if taken < 2 {
+            let mut holder = start(command);
+            holder.line();
+            holders.push(holder);
+        }
+    }
+}
+
+#[test]
 fn top_sees_locks_change_hands() {
     let cluster = Cluster::start(3);
     let script = r#"while "$0" run --no-fencing r -- sleep 0.05; do :; done"#;
@@ -57,7 +97,7 @@ fn top_sees_locks_change_hands() {
     command.args(["-c", script, env!("CARGO_BIN_EXE_redlock")]);
     command.env("REDLOCK_SERVERS", cluster.urls().join(","));
     let _holders = start(command);
-    crate::support::wait_until("a lock changes hands", || {
+    wait_until("a lock changes hands", || {
         let top = finish(redlock(&cluster, &["top", "--once", "--json"])).json();
         top["handovers_per_second"].as_f64() > Some(0.0)
     });
@@ -126,5 +166,5 @@ fn bench_measures_and_leaves_nothing() {
     let buckets = told["lock"]["buckets"].as_array().expect("a list").iter();
     assert!(count > 0);
     assert_eq!(buckets.map(|it| it["count"].as_u64().unwrap_or(0)).sum::<u64>(), count);
-    crate::support::wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
+    wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
 }

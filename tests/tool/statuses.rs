@@ -149,3 +149,52 @@ impl OutputOf for std::process::Command {
         std::mem::replace(self, Self::new("true"))
     }
 }
+
+/// As a job that must run once on many machines.
+#[test]
+fn others_are_kept_out_for_as_long_as_was_asked() {
+    let cluster = Cluster::start(3);
+    let run = |program: &str| {
+        let arguments = ["run", "-n", "--ttl", "1s", "--hold-at-least", "1h", "r", "--", program];
+        finish(redlock(&cluster, &arguments)).status
+    };
+    // What cannot be run keeps nobody out.
+    assert_eq!(run("/no/such/program"), Some(127));
+    cluster.wait_until_gone("r");
+    assert_eq!(run("false"), Some(1));
+    assert_eq!(run("true"), Some(124));
+    assert!(cluster.iter().filter(|it| it.pttl("r") > 3_000_000).count() >= cluster.quorum());
+    for other in ["--shared", "--detach", "--permits=2"] {
+        let arguments = ["run", "--hold-at-least", "1s", other, "r", "--", "true"];
+        assert_eq!(finish(redlock(&cluster, &arguments)).status, Some(125), "{other}");
+    }
+}
+
+/// After a second, and again when that is no longer true.
+#[test]
+fn it_says_what_it_waits_for() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's", "PX", "600000"])));
+    let arguments = ["--json", "run", "--wait", "forever", "r", "--", "true"];
+    let mut waiting = start(redlock(&cluster, &arguments));
+    let told = waiting.event("waiting");
+    assert!(told["left_ms"].as_i64() > Some(300_000), "{told}");
+    assert!(told["words"].as_str().is_some_and(|it| it.starts_with("waiting for r: it is locked")));
+    cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
+    assert_eq!(waiting.end().status, Some(0));
+
+    let permit = ["run", "--permits", "1", "s", "--", "sh", "-c", "echo; exec sleep 1000"];
+    let mut holder = start(redlock(&cluster, &permit));
+    holder.line();
+    let arguments = ["--json", "run", "--permits", "1", "--wait", "forever", "s", "--", "true"];
+    let mut waiting = start(redlock(&cluster, &arguments));
+    let told = waiting.event("waiting");
+    let words = told["words"].as_str().expect("words");
+    assert!(words.contains("all 1 permits are taken"), "{words}");
+    cluster[0].freeze();
+    cluster[1].freeze();
+    let told = waiting.event("waiting");
+    assert!(told["left_ms"].is_null(), "{told}");
+    cluster[0].resume();
+    cluster[1].resume();
+}

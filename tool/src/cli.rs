@@ -49,8 +49,11 @@ pub(crate) enum Verb {
     Run(Run),
     /// Show for each name whether it is locked, and for how much longer
     ///
-    /// Asks the servers, and changes nothing on them.
+    /// Asks the servers, and changes nothing on them. Exits with status 124 if one of the names is locked.
     Status {
+        /// The names are semaphores of K permits: show how many are taken; one is locked when all are
+        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
+        permits: Option<u16>,
         /// Names to look up
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
@@ -118,7 +121,7 @@ pub(crate) enum Verb {
 pub(crate) struct Run {
     /// How long the lock stays on the servers if this machine dies; renewed after each third of that
     #[arg(short, long, default_value = "10s", value_parser = time::parse, value_name = "TIME")]
-    pub(crate) ttl: Duration,
+    ttl: Duration,
     /// How long to wait for the lock: a time, 0 for a single attempt, or forever
     #[arg(short, long, default_value = "30s", value_parser = time::parse_wait, value_name = "TIME")]
     pub(crate) wait: Wait,
@@ -134,6 +137,12 @@ pub(crate) struct Run {
     /// Exit with this status if another client holds the lock
     #[arg(short = 'E', long, value_name = "STATUS")]
     pub(crate) conflict_exit_code: Option<u8>,
+    /// Keep others out until this time after the lock was taken, also if the program ends before
+    ///
+    /// For a job that must run once on many machines whose clocks differ. The TTL is at least this time then. If the
+    /// program cannot be run, the lock is released at once.
+    #[arg(long, value_parser = time::parse, value_name = "TIME", conflicts_with_all = ["shared", "permits", "detach"])]
+    pub(crate) hold_at_least: Option<Duration>,
     /// Do without a fencing token, and without the right to run scripts that a token needs
     #[arg(long)]
     pub(crate) no_fencing: bool,
@@ -154,6 +163,13 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
+impl Run {
+    /// For how long a server has the lock.
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl.max(self.hold_at_least.unwrap_or_default())
+    }
+}
+
 const AFTER: &str = "\
 Environment:
   REDLOCK_SERVERS   servers, as for --servers; passwords are allowed here
@@ -164,6 +180,7 @@ Environment:
 Exit status:
   0    success
   1    the check found that something is wrong (doctor)
+  121  the lock was lost, and a process of the program could not be killed
   122  the lock was lost
   123  too few servers could be reached
   124  another client holds the lock
@@ -174,6 +191,7 @@ Exit status:
 
 const AFTER_RUN: &str = "\
 Exit status: that of the program, or 128+n if signal n ended it; otherwise
+  121  the lock was lost, and a process of the program could not be killed
   122  the lock was lost, and the program was stopped
   123  too few servers could be reached
   124  another client holds the lock (-E sets another status)

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.verb {
         Verb::Run(options) => run::run(&cli.common, &options),
-        Verb::Status { names } => inspect::status(&cli.common, &names),
+        Verb::Status { permits, names } => inspect::status(&cli.common, &names, permits),
         Verb::List { prefix, all } => list::list(&cli.common, &prefix, all),
         Verb::Doctor => doctor::doctor(&cli.common),
         Verb::Top { prefix, interval, once } => top::top(&cli.common, &prefix, interval, once),

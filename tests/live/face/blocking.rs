@@ -225,6 +225,21 @@ fn a_lock_that_ends_while_the_logger_runs_is_lost() {
 }
 
 #[test]
+fn inspect_permits_tells_how_many_are_taken_and_for_how_long() {
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    let look = |of| manager.inspect_permits("s", of);
+    let none = look(2).expect("they answer");
+    assert_eq!((none.taken, none.left), (0, None));
+    let _one = manager.acquire(&options("s").permit_of(2)).expect("there is one");
+    let one = look(2).expect("they answer");
+    assert_eq!((one.taken, one.left.is_some_and(|it| it <= TTL)), (1, true));
+    for of in [0, 257] {
+        assert_eq!(look(of).expect_err("of").status(), Status::InvalidArgument);
+    }
+}
+
+#[test]
 fn readers_share_a_lock_and_a_writer_may_become_one() {
     let cluster = Cluster::start(3);
     let (one, other) = (manager(&cluster), manager(&cluster));

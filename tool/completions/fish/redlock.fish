@@ -42,6 +42,7 @@ complete -c redlock -n "__fish_redlock_using_subcommand run" -s t -l ttl -d 'How
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s w -l wait -d 'How long to wait for the lock: a time, 0 for a single attempt, or forever' -r
 complete -c redlock -n "__fish_redlock_using_subcommand run" -l permits -d 'Take one of K permits of the name: up to K programs run at the same time' -r
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this status if another client holds the lock' -r
+complete -c redlock -n "__fish_redlock_using_subcommand run" -l hold-at-least -d 'Keep others out until this time after the lock was taken, also if the program ends before' -r
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s n -l no-wait -d 'Same as --wait 0'
@@ -53,6 +54,7 @@ complete -c redlock -n "__fish_redlock_using_subcommand run" -l json -d 'Print J
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s v -l verbose -d 'Report more, such as when a lock is taken, and when servers are lost or come back'
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redlock -n "__fish_redlock_using_subcommand run" -s V -l version -d 'Print version'
+complete -c redlock -n "__fish_redlock_using_subcommand status" -l permits -d 'The names are semaphores of K permits: show how many are taken; one is locked when all are' -r
 complete -c redlock -n "__fish_redlock_using_subcommand status" -s s -l servers -d 'Servers: host:port or URLs, separated by commas; can be repeated' -r
 complete -c redlock -n "__fish_redlock_using_subcommand status" -s c -l config -d 'Configuration file that names the servers; the default is REDLOCK_SERVERS, then REDLOCK_CONFIG' -r -F
 complete -c redlock -n "__fish_redlock_using_subcommand status" -l json -d 'Print JSON: results on standard output, events and failures on standard error'

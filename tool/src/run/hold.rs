@@ -20,17 +20,19 @@ pub(crate) struct Hold {
     /// The end of validity when the lock was last seen valid. If the lock was deleted since, or taken away, its program
     /// has until then to stop by itself.
     end: Duration,
+    /// For how long others are kept out since the lock was taken, although the program has ended.
+    least: Option<Duration>,
     /// Whether the program was asked to stop, and whether it was killed.
     is_stopping: bool,
     is_killing: bool,
 }
 
 impl Hold {
-    pub(crate) fn new(lease: Lease, ttl: Duration) -> Self {
+    pub(crate) fn new(lease: Lease, ttl: Duration, least: Option<Duration>) -> Self {
         let margin = (ttl / MARGIN_PART).clamp(MARGIN_MIN, MARGIN_MAX);
         let lost = lease.lost();
         let end = now() + lease.remaining();
-        Self { lease, lost, margin, end, is_stopping: false, is_killing: false }
+        Self { lease, lost, margin, end, least, is_stopping: false, is_killing: false }
     }
 
     /// How long the program may go on.
@@ -85,11 +87,21 @@ impl Hold {
         self.is_killing
     }
 
+    /// The program was not run, so another one may run now.
+    pub(crate) fn release_at_once(&mut self) {
+        self.least = None;
+        self.release();
+    }
+
     /// Releases the lock. Returns a message if the lock was lost while the program ran.
     pub(crate) fn release(&mut self) -> Option<String> {
         let was_lost = self.is_stopping || self.is_killing || self.lost.is_lost();
         let known = self.lost.reason().map(|error| error.to_string());
-        match self.lease.unlock() {
+        let released = match self.least {
+            Some(least) => self.lease.unlock_after(least),
+            None => self.lease.unlock(),
+        };
+        match released {
             _ if was_lost => {
                 Some(known.unwrap_or_else(|| "the lock could not be kept in time".to_owned()))
             }

@@ -10,6 +10,7 @@ mod guard;
 mod hold;
 mod terminal;
 mod tree;
+mod waiting;
 mod watch;
 
 use std::os::unix::process::CommandExt;
@@ -25,6 +26,7 @@ use self::cgroup::Cgroup;
 use self::child::{Child, End, State};
 use self::guard::Guard;
 use self::hold::Hold;
+use self::waiting::Waiting;
 use self::watch::{Signal, Watch};
 use crate::cli::{Common, Run};
 use crate::failure::{Failure, Kind};
@@ -50,7 +52,7 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
     let guard = if options.detach { None } else { Some(Guard::start(cgroup.as_ref())?) };
     let manager = servers.builder(common)?.fencing(has_fencing(options)).build()?;
     let mut watch = Watch::new(&manager)?;
-    let lease = take(&manager, &mut watch, options)?;
+    let lease = take(&manager, &mut watch, options, report)?;
     let name = String::from_utf8_lossy(lease.resource()).into_owned();
     let fence = lease.fencing_token().map(|it| it.get());
     let event = json!({"event": "acquired", "name": name, "fencing_token": fence,
@@ -60,14 +62,14 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
     match guard {
         None => become_program(command, lease),
         Some(guard) => {
-            let hold = Hold::new(lease, options.ttl);
+            let hold = Hold::new(lease, options.ttl(), options.hold_at_least);
             supervise(&manager, &mut watch, hold, (guard, cgroup), command, report)
         }
     }
 }
 
 fn check(options: &Run) -> Result<(), Failure> {
-    if options.ttl < TTL_MIN {
+    if options.ttl() < TTL_MIN {
         return Err(Failure::usage(
             "--ttl is less than 500ms: there would be no time to stop the program in",
         ));
@@ -87,20 +89,27 @@ fn has_fencing(options: &Run) -> bool {
 }
 
 /// Takes or adopts the lock, unless a signal ends the wait.
-fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Failure> {
+fn take(
+    manager: &Manager,
+    watch: &mut Watch,
+    options: &Run,
+    report: Report,
+) -> Result<Lease, Failure> {
+    let mut waiting = Waiting::new(manager, options, report);
     let taken = if options.adopt {
         let ticket = env::var(TICKET).map_err(|_| {
             Failure::usage("--adopt takes the ticket in REDLOCK_TICKET, and there is none")
         })?;
-        let lease = watch.wait_for(manager, manager.adopt_async(&Ticket::from(ticket)))?;
+        let lease =
+            watch.wait_for(manager, manager.adopt_async(&Ticket::from(ticket)), &mut waiting)?;
         lease.and_then(|mut lease| {
             // The remaining time of the lock may be too short to begin with.
-            lease.extend(options.ttl)?;
+            lease.extend(options.ttl())?;
             lease.keep_alive()?;
             Ok(lease)
         })
     } else {
-        let wanted = Options::several(options.names.iter().map(String::as_str), options.ttl);
+        let wanted = Options::several(options.names.iter().map(String::as_str), options.ttl());
         let wanted = match options.permits {
             Some(permits) => wanted.permit_of(permits),
             None if options.shared => wanted.shared(),
@@ -112,7 +121,7 @@ fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Fa
             Wait::For(wait) => wanted.wait(wait),
             Wait::Forever => wanted.wait_forever(),
         };
-        watch.wait_for(manager, manager.acquire_async(&wanted))?
+        watch.wait_for(manager, manager.acquire_async(&wanted), &mut waiting)?
     };
     taken.map_err(|error| {
         let failure = Failure::from(error);
@@ -159,7 +168,7 @@ fn supervise(
     let mut child = match Child::start(command, cgroup, guard.id(), announcement) {
         Ok(child) => child,
         Err(failure) => {
-            hold.release();
+            hold.release_at_once();
             guard.dismiss();
             return Err(failure);
         }

@@ -19,6 +19,7 @@ use signal_hook::consts::signal::{
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
+use super::waiting::Waiting;
 use crate::failure::{Failure, Kind};
 use crate::keys;
 
@@ -99,6 +100,7 @@ impl Watch {
         &mut self,
         manager: &Manager,
         future: impl Future<Output = T>,
+        waiting: &mut Waiting<'_>,
     ) -> Result<T, Failure> {
         let woken = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&woken));
@@ -110,9 +112,12 @@ impl Watch {
                 return Ok(value);
             }
             if !woken.0.load(Ordering::Relaxed) {
-                self.wait(None)?;
+                self.wait(Some(waiting.time_to_next_look()))?;
             }
             manager.drive()?;
+            if !woken.0.load(Ordering::Relaxed) {
+                waiting.look();
+            }
             for signal in self.signals() {
                 match signal {
                     Signal::Other(number) if ENDING.contains(&number) => {
