@@ -121,6 +121,7 @@ fn guests() -> String {
         "tests/live/matrix",
         "tests/support",
         "tests/live/tls",
+        "tests/tool",
     ];
     let entries = folders.map(|it| fs::read_dir(library::root().join(it)).expect("a directory"));
     let paths = entries.into_iter().flatten().map(|it| it.expect("an entry").path());
