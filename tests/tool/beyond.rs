@@ -135,9 +135,9 @@ fn a_guard_that_is_killed_is_replaced() {
         refusing.refuse(&mut command, refused);
         let mut running = start(command);
         let (process, wrapper) = (running.process(), running.child.id());
-        let guard = guard_of(wrapper).expect("there is one");
+        let guard = guard_of(wrapper, 0);
         send(guard, libc::SIGKILL);
-        wait_until("there is another one", || guard_of(wrapper).is_some_and(|it| it != guard));
+        guard_of(wrapper, guard);
         send(wrapper, libc::SIGKILL);
         wait_until("the program is killed", || !is_alive(process));
         wait_until("its control group is gone", || !has_cgroup_of(wrapper));
@@ -145,12 +145,21 @@ fn a_guard_that_is_killed_is_replaced() {
     }
 }
 
-/// The guard of this process. A child that has not got its name yet is none.
-fn guard_of(wrapper: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).ok()?;
-    let mut children = children.split(' ').filter_map(|it| it.parse().ok());
-    children.find(|it| {
-        fs::read_to_string(format!("/proc/{it}/comm"))
+/// Waits for a guard of this process that is not the one before. A child has its name after a moment, and the kernel's
+/// list of children may lack some of them while others come and go.
+#[track_caller]
+fn guard_of(wrapper: u32, before: u32) -> u32 {
+    let is_guard = |process: &u32| {
+        fs::read_to_string(format!("/proc/{process}/comm"))
             .is_ok_and(|name| name.trim() == "redlock-guard")
-    })
+    };
+    let mut guard = None;
+    wait_until("there is a guard", || {
+        let list = fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children"));
+        let list = list.unwrap_or_default();
+        let mut children = list.split_whitespace().filter_map(|it| it.parse().ok());
+        guard = children.find(|it| is_guard(it) && *it != before);
+        guard.is_some()
+    });
+    guard.expect("there is one")
 }
