@@ -103,6 +103,12 @@ impl WaitQueues {
         match (&target.kind, self.several.get_mut(&number)) {
             (LockKind::Several(names), Some(standing)) => {
                 let lined = std::mem::take(&mut standing.lined);
+                // The next waiter goes on with what is known of hand-overs.
+                let untold = *standing.line.untold();
+                for name in those_of(names, lined) {
+                    let queue = self.queues.get_mut(name).filter(|it| !it.line.is_listening());
+                    queue.into_iter().for_each(|queue| *queue.line.untold() = untold);
+                }
                 each_of(names, lined, servers)
             }
             _ => left_by(target, servers),
@@ -136,6 +142,17 @@ impl WaitQueues {
                 queue.line = line.clone();
                 queue.line.keep(now);
             }
+        }
+    }
+
+    /// A waiter that wants several resources goes on with what those before it have seen of hand-overs.
+    pub(super) fn recall_hand_overs(&mut self, names: &[Arc<[u8]>], number: u64, now: Moment) {
+        let mut known = names
+            .iter()
+            .filter_map(|name| self.queues.get_mut(name).map(|queue| *queue.line.untold()));
+        let remembered = known.find(|it| it.is_remembered(now));
+        if let Some((untold, standing)) = remembered.zip(self.several.get_mut(&number)) {
+            *standing.line.untold() = untold;
         }
     }
 

@@ -35,6 +35,7 @@ impl WaitQueues {
         now: Moment,
     ) {
         self.several.insert(number, Standing::new(thread));
+        self.recall_hand_overs(names, number, now);
         self.take_back_lines(names, number, now);
         self.come_back(names, number, now);
     }

@@ -3,12 +3,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::cluster::Verb::{self, Acquire, Look, Told};
 use super::cluster::{Cluster, Scene};
 use super::crowd::{Crowd, LONG, waits};
 use super::processes::{LINE, done, nothing_is_left, processes};
 use crate::lease::Lease;
+use crate::lock_kind::LockKind;
 
 /// A client of another library that wants the lock again and again: it has it for `hold_ms`, and wants it again
 /// `rest_ms` after that. After a refusal it asks again 10 to 20 ms later. It ends at `until_ms`.
@@ -69,6 +71,24 @@ fn greedy(crowd: &Crowd, until_ms: i64) -> Rc<Cell<usize>> {
     turns
 }
 
+/// The same for a lock of this kind, which is not compared with the history of the others.
+fn greedy_for(crowd: &Crowd, kind: LockKind, until_ms: i64) -> Rc<Cell<usize>> {
+    let turns = Rc::new(Cell::new(0));
+    let count = Rc::clone(&turns);
+    crowd.thread(10, move |crowd| {
+        let mut lease = Lease::new();
+        while crowd.now_ms() < until_ms {
+            let left_ms = until_ms - crowd.now_ms();
+            if crowd.client.acquire(("r", &kind), LONG, left_ms, &mut lease) == Ok(()) {
+                count.set(count.get() + 1);
+                crowd.run_until_ms(crowd.now_ms() + 2);
+                assert_eq!(crowd.client.unlock(&mut lease), Ok(()));
+            }
+        }
+    });
+    turns
+}
+
 /// How often the first server was asked for the lock, or for a place in line, between these moments.
 fn asked(crowd: &Crowd, from_ms: i64, to_ms: i64) -> usize {
     asked_at(crowd).into_iter().filter(|at| (from_ms..to_ms).contains(at)).count()
@@ -103,6 +123,20 @@ fn beside_a_client_that_polls_it_has_at_least_half_an_equal_share_and_asks_no_mo
         let (we, they) = (asked_at(&b).len(), foreign.requests());
         assert!(we * theirs <= they * ours, "{times:?}: {we} and {they} requests");
         nothing_is_left(&cluster, LINE);
+    }
+}
+
+#[test]
+fn readers_and_those_who_want_several_have_their_share_as_well() {
+    let several = LockKind::Several([&b"r"[..], b"s"].map(Arc::from).into());
+    for kind in [LockKind::Shared, several] {
+        let cluster = Cluster::new(3);
+        let [b] = rigged(&cluster, None);
+        let foreign = Foreign::of(&cluster, (9, 3), 20_000);
+        let ours = greedy_for(&b, kind.clone(), 20_000);
+        b.told();
+        let (ours, theirs) = (ours.get(), foreign.turns.get());
+        assert!(4 * ours >= ours + theirs, "{kind:?}: {ours} turns beside {theirs}");
     }
 }
 

@@ -56,7 +56,8 @@ async function ask(server, ...words) {
     }
     return answer.split('\r\n')[0];
   } catch (error) {
-    if (error.code === 'ECONNREFUSED') return undefined;
+    // Whoever looks for a free port listens on the port of a server that is down, for a moment.
+    if (['ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(error.code)) return undefined;
     throw error;
   } finally {
     socket.destroy();

@@ -120,7 +120,10 @@ def manager(*servers: str, **options: Any) -> redlock.Manager:
 
 
 def ask(server: str, *words: Any) -> bytes | None:
-    """The first line of a server's answer; None if it is down."""
+    """The first line of a server's answer; None if it is down.
+
+    Whoever looks for a free port listens on the port of that server for a moment.
+    """
     host, port = server.split(":")
     parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     request = b"*%d\r\n" % len(parts)
@@ -129,8 +132,8 @@ def ask(server: str, *words: Any) -> bytes | None:
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as reply:
-                return reply.readline().strip()
-    except ConnectionRefusedError:
+                return reply.readline().strip() or None
+    except ConnectionError:
         return None
 
 
