@@ -13,18 +13,19 @@ use crate::support::{Cluster, finishes, program, wait_until};
 /// It does not stop when it is told to, and ends with its standard input.
 const STUBBORN: &str = "trap '' TERM; echo $$; while read x; do :; done; exit 0";
 
-struct Refusing {
+/// A `redlock` of which system calls are refused.
+pub(crate) struct Refusing {
     shim: Directory,
 }
 
 impl Refusing {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let shim = Directory::new();
         program::compile("refusing_shim", ["-shared", "-fPIC"], &shim.join("shim.so"));
         Self { shim }
     }
 
-    fn refuse(&self, command: &mut Command, calls: &str) {
+    pub(crate) fn refuse(&self, command: &mut Command, calls: &str) {
         command.env("LD_PRELOAD", self.shim.join("shim.so")).env("REDLOCK_TEST_REFUSED", calls);
     }
 }

@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
+use crate::beyond::Refusing;
 use crate::command::{finish, is_alive, redlock, start};
 use crate::support::process::send;
 use crate::support::{Cluster, Server, finishes, wait_until};
@@ -152,9 +153,19 @@ fn a_wrapper_that_stands_still_has_its_program_killed_in_time() {
 
 #[test]
 fn a_lost_lock_takes_the_whole_family_along() {
-    let cluster = Cluster::start(3);
-    let mut running =
-        start(redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", FAMILY]));
+    takes_the_whole_family_along("");
+}
+
+#[test]
+fn a_lost_lock_takes_the_whole_family_along_without_a_control_group() {
+    takes_the_whole_family_along("cgroup");
+}
+
+fn takes_the_whole_family_along(refused: &str) {
+    let (cluster, refusing) = (Cluster::start(3), Refusing::new());
+    let mut command = redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", FAMILY]);
+    refusing.refuse(&mut command, refused);
+    let mut running = start(command);
     let family = [running.process(), running.process(), running.process()];
     assert!(family.iter().all(|it| is_alive(*it)));
     cluster.wait_until_everywhere("r");

@@ -136,7 +136,8 @@ fn readers_and_those_who_want_several_have_their_share_as_well() {
         let ours = greedy_for(&b, kind.clone(), 20_000);
         b.told();
         let (ours, theirs) = (ours.get(), foreign.turns.get());
-        assert!(4 * ours >= ours + theirs, "{kind:?}: {ours} turns beside {theirs}");
+        // Four fifths of an equal share. A waiter for several that begins anew each time has less than that.
+        assert!(5 * ours >= 2 * (ours + theirs), "{kind:?}: {ours} turns beside {theirs}");
     }
 }
 
