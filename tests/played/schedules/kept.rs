@@ -134,12 +134,16 @@ impl World {
         if let Some(hold) = hold {
             let Some(own) = all.iter().find(|it| it.is_of(client, number)) else { return };
             // If a lock is kept twice, the later request applies.
-            let lease = Arc::clone(&own.lease);
+            let (lease, is_told) = (Arc::clone(&own.lease), own.is_told);
             let before = all.iter_mut().filter(|it| it.number != number);
             before.filter(|it| Arc::ptr_eq(&it.lease, &lease)).for_each(|it| it.end(now));
             let tag = tag(hold.token().as_bytes());
             if let Some(held) = self.records.hold(tag) {
                 held.is_kept = true;
+                if is_told {
+                    // Another caller was told that it is lost, before this one goes on with the end of its call.
+                    held.told_lost.get_or_insert(now);
+                }
             }
         }
         let Some(own) = self.records.keepings.iter_mut().find(|it| it.is_of(client, number)) else {
