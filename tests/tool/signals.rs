@@ -161,6 +161,12 @@ fn a_lost_lock_takes_the_whole_family_along_without_a_control_group() {
     takes_the_whole_family_along("cgroup");
 }
 
+/// There is a control group, and the program is not in it.
+#[test]
+fn a_lost_lock_takes_the_whole_family_along_that_may_not_enter_the_control_group() {
+    takes_the_whole_family_along("entry");
+}
+
 fn takes_the_whole_family_along(refused: &str) {
     let (cluster, refusing) = (Cluster::start(3), Refusing::new());
     let mut command = redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", FAMILY]);

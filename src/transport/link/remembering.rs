@@ -231,8 +231,9 @@ impl Known<'_> {
             let is_own = is_logged && !memories.was_replica(self.process);
             if !is_own {
                 memories.doubt(note.life, now);
+                return Step::Lose;
             }
-            if !is_own || memories.judge(note, now) == MemoryVerdict::Older {
+            if memories.judge(note, now) == MemoryVerdict::Older {
                 return Step::Lose;
             }
             // Another process of this server wrote the data, and none of it is missing.

@@ -1,6 +1,6 @@
 /* Refuses calls of `redlock`, as some systems do. REDLOCK_TEST_REFUSED says which: "waitid", "kill" (SIGKILL to a
- * program that has become another user), "subreaper", and "cgroup" (making a control group). The program that
- * `redlock` runs is left alone. */
+ * program that has become another user), "subreaper", "cgroup" (making a control group), and "entry" (of a process
+ * into that group). The program that `redlock` runs is left alone. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static bool is_refused(const char *call) {
     const char *refused = getenv("REDLOCK_TEST_REFUSED");
@@ -57,4 +58,12 @@ int mkdir(const char *path, mode_t mode) {
     *(void **)&real = dlsym(RTLD_NEXT, "mkdir");
     bool is_it = strstr(path, "/redlock-") != NULL;
     return is_it && is_refused("cgroup") ? refuse(EACCES) : real(path, mode);
+}
+
+/* A process enters a control group by writing "0". */
+ssize_t write(int descriptor, const void *bytes, size_t size) {
+    static ssize_t (*real)(int, const void *, size_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "write");
+    bool is_it = size == 1 && *(const char *)bytes == '0';
+    return is_it && is_refused("entry") ? refuse(EACCES) : real(descriptor, bytes, size);
 }

@@ -53,7 +53,7 @@ impl Cgroup {
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Whether a process is in it. A zombie is in it, too, until it was waited for.
+    /// The processes in it, without those that have ended.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         list.lines().filter_map(|it| it.parse().ok()).collect()

@@ -61,7 +61,8 @@ impl Child {
         guard: Pid,
         announcement: Announcement,
     ) -> Result<Self, Failure> {
-        let finds_all = cgroup.is_some() || tree::adopt_orphans();
+        // Also beside a control group: a process can leave that, or may not have been let in.
+        let adopts = tree::adopt_orphans();
         let entry = cgroup.as_ref().map(Cgroup::entry);
         let mut terminal = Terminal::find();
         let lent = terminal.as_ref().filter(|it| it.is_ours()).map(Terminal::descriptor);
@@ -83,6 +84,8 @@ impl Child {
             }
         };
         let process = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+        let is_inside = |it: &Cgroup| it.processes().contains(&process.as_raw());
+        let finds_all = adopts || cgroup.as_ref().is_some_and(is_inside);
         Ok(Self {
             process,
             guard,
