@@ -161,18 +161,28 @@ fn a_lost_lock_takes_the_whole_family_along_without_a_control_group() {
     takes_the_whole_family_along("cgroup");
 }
 
-/// There is a control group, and the program is not in it.
+/// There is a control group, and the program is not in it. A process has left the program's group, and its parent has
+/// ended.
 #[test]
-fn a_lost_lock_takes_the_whole_family_along_that_may_not_enter_the_control_group() {
-    takes_the_whole_family_along("entry");
+fn a_lost_lock_takes_an_orphan_along_that_may_not_enter_the_control_group() {
+    const WITH_AN_ORPHAN: &str = r#"
+(setsid sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' &)
+echo $$
+while :; do sleep 0.01; done"#;
+    takes_along(WITH_AN_ORPHAN, 2, "entry");
 }
 
 fn takes_the_whole_family_along(refused: &str) {
+    takes_along(FAMILY, 3, refused);
+}
+
+/// This script tells the numbers of so many processes.
+fn takes_along(script: &str, processes: usize, refused: &str) {
     let (cluster, refusing) = (Cluster::start(3), Refusing::new());
-    let mut command = redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", FAMILY]);
+    let mut command = redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", script]);
     refusing.refuse(&mut command, refused);
     let mut running = start(command);
-    let family = [running.process(), running.process(), running.process()];
+    let family: Vec<_> = (0..processes).map(|_| running.process()).collect();
     assert!(family.iter().all(|it| is_alive(*it)));
     cluster.wait_until_everywhere("r");
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
