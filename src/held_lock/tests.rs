@@ -104,3 +104,21 @@ fn a_lock_is_shared_from_its_first_downgrade_on() {
     let was_exclusive = [0, first, between].map(|it| view.hold().was_exclusive_in(it));
     assert_eq!(was_exclusive, [true, false, false]);
 }
+
+/// The manager names the servers in another order than the one that took the lock.
+#[test]
+fn an_end_is_heard_for_the_server_that_another_manager_means() {
+    let roster = |ports: [i32; 3]| {
+        Roster::new(ports.map(|port| Endpoint::parse("127.0.0.1", port).unwrap()).into())
+    };
+    let asked = Asked { at: at_ms(0), ttl_ms: TTL, window_ms: 25, drift: Drift::DEFAULT };
+    let target = Target::from(Arc::<[u8]>::from(&b"r"[..]));
+    let hold = HeldLock::new(target, Token::from_random([0; 20]), asked, roster([1, 2, 3]));
+    hold.take([0, 1].into_iter().collect(), ServerSet::first(3));
+    let view = View::new(&Arc::new(hold), &roster([3, 1, 2])).expect("the same servers");
+    let witness = view.witness();
+    witness.hear(0, (Verb::Extend, 0), &Answer::Absent, at_ms(1));
+    assert!(view.begin_repairs().1.is_empty(), "the acquire may be carried out still");
+    witness.hear_end(0, 0);
+    assert_eq!(view.begin_repairs().1, ServerSet::first(1));
+}
