@@ -45,15 +45,16 @@ pub struct Permits {
 }
 
 impl Runtime {
-    /// Connects now. Returns a text about the servers that are not up, or have no vote.
+    /// Connects now. Returns a text about the servers that are not up, have no vote, or are not
+    /// guarded.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         if timeout_ms < 0 {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
         }
         let absent = words(self.run(Box::new(Connect::new(timeout_ms)), None))?;
         let snapshots = self.snapshots();
-        let doubts = snapshots.iter().filter_map(ServerSnapshot::doubt);
-        let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(doubts);
+        let remarks = snapshots.iter().filter_map(ServerSnapshot::remark);
+        let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(remarks);
         Ok(said.collect::<Vec<_>>().join(", "))
     }
 

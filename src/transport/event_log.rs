@@ -20,6 +20,8 @@ pub(super) enum Event {
     Lost,
     /// The server lost its memory, and has no vote for now.
     Forgot,
+    /// A loss of the server's memory is not noticed.
+    Unguarded,
     /// What the server grants does not outlive its process any more.
     LogsLess,
     /// The server has lost the numbers of its fencing tokens, or has them again.

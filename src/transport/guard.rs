@@ -382,6 +382,11 @@ impl Guard {
         self.objection(0, step, now, now, rules)
     }
 
+    /// Whether a loss of the server's memory is not noticed, because it does not let this user ask for what shows it.
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind
+    }
+
     /// What to report about the server although its grants are votes.
     pub(super) fn caveat(&self) -> &'static str {
         match self.is_blind {

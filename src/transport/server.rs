@@ -53,6 +53,8 @@ pub(crate) struct Server {
     looked_at: Moment,
     /// Calls that wait for the connection itself.
     awaiting_connection: Vec<Ticket>,
+    /// Whether it was logged that a loss of the server's memory is not noticed.
+    is_known_blind: bool,
     /// The log lines about this server.
     event_log: EventLog,
     traffic: Traffic,
@@ -80,6 +82,7 @@ impl Server {
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
+            is_known_blind: false,
             traffic: Traffic::default(),
         }
     }
@@ -358,6 +361,7 @@ impl Server {
                 }
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
+                self.tell_of_blindness(clock::now(), effects);
                 for ticket in mem::take(&mut self.awaiting_connection) {
                     self.deliver(ticket, Answer::Done, effects);
                 }

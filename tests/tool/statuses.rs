@@ -198,3 +198,21 @@ fn it_says_what_it_waits_for() {
     cluster[0].resume();
     cluster[1].resume();
 }
+
+/// Two new servers beside one that is down look like two that have lost their memory.
+#[test]
+fn servers_without_a_vote_are_told_of_at_once() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(Server::be_new);
+    cluster[2].kill();
+    let outcome = finish(redlock(&cluster, &["run", "--wait", "200ms", "r", "--", "true"]));
+    assert_eq!(outcome.status, Some(123), "{outcome:?}");
+    let first = outcome.stderr.lines().next().expect("a line");
+    assert!(first.starts_with("redlock: waiting: too few servers vote: "), "{outcome:?}");
+    assert!(first.contains("its vote counts again in"), "{outcome:?}");
+    let outcome = finish(redlock(&cluster, &["doctor"]));
+    assert!(
+        outcome.stdout.contains("start all new servers before the first client"),
+        "{outcome:?}"
+    );
+}

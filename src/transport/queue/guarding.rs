@@ -42,6 +42,16 @@ impl Queue {
         self.lasting.clock.ahead_us(now, wall_us)
     }
 
+    /// Whether a loss of the server's memory is noticed.
+    pub(in crate::transport) fn is_guarded(&self) -> bool {
+        self.guard.reads() && !self.guard.is_blind()
+    }
+
+    /// Whether a loss of the server's memory is not noticed for want of rights.
+    pub(in crate::transport) fn is_blind(&self) -> bool {
+        self.guard.is_blind()
+    }
+
     /// What to report about the server although its grants are votes.
     pub(in crate::transport) fn caveat(&self) -> &'static str {
         match self.guard.caveat() {

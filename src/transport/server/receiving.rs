@@ -82,6 +82,15 @@ impl Server {
         }
     }
 
+    /// Logs once that a loss of the server's memory is not noticed.
+    pub(super) fn tell_of_blindness(&mut self, now: Moment, effects: &mut Effects) {
+        if self.queue.is_blind() && !self.is_known_blind {
+            let line = (Level::Warning, self.queue.caveat().to_owned());
+            self.event_log.say(Event::Unguarded, line, now, &mut effects.lines);
+        }
+        self.is_known_blind = self.queue.is_blind();
+    }
+
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
@@ -97,6 +106,7 @@ impl Server {
             self.tell_of_clock(now, effects);
             effects.restores |= answer.asks_to_restore();
             self.tell_of_numbers(now, effects);
+            self.tell_of_blindness(now, effects);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
                     ticket,
