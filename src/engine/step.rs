@@ -200,7 +200,10 @@ impl Actions for Step<'_> {
         };
         let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
         let woken: Vec<Ticket> = keepers.filter_map(ticket).collect();
-        woken.into_iter().for_each(|keeper| self.end_wait(keeper));
+        for keeper in woken {
+            self.state.bring_limit_nearer(keeper.place());
+            self.end_wait(keeper);
+        }
     }
 
     fn give_turn(&mut self, ticket: Ticket) {

@@ -122,6 +122,11 @@ pub(crate) trait Operation: Send {
         None
     }
 
+    /// Until when the operation waits for the open question at the latest, if that can come nearer meanwhile.
+    fn limit(&self) -> Option<Moment> {
+        None
+    }
+
     /// The servers whose condition the operation must be told, now that the question is closed.
     fn wanted_conditions(&mut self) -> ServerSet {
         self.question().map_or_else(ServerSet::default, |question| question.wanted_conditions())

@@ -189,6 +189,11 @@ impl Operation for Renew {
         Urgency::Keeps
     }
 
+    /// A confirmation or a downgrade may find that the lock ends earlier, while it is being extended.
+    fn limit(&self) -> Option<Moment> {
+        Some(self.given_up_at())
+    }
+
     fn resource(&self) -> Option<&Arc<[u8]>> {
         Some(self.view.hold().resource())
     }

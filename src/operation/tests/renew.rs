@@ -116,6 +116,16 @@ fn a_lock_that_a_majority_has_lost_is_told_at_once() {
 }
 
 #[test]
+fn a_lock_that_is_found_to_end_earlier_is_given_up_earlier() {
+    let (mut play, view, keeper) = keep();
+    assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
+    let (known, end) = (view.hold().valid_until(), at(5_000));
+    assert!(view.hold().shorten(known, (end, end)));
+    let renew = Renew::new(view, keeper.kept());
+    assert_eq!(Operation::limit(&renew), Some(at(GIVEN_UP_AT - VALID_MS + 5_000)));
+}
+
+#[test]
 fn a_lock_that_was_released_is_kept_no_more_and_nothing_is_told() {
     let (mut play, view, _keeper) = keep();
     play.submit(Release::new(view.clone()));
