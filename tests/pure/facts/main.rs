@@ -1,0 +1,14 @@
+//! What the pages say is so: figures are those of BENCH.md.
+
+mod figures;
+
+use std::fs;
+use std::path::Path;
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|it| panic!("{name}: {it}"))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
