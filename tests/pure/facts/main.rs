@@ -1,5 +1,6 @@
-//! What the pages say is so: figures are those of BENCH.md.
+//! What the pages say is so: figures are those of BENCH.md, and limits and defaults are those of the code.
 
+mod code;
 mod figures;
 
 use std::fs;
