@@ -23,6 +23,31 @@ const WAITS: [Fact; 10] = [
     ("`redlock run`: 30 s", "tool/src/cli.rs", "default_value = \"30s\""),
 ];
 
+/// Everything that the command reports as JSON is on its page.
+#[test]
+fn the_page_of_the_command_has_every_event_and_field() {
+    let page = read("docs/command.md");
+    let (_, page) = page.split_once("## JSON").expect("a section");
+    let mut count = 0;
+    for file in ["run/mod.rs", "run/waiting.rs", "servers.rs", "failure.rs"] {
+        let code = read(&format!("tool/src/{file}"));
+        for object in code.split("json!({").skip(1).filter_map(|it| it.split("})").next()) {
+            let keys = object.split('"').skip(1).step_by(2);
+            for key in keys {key}"))) {
+                assert!(page.contains(&format!("`{key}`")), "{file}: {key}");
+                count += 1;
+            }
+        }
+    }
+    let failure = read("tool/src/failure.rs");
+    let (_, names) = failure.split_once("fn name(self)").expect("the names of failures");
+    for name in names.split("\n    }\n").next().unwrap_or_default().split('"').skip(1).step_by(2) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+        count += 1;
+    }
+    assert!(count > 30, "the sources are not what this reads");
+}
+
 #[test]
 fn what_pages_say_of_numbers_is_what_the_code_does() {
     let mut wrong = Vec::new();
