@@ -101,7 +101,7 @@
  * resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
  * or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
  * token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
- * the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+ * the right to use these keys, and EVAL, GET, GETRANGE, SET, DEL, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
  * ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
  */
 #define REDLOCK_SHARED 1
@@ -1539,12 +1539,13 @@ RedLockStatus RedLock_Servers(RedLock *rl,
  * without its data, by FLUSHALL, by a failover to a copy, or if an empty server takes over its address. Such
  * a server might grant a lock that another client still holds on it.
  *
- * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the
- * right to read and write this key, and to use INFO, TIME, GETRANGE and EVAL. Without this right the server
- * has a vote but is not guarded, and RedLock_Servers reports this. The note is read when a connection
- * begins, and again along with every acquire. If the note is missing or belongs to another server process,
- * the grants of the server are not votes for a time. This time is the longest of these TTLs: the requested
- * one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most cap_ms.
+ * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right
+ * to read and write this key, and to use INFO, TIME, PEXPIRETIME (Redis 7.0), GETRANGE, GET, SET and EVAL.
+ * Without this right the server has a vote but is not guarded, and RedLock_Servers reports this. The note is
+ * read when a connection begins, and again along with every acquire. If the note is missing or belongs to
+ * another server process, the grants of the server are not votes for a time. This time is the longest of these
+ * TTLs: the requested one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most
+ * cap_ms.
  *
  * A server whose append-only file is always synced (appendfsync always) forgets nothing when it restarts,
  * and has its vote at once. If all servers were asked and none has a note, the library takes them for new
@@ -1643,9 +1644,9 @@ RedLockStatus RedLock_SetTracing(RedLock *rl,
  * holder wrote.
  *
  * To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
- * not lock a resource with this name. The user needs the right to use this key, and EVAL, TIME, HMGET, HSET,
- * HDEL, HGETALL, GET, SET and PTTL. Taking a lock needs a second round trip only if the numbers of the servers
- * differ, as after an outage of one server.
+ * not lock a resource with this name. The user needs the right to use this key, and TIME, HMGET, HSET, HDEL
+ * and HGETALL in addition to what other locks need. Taking a lock needs a second round trip only if the
+ * numbers of the servers differ, as after an outage of one server.
  *
  * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
  * token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as
@@ -1684,11 +1685,13 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  * and is not guaranteed.
  *
  * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
- * woken, it asks from time to time, as it does for locks that expire or that another kind of client
- * releases. If a lock changes hands twice and no client is woken, because clients of other libraries want it,
- * too, one waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
- * the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
- * EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
+ * woken, it asks from time to time, as it does for locks that expire or that another kind of client releases.
+ * If a lock changes hands twice and no client is woken, because clients of other libraries want it, too, one
+ * waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with
+ * servers older than Redis 6.0. It is also the case if the ACL user lacks the right to the channel (Redis 7.0
+ * gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EXISTS, TIME, ZADD, ZCARD, ZRANK,
+ * ZRANGE, ZREM and ZPOPMIN, which it needs in addition to what other locks need. A line in the log reports
+ * this.
  *
  * @param rl      the manager.
  * @param enabled true, the default, or false: callers of this manager ask from time to time, and its

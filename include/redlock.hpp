@@ -1316,8 +1316,8 @@ inline constexpr KeepAlive keep_alive{};
  * unlocked by a thread other than the one that locked it.
  *
  * The lock lasts for the given TTL, and then expires even if its owner is still at work. Call extend()
- * in time, and check last_unlock_status() where it matters whether the lock held to the end. After fork,
- * make a new Mutex in the child. */
+ * in time, and check last_unlock_status() where it matters whether the lock held to the end;
+ * last_unlock_message() says why it did not. After fork, make a new Mutex in the child. */
 class Mutex {
 public:
     /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
@@ -1392,18 +1392,14 @@ public:
     }
 
     /** Releases the lock. If no thread holds it, nothing happens, also while a thread waits in lock(). Never
-     * throws, because guards call it in their destructors; the result is in last_unlock_status(). */
+     * throws, because guards call it in their destructors; the result is in last_unlock_status() and
+     * last_unlock_message(). */
     void unlock() noexcept {
-        {
-            // A thread that is still locking has nothing to be released yet, and a lock is released once.
-            const std::lock_guard<std::mutex> here(state_);
-            if (!locked_) {
-                last_unlock_status_ = Status::Lost;
-                return;
-            }
-            locked_ = false;
+        if (!begin_unlock()) {
+            note_unlock(Status::Lost, "no thread holds it");
+            return;
         }
-        last_unlock_status_ = lease_.release();
+        release(lease_);
         vacate();
     }
 
@@ -1412,6 +1408,13 @@ public:
      * not reach enough servers; the lock expires after its TTL. A negative status: a fault of the call.
      * Status::Ok before the first unlock(). */
     Status last_unlock_status() const noexcept { return last_unlock_status_; }
+
+    /** Why the last unlock() was not Status::Ok, for example because the lock had expired while a guard held it. Empty
+     * after a success. */
+    std::string last_unlock_message() const {
+        std::lock_guard<std::mutex> here(state_);
+        return last_unlock_message_;
+    }
 
     /** Why the last attempt to lock failed, whichever thread made it. After a success the status is
      * Status::Ok, and the message names the servers that could not take part; it is empty if all could.
@@ -1487,6 +1490,31 @@ private:
         return true;
     }
 
+    // A thread that is still locking has nothing to be released yet, and a lock is released once.
+    bool begin_unlock() noexcept {
+        const std::lock_guard<std::mutex> here(state_);
+        const bool was_locked = locked_;
+        locked_ = false;
+        return was_locked;
+    }
+
+    void release(Lease &lease) noexcept {
+        const Status status = lease.release();
+        note_unlock(status, status == Status::Ok ? "" : RedLockLease_ErrorMessage(lease.native_handle()));
+    }
+
+    // The result of an unlock. Without memory for the message there is none.
+    void note_unlock(Status status, const char *message) noexcept {
+        std::string words;
+        try {
+            words = message;
+        } catch (const std::bad_alloc &) {
+        }
+        last_unlock_status_ = status;
+        const std::lock_guard<std::mutex> here(state_);
+        last_unlock_message_.swap(words);
+    }
+
     // The result of an attempt. Throws Error for a fault of the call.
     void note(Status status, std::string &words) {
         const std::lock_guard<std::mutex> here(state_);
@@ -1537,6 +1565,7 @@ private:
     bool locked_ = false; // it may be released
     Status status_ = Status::Ok;
     std::string message_;
+    std::string last_unlock_message_;
 };
 
 /** As Mutex, but its owner may lock it again. It needs as many unlock() calls as lock() calls, and only
@@ -1601,13 +1630,13 @@ public:
     }
 
     /** Leaves the innermost level; the last unlock() releases the lock. Never throws; the result is in
-     * last_unlock_status(). On a thread that is not the owner, the result is Status::InvalidArgument,
+     * last_unlock_status() and last_unlock_message(). On a thread that is not the owner, the result is Status::InvalidArgument,
      * and nothing is done. */
     void unlock() noexcept {
         if (!is_mine()) {
-            mutex_.last_unlock_status_ = Status::InvalidArgument;
+            mutex_.note_unlock(Status::InvalidArgument, "this thread does not hold it");
         } else if (--depth_ > 0) {
-            mutex_.last_unlock_status_ = mutex_.lease_.release();
+            mutex_.release(mutex_.lease_);
         } else {
             owner_.store(std::thread::id()); // before another thread can be the owner
             mutex_.unlock();
@@ -1616,6 +1645,7 @@ public:
 
     /** As the members of Mutex; levels() is for the owner, too. */
     Status last_unlock_status() const noexcept { return mutex_.last_unlock_status(); }
+    std::string last_unlock_message() const { return mutex_.last_unlock_message(); }
     Status status() const { return mutex_.status(); }
     std::string message() const { return mutex_.message(); }
     bool held() const noexcept { return mutex_.held(); }
@@ -1736,20 +1766,15 @@ public:
     }
 
     /** Releases the shared lock that this thread took last. If this thread holds none, releases a shared
-     * lock of another thread. Never throws; the result is in last_unlock_status(). */
+     * lock of another thread. Never throws; the result is in last_unlock_status() and
+     * last_unlock_message(). */
     void unlock_shared() noexcept {
         Reader reader;
-        {
-            std::lock_guard<std::mutex> here(state_);
-            const auto place = own_reader();
-            if (place == readers_.rend()) {
-                last_unlock_status_ = Status::Lost;
-                return;
-            }
-            reader = std::move(*place);
-            readers_.erase(std::next(place).base());
+        if (!take_reader(reader)) {
+            note_unlock(Status::Lost, "no thread holds it shared");
+            return;
         }
-        last_unlock_status_ = reader.lease.release();
+        release(reader.lease);
     }
 
     /** For the owner of the exclusive lock: makes it shared, and unlock_shared() then releases it. No
@@ -1813,6 +1838,17 @@ private:
     }
     std::vector<Reader>::reverse_iterator own_reader() { return own_of(readers_); }
     std::vector<Reader>::const_reverse_iterator own_reader() const { return own_of(readers_); }
+
+    bool take_reader(Reader &reader) noexcept {
+        std::lock_guard<std::mutex> here(state_);
+        const auto place = own_reader();
+        if (place == readers_.rend()) {
+            return false;
+        }
+        reader = std::move(*place);
+        readers_.erase(std::next(place).base());
+        return true;
+    }
 
     bool take_shared(std::chrono::milliseconds wait) {
         Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));

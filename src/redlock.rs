@@ -438,6 +438,11 @@ impl RedLock {
         Ok(own)
     }
 
+    /// For a program that adds no server later.
+    pub(crate) fn needs_servers(&self) -> Result<(), Error> {
+        self.server_list().map(drop)
+    }
+
     /// The list of servers at the time of the first call that needs it.
     fn server_list(&self) -> Result<Roster, Error> {
         let endpoints: Vec<_> = self.servers.iter().cloned().collect();

@@ -81,7 +81,7 @@ type Options struct {
 type RestartGuard int32
 
 // The modes of the guard. It needs the right to read and write the key redlock:guard, and to use INFO, TIME,
-// GETRANGE and EVAL.
+// PEXPIRETIME (Redis 7.0), GETRANGE, GET, SET and EVAL.
 const (
 	GuardOn      RestartGuard = C.REDLOCK_GUARD_ON      // no vote until the locks that the server may have forgotten have ended
 	GuardStrict  RestartGuard = C.REDLOCK_GUARD_STRICT  // as GuardOn, but servers that seem to be new also have no vote at first

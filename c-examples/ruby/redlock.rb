@@ -67,6 +67,7 @@ module Redlock
     1 => Taken, 2 => Unreachable, 3 => TooSlow, 4 => Lost, 5 => Cancelled, 7 => TooShort,
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
+  private_constant :ERRORS
 
   # The state of one server, from Manager#servers.
   #
@@ -583,7 +584,7 @@ module Redlock
       @mutex.synchronize do
         next unless @process && @process.last == Process.pid
 
-        @calls.each_value { |call| call.lease&.cancel(call) }
+        @calls.each_value { |call| call.lease&.__send__(:cancel, call) }
       end
     end
 
@@ -600,7 +601,7 @@ module Redlock
       number = lease.object_id
       @mutex.synchronize do
         is_new = !@kept.key?(number)
-        @kept[number] = lease.of_block? ? Weak.new(lease) : lease
+        @kept[number] = lease.__send__(:of_block?) ? Weak.new(lease) : lease
         is_new
       end
     end
@@ -670,7 +671,7 @@ module Redlock
 
       case @event.kind
       when C::DONE then (call = @calls[@event.user_data]) && @line.end_call(call, @event.status)
-      when C::LOST then @kept[@event.user_data]&.itself&.be_lost
+      when C::LOST then @kept[@event.user_data]&.itself&.__send__(:be_lost)
       end
       @event.user_data = 0
     end
@@ -1187,15 +1188,15 @@ module Redlock
     # extension is needed. A lost lock raises Lost at every level. Without +reentrant+, a call in a block for the
     # lock of that block raises Nested at once, unless both are shared.
     def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, shared: false, &block)
-      kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared).take(wait, keep_alive, &block)
+      a_lease(resource, ttl, reentrant, shared).__send__(:take, wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but if the lock is held it returns nil, and runs no block.
     def try_lock(resource, ttl:, keep_alive: false, reentrant: false, shared: false, &block)
-      lease = kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared)
-      lease.take(0, keep_alive, &block)
+      lease = a_lease(resource, ttl, reentrant, shared)
+      lease.__send__(:take, 0, keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # the exception comes from the block
+      raise unless lease.__send__(:refused_by?, e) # the exception comes from the block
     end
 
     # A resource that several callers can hold at the same time, in all programs with the same servers: a Semaphore.
@@ -1207,7 +1208,7 @@ module Redlock
     #   api = manager.semaphore("api", permits: 8, ttl: 10)
     #   api.acquire { |lease| ... }
     def semaphore(resource, permits:, ttl:, keep_alive: false)
-      Semaphore.new(self, @servers, resource, Integer(permits), ttl, keep_alive)
+      Semaphore.__send__(:new, self, @servers, resource, Integer(permits), ttl, keep_alive)
     end
 
     # Takes over a lock that was given away with Lease#detach, in this process or another. The servers are asked
@@ -1219,7 +1220,7 @@ module Redlock
     # Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and the first to
     # unlock it releases it for both.
     def adopt(ticket, keep_alive: false, &block)
-      Lease.new(@servers, "", 0).take_over(ticket, keep_alive, &block)
+      Lease.__send__(:new, @servers, "", 0).__send__(:take_over, ticket, keep_alive, &block)
     end
 
     # Asks the servers whether any client holds the resource. The answer may be out of date when it arrives: to get
@@ -1301,11 +1302,11 @@ module Redlock
 
     private
 
-    def kind_of(reentrant, shared)
+    def a_lease(resource, ttl, reentrant, shared)
       both = "who shares a lock may take it again: it is not reentrant"
       raise InvalidArgument.new(both, -1) if reentrant && shared
 
-      reentrant ? Level : Lease
+      (reentrant ? Level : Lease).__send__(:new, @servers, resource, ttl, shared: shared)
     end
 
     # Fiddle, and error messages, do not work in other Ractors, so this raises an error at once.
@@ -1364,6 +1365,8 @@ module Redlock
   # A resource that several callers can hold at the same time, as Manager#semaphore returns it. Threads and fibers
   # may share it, and each of them may hold several permits. A permit is a Lease.
   class Semaphore
+    private_class_method :new
+
     # The name, as it was given, and the number of permits.
     attr_reader :resource, :permits
 
@@ -1381,15 +1384,15 @@ module Redlock
     # Takes a permit and runs the block, and unlocks the permit however the block ends; without a block it returns
     # the Lease. +wait+ and the exceptions are as for Manager#lock.
     def acquire(wait: 5, &block)
-      lease.take(wait, @keep_alive, &block)
+      lease.__send__(:take, wait, @keep_alive, &block)
     end
 
     # As #acquire with one attempt, but if all permits are taken it returns nil, and runs no block.
     def try_acquire(&block)
       lease = self.lease
-      lease.take(0, @keep_alive, &block)
+      lease.__send__(:take, 0, @keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # the exception comes from the block
+      raise unless lease.__send__(:refused_by?, e) # the exception comes from the block
     end
 
     # Asks the servers how many permits are taken. The answer may be out of date when it arrives.
@@ -1404,13 +1407,15 @@ module Redlock
     protected
 
     def lease
-      Lease.new(@servers, @resource, @ttl, permits: C.count(@permits))
+      Lease.__send__(:new, @servers, @resource, @ttl, permits: C.count(@permits))
     end
   end
 
   # One lock. It expires by itself, so check #remaining, or call #confirm, before a step that must not happen
   # without the lock. Threads may share it.
   class Lease
+    private_class_method :new
+
     # The locked name, as it was given; the first of several.
     def resource
       @resources.first
@@ -1443,23 +1448,23 @@ module Redlock
     end
 
     # The body of Manager#lock.
-    def take(wait, keeps, &block) # :nodoc:
+    private def take(wait, keeps, &block)
       refuse_nested
       have(-> { acquire(wait) }, keeps, &block)
     end
 
     # The body of Manager#adopt.
-    def take_over(ticket, keeps, &block) # :nodoc:
+    private def take_over(ticket, keeps, &block)
       have(-> { adopt(ticket) }, keeps, &block)
     end
 
     # Whether a block has the lock, and not a caller.
-    def of_block? # :nodoc:
+    protected def of_block?
       @is_of_block
     end
 
     # Takes the lock with +by+, and holds it for the length of the block if there is one.
-    def have(by, keeps, &block) # :nodoc:
+    private def have(by, keeps, &block)
       @is_of_block = !block.nil?
       hold_on
       by.call
@@ -1483,7 +1488,7 @@ module Redlock
     end
 
     # Whether this is the exception that refused the lock, and not one from the block.
-    def refused_by?(error) # :nodoc:
+    private def refused_by?(error)
       error.equal?(@refusal)
     end
 
@@ -1581,13 +1586,13 @@ module Redlock
       self
     end
 
-    def be_lost # :nodoc:
+    private def be_lost
       @lost = true
       tell_of_loss
     end
 
     # Ends the call if it is the one that is under way, and no unlock.
-    def cancel(call) # :nodoc:
+    private def cancel(call)
       C.call("RedLock_Cancel", @servers.address, @handle.to_i) if call.lease && call.equal?(@call)
     end
 
@@ -1648,7 +1653,7 @@ module Redlock
     end
 
     # The first resource that this lease holds and the other one wants; nil if there is none.
-    def held_of(other) # :nodoc:
+    protected def held_of(other)
       return unless @permits.zero? && other.servers.equal?(@servers) && held?
 
       index = @keys.index { |key| other.keys.include?(key) }
@@ -1890,7 +1895,7 @@ module Redlock
 
     # Whether no level can be added: the lock is not held, and none of its blocks is still running.
     def over?
-      !held? && @levels.none?(&:in_block?)
+      !held? && @levels.none? { |level| level.__send__(:in_block?) }
     end
 
     def enter(wait, level)
@@ -1939,7 +1944,7 @@ module Redlock
   # One of the leases of a lock that its thread may take again: see Manager#lock. Otherwise as a Lease; #extend,
   # #confirm, #keep_alive and #on_lost act on the lock, and so on all levels.
   class Level < Lease
-    def in_block? # :nodoc:
+    private def in_block?
       @in_block && !@left
     end
 
@@ -2048,7 +2053,7 @@ module Redlock
     end
 
     def enter_first(wait)
-      core = Core.new(@servers, @resources, @ttl)
+      core = Core.__send__(:new, @servers, @resources, @ttl)
       core.levels.push(self)
       @core = core
       @retains_from = 0

@@ -72,7 +72,7 @@ pub const REDLOCK_EXCLUSIVE: i32 = 0;
 /// resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
 /// or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
 /// token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
-/// the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+/// the right to use these keys, and EVAL, GET, GETRANGE, SET, DEL, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
 /// ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
