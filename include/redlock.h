@@ -888,7 +888,7 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
  *         complete message of one call, of any thread. The string never changes: after the next call, call
  *         this function again. The string belongs to the manager and lives as long as the manager. The
  *         manager therefore limits its messages. After it has handed out a megabyte of different messages,
- *         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+ *         it leaves times out of new ones ("timed out after some ms"). After two megabytes, a sentence that
  *         says so replaces messages that were never handed out before.
  */
 const char *RedLock_ErrorMessage(const RedLock *rl);
@@ -1100,7 +1100,7 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
  * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
  * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
  * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
- * is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+ * is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
  *
  * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
  * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
@@ -1426,7 +1426,7 @@ RedLockStatus RedLock_NextEvent(RedLock *rl,
  *                the call has ended.
  * @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
  *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
- *         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+ *         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
  *         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
  *         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
  */

@@ -105,10 +105,14 @@ impl Runtime {
         let now = self.now();
         let hold = match hold_of(lease)? {
             Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
-                return Err(Error::invalid("the lease still holds another resource"));
+                return Err(Error::invalid(
+                    "the lease still holds another resource: unlock it first",
+                ));
             }
             Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
-                return Err(Error::invalid("the lease holds a permit of a semaphore: extend that"));
+                return Err(Error::invalid(
+                    "the lease holds a semaphore permit: extend it instead",
+                ));
             }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
@@ -162,8 +166,10 @@ impl Runtime {
         lease.check_one_level()?;
         let ticket = LockTicket::of(view.hold()).to_text();
         if ticket.len() >= room {
-            let words =
-                format!("the ticket needs {} bytes, and there are {room}", ticket.len() + 1);
+            let words = format!(
+                "the ticket needs a buffer of {} bytes, but it has {room}",
+                ticket.len() + 1
+            );
             return Err(Error::invalid(words));
         }
         self.continued().forget(view.hold());

@@ -42,7 +42,10 @@ impl Error {
 
     /// For a child that was forked by a callback within a call.
     pub(crate) fn forked_within() -> Self {
-        Self::new(Status::Forked, "a callback forked within this call, which is the parent's")
+        Self::new(
+            Status::Forked,
+            "the call belongs to the parent process: a callback forked during it",
+        )
     }
 
     pub(crate) fn invalid(words: impl Into<String>) -> Self {

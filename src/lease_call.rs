@@ -143,7 +143,8 @@ impl Runtime {
             return Err(Error::invalid(words));
         }
         if hold.is_shared() || hold.slot().is_some() {
-            let words = "the keys of a shared lock or of a permit cannot stay: others use them";
+            let words =
+                "not possible for shared locks and permits: other holders use the same keys";
             return Err(Error::invalid(words));
         }
         self.begin_release(lease, hold.asked_at().plus_ms(least_ms))
@@ -241,7 +242,7 @@ impl Runtime {
         self.discard(lease);
         lease.clear();
         let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
-        Err(Error::new(status, "the lock had ended before the result of the call was taken"))
+        Err(Error::new(status, "the lock ended before the program read the result of the call"))
     }
 
     fn finish_extension(&self, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
@@ -266,7 +267,7 @@ impl Runtime {
     /// The lock, with the servers in the order of this manager.
     pub(crate) fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
         let other = || {
-            Error::invalid("the lock was taken on other servers, or databases, than this manager's")
+            Error::invalid("the lock is on other servers or databases than those of this manager")
         };
         View::new(hold, self.roster()).ok_or_else(other)
     }
@@ -275,8 +276,8 @@ impl Runtime {
 /// The error of a call that would turn a shared lock into an exclusive one.
 pub(crate) fn upgrade() -> Error {
     Error::invalid(
-        "the lease holds the resource shared, and a shared lock is never made an exclusive one: two that wait for each \
-         other to leave would wait for ever. Unlock it first",
+        "the lease holds the lock shared, and a shared lock cannot be upgraded (two holders would wait for each other): \
+         unlock it first",
     )
 }
 

@@ -58,6 +58,8 @@ mod process_state;
 pub mod quorum;
 mod redlock;
 mod reentrant;
+#[doc(hidden)]
+pub mod refusal;
 mod room;
 mod runtime;
 mod server_list;

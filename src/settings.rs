@@ -33,7 +33,7 @@ pub struct Settings {
 impl Settings {
     pub fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
         if count < 1 {
-            return Err(Error::invalid(format!("count is {count}, but at least 1 try is made")));
+            return Err(Error::invalid(format!("count is {count}: it must be at least 1")));
         }
         if delay_ms < 0 {
             return Err(Error::invalid(format!("delay_ms is {delay_ms}, less than 0")));

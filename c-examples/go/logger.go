@@ -59,7 +59,7 @@ func (t *teller) next() (it line, ok bool) {
 	defer t.mu.Unlock()
 	if count := t.leftOut; count > 0 {
 		t.leftOut = 0
-		return line{levelFault, fmt.Sprintf("%d lines that came before the next are left out", count)}, true
+		return line{levelFault, fmt.Sprintf("%d earlier lines were dropped", count)}, true
 	}
 	if len(t.lines) == 0 {
 		t.lines, t.tells = nil, false

@@ -2238,7 +2238,7 @@ class _Held:
         with self._calling.now():
             if self.held or not _c.RedLockLease_Token(self._handle):
                 return
-            self._words = "the lock had ended before the result of the call was taken"
+            self._words = "the lock ended before the program read the result of the call"
         _check(4 if was_held else 3, self._words)
 
 
@@ -2984,7 +2984,7 @@ class AsyncLease(_Held):
         finally:
             self._let_go()
         if is_stopped:
-            words = f"the lock on {self.resource!r} could not be kept, and the block was cancelled"
+            words = f"the lock on {self.resource!r} could not be kept alive, the block was cancelled"
             raise Lost(words, 4) from error
 
     async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:

@@ -1824,7 +1824,7 @@ module Redlock
       @calling.synchronize do
         return if held? || C.call("RedLockLease_Token", @handle.to_i).to_s.empty?
 
-        @message = "the lock had ended before the result of the call was taken"
+        @message = "the lock ended before the program read the result of the call"
       end
       raise was_held ? Lost.new(@message, 4) : TooSlow.new(@message, 3)
     end

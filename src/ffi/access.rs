@@ -176,10 +176,10 @@ pub unsafe extern "C" fn RedLock_SetTlsCertificate(
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (Some(_), None) => {
-                return Err(Error::invalid("key_file is NULL, but certificate_file is not"));
+                return Err(Error::invalid("certificate_file is set without key_file"));
             }
             (None, Some(_)) => {
-                return Err(Error::invalid("certificate_file is NULL, but key_file is not"));
+                return Err(Error::invalid("key_file is set without certificate_file"));
             }
         };
         handle.manager.set_tls_certificate(files)
@@ -228,11 +228,12 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
 fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
     if environment::is_foreign() {
         return Err(Error::invalid(format!(
-            "{argument} is of no use: this program has rights that whoever started it may not have (it is \
-             setuid or setgid, or has capabilities), so its environment is not to be trusted"
+            "{argument} cannot be used: a program with extra rights (setuid, setgid or capabilities) must not \
+             trust its environment"
         )));
     }
-    let fault = |what| Error::invalid(format!("the variable that {argument} names is {what}"));
+    let fault =
+        |what| Error::invalid(format!("the environment variable that {argument} names is {what}"));
     match environment::variable(name) {
         None => Err(fault("not set")),
         Some(value) if value.is_empty() => Err(fault("empty")),

@@ -283,7 +283,7 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
 ///         complete message of one call, of any thread. The string never changes: after the next call, call
 ///         this function again. The string belongs to the manager and lives as long as the manager. The
 ///         manager therefore limits its messages. After it has handed out a megabyte of different messages,
-///         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+///         it leaves times out of new ones ("timed out after some ms"). After two megabytes, a sentence that
 ///         says so replaces messages that were never handed out before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_char {

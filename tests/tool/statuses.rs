@@ -37,7 +37,7 @@ fn a_lock_that_somebody_has_is_taken() {
     ] {
         let outcome = finish(redlock(&cluster, arguments));
         assert_eq!(outcome.status, Some(expected), "{outcome:?}");
-        assert_eq!(expected != 0, outcome.stderr.contains("held by another"), "{outcome:?}");
+        assert_eq!(expected != 0, outcome.stderr.contains("held by another client"), "{outcome:?}");
     }
     let outcome = finish(redlock(&cluster, &["--json", "run", "-n", "r", "--", "true"]));
     assert_eq!(outcome.event("taken")["status"], 124);

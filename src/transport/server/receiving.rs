@@ -64,9 +64,7 @@ impl Server {
     pub(super) fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
         let line = match self.lasting.clock.take_news() {
             None => return,
-            Some(Course::Back { ms }) => {
-                (Level::Info, format!("its clock was set back by {ms} ms"))
-            }
+            Some(Course::Back { ms }) => (Level::Info, format!("clock set back by {ms} ms")),
             Some(_) => match self.queue.doubt(now) {
                 Some(doubt) => (Level::Warning, doubt.to_string()),
                 None => return,

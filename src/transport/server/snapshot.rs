@@ -74,7 +74,7 @@ impl Server {
         let words = match &doubt {
             _ if !is_connected => self.link.why_down().to_owned(),
             Some(doubt) => doubt.to_string(),
-            None => queue.caveat().to_owned(),
+            None => queue.caveat().into_owned(),
         };
         ServerSnapshot {
             name: self.link.name(),

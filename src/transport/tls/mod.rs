@@ -86,7 +86,8 @@ impl Tls {
     /// Begins TLS over a socket that is connected.
     pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
-        let name = name.or_else(|| name_of(place)).ok_or("TLS needs a name or an address")?;
+        let name =
+            name.or_else(|| name_of(place)).ok_or("TLS needs a host name or an IP address")?;
         let connection = ClientConnection::new(config, name).map_err(|error| words::of(&error))?;
         Ok(Session::new(connection, socket))
     }
@@ -141,7 +142,7 @@ impl Settings {
             (false, None) => match system {
                 Some(Ok(system)) => builder.with_root_certificates(Arc::clone(system)),
                 Some(Err(why)) => return Err(why.clone()),
-                None => return Err("whom the system trusts was not read".to_owned()),
+                None => return Err("the system's trusted certificates were not read".to_owned()),
             },
         };
         let mut config = match &self.identity {
@@ -184,7 +185,7 @@ fn name_of(place: &Place) -> Option<ServerName<'static>> {
 pub(super) fn check_name(place: &Place) -> Result<(), String> {
     match name_of(place) {
         Some(_) => Ok(()),
-        None => Err("its host is a name that no certificate can be for".to_owned()),
+        None => Err("the host is not a valid name for a certificate".to_owned()),
     }
 }
 

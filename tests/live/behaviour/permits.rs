@@ -51,7 +51,7 @@ fn so_many_have_one_at_a_time_and_no_more() {
     for manager in &managers {
         assert_eq!(acquire(manager, 8, 0, &last), REDLOCK_TAKEN);
         let words = last.message();
-        assert!(words.contains("all 8 permits taken (the next ends in "), "{words}");
+        assert!(words.contains("all 8 permits taken (the next expires in "), "{words}");
     }
     assert_eq!(managers[3].unlock(&leases[3]), REDLOCK_OK);
     wait_until("it is free", || (0..3).all(|server| slots(&cluster, server) <= 7));

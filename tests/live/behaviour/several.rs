@@ -39,7 +39,7 @@ fn all_are_had_with_one_token_and_each_keeps_others_out() {
         let overlapping = Wanted::several(&["x", name], TTL);
         assert_eq!(other.acquire(&overlapping, &plain), REDLOCK_TAKEN);
         assert!(
-            plain.message().contains("resource 2 of 2 held by another ("),
+            plain.message().contains("resource 2 of 2 held by another client ("),
             "{}",
             plain.message()
         );
@@ -65,13 +65,17 @@ fn whoever_has_one_of_them_keeps_all_from_being_had_and_the_words_tell_which() {
     }
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
     // The words name the resource that keeps the caller out for longest.
-    assert!(lease.message().contains("resource 2 of 3 held by another ("), "{}", lease.message());
+    assert!(
+        lease.message().contains("resource 2 of 3 held by another client ("),
+        "{}",
+        lease.message()
+    );
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "a", "c"])));
     none_is_set(&cluster, &NAMES);
     // A key of another kind, without an expiry.
     cluster.iter().for_each(|it| drop(it.must(&["RPUSH", "c", "x"])));
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
-    assert!(lease.message().contains("resource 3 of 3 held by another (for ever)"));
+    assert!(lease.message().contains("resource 3 of 3 held by another client (no expiry)"));
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "c"])));
     let held = take(&manager, &NAMES);
     assert_eq!(manager.acquire(&Wanted::several(&["x", "a"], TTL), &lease), REDLOCK_TAKEN);

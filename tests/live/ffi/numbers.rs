@@ -198,7 +198,7 @@ fn confirm_asks_for_no_negative_time() {
     // No lock lasts that long, but this does not affect the lock that is held.
     for least_ms in [2 * TTL, LONGEST_TTL, i64::MAX - 1, i64::MAX] {
         assert_eq!(manager.confirm(lease, least_ms), REDLOCK_TOO_SHORT, "{}", lease.message());
-        says(&lease.message(), &[&format!("{least_ms} ms"), "ms only"]);
+        says(&lease.message(), &[&format!("{least_ms} ms"), "for only"]);
         assert!(lease.is_held());
     }
     assert_eq!(manager.confirm(lease, 1), REDLOCK_OK);

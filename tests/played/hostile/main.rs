@@ -66,6 +66,8 @@ mod quorum;
 mod redlock;
 #[path = "../../../src/reentrant.rs"]
 mod reentrant;
+#[path = "../../../src/refusal.rs"]
+mod refusal;
 #[path = "../../../src/room.rs"]
 mod room;
 #[path = "../../../src/runtime.rs"]

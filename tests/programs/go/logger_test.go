@@ -144,7 +144,7 @@ func TestASlowLoggerHoldsUpNobodyAndIsToldWhatIsLeftOut(t *testing.T) {
 		defer lines.mu.Unlock()
 		return len(lines.lines) == 1+1+256
 	})
-	if wanted := fmt.Sprintf("1 %d lines that came before the next are left out", 2+2*locks-1-256); lines.lines[1] != wanted {
+	if wanted := fmt.Sprintf("1 %d earlier lines were dropped", 2+2*locks-1-256); lines.lines[1] != wanted {
 		t.Fatal(lines.lines[:3])
 	}
 	if line := lines.lines[1+256]; !strings.Contains(line, "event=released") || !strings.Contains(line, last) {

@@ -281,7 +281,7 @@ class Loggers(RedlockTest):
 
         for kind in ("lock", "shared", "permit", "adopted"):
             error = self.assert_fails(redlock.TooSlow, taken, f"{self.name}:{kind}", kind)
-            self.assertIn("before the result of the call was taken", str(error))
+            self.assertIn("before the program read the result of the call", str(error))
 
     def test_a_lock_that_ends_while_it_runs_is_lost(self) -> None:
         locker = manager(trace="resources")
