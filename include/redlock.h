@@ -165,6 +165,36 @@
 #define REDLOCK_TRACE_RESOURCES 2
 
 /**
+ * For RedLock_SetLanguage: C. Messages name arguments as this header does.
+ */
+#define REDLOCK_LANGUAGE_C 0
+
+/**
+ * For RedLock_SetLanguage: C++, as redlock.hpp names arguments.
+ */
+#define REDLOCK_LANGUAGE_CPP 1
+
+/**
+ * For RedLock_SetLanguage: Go.
+ */
+#define REDLOCK_LANGUAGE_GO 2
+
+/**
+ * For RedLock_SetLanguage: JavaScript in Node.js.
+ */
+#define REDLOCK_LANGUAGE_NODE 3
+
+/**
+ * For RedLock_SetLanguage: Python.
+ */
+#define REDLOCK_LANGUAGE_PYTHON 4
+
+/**
+ * For RedLock_SetLanguage: Ruby.
+ */
+#define REDLOCK_LANGUAGE_RUBY 5
+
+/**
  * The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
  * fault of the call. Values are never reused. Treat an unknown value according to its sign.
  */
@@ -1698,6 +1728,19 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  */
 RedLockStatus RedLock_SetWaking(RedLock *rl,
                                 bool enabled);
+
+/**
+ * Sets for which language the messages of this manager name arguments and give times. Each binding of this
+ * library calls this for its manager, so that a program in Python reads "ttl is 0 s" and not "ttl_ms is 0".
+ * Programs in C do not need it.
+ *
+ * @param rl       the manager.
+ * @param language REDLOCK_LANGUAGE_C, the default, REDLOCK_LANGUAGE_CPP, REDLOCK_LANGUAGE_GO,
+ *                 REDLOCK_LANGUAGE_NODE, REDLOCK_LANGUAGE_PYTHON or REDLOCK_LANGUAGE_RUBY.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetLanguage(RedLock *rl,
+                                  int32_t language);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a

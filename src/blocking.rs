@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::argument::Argument;
 use crate::call::Call;
 use crate::check;
 use crate::error::Error;
@@ -47,9 +48,7 @@ pub struct Permits {
 impl Runtime {
     /// Connects now. Returns a text about the servers that are not up, or have no vote.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
-        if timeout_ms < 0 {
-            return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
-        }
+        Error::check_time(Argument::Timeout, timeout_ms, 0..=i64::MAX)?;
         let absent = words(self.run(Box::new(Connect::new(timeout_ms)), None))?;
         let snapshots = self.snapshots();
         let doubts = snapshots.iter().filter_map(ServerSnapshot::doubt);
@@ -88,7 +87,7 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<(), Error> {
         if slice_ms < 0 {
-            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
+            return Err(Error::invalid(format!("slice_ms is {slice_ms}: it must be at least 0")));
         }
         let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
         self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)

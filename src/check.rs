@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::argument::{Argument, Fault};
 use crate::error::Error;
 use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
@@ -112,17 +113,10 @@ fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
 
 /// A TTL must leave some validity.
 pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
-    if ttl_ms < 1 {
-        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, less than 1")));
-    }
-    if ttl_ms > TTL_MAX_MS {
-        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, more than {TTL_MAX_MS}")));
-    }
+    Error::check_time(Argument::Ttl, ttl_ms, 1..=TTL_MAX_MS)?;
     if drift.validity_ms(ttl_ms) < 1 {
         let allowance_ms = drift.allowance_ms(ttl_ms);
-        return Err(Error::invalid(format!(
-            "ttl_ms is {ttl_ms}, and {allowance_ms} ms of it are allowed for drift: no validity is left"
-        )));
+        return Err(Error::of_argument(Argument::Ttl, Fault::Drift { ttl_ms, allowance_ms }));
     }
     Ok(())
 }

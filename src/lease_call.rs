@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::argument::Argument;
 use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
@@ -138,10 +139,7 @@ impl Runtime {
     pub(crate) fn begin_unlock_after(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
         let hold = required_hold_of(lease)?;
         let ttl_ms = hold.ttl_ms();
-        if !(0..=ttl_ms).contains(&least_ms) {
-            let words = format!("least_ms is {least_ms}, not from 0 to the TTL of {ttl_ms}");
-            return Err(Error::invalid(words));
-        }
+        Error::check_time(Argument::HoldAtLeast, least_ms, 0..=ttl_ms)?;
         if hold.is_shared() || hold.slot().is_some() {
             let words =
                 "not possible for shared locks and permits: other holders use the same keys";
@@ -173,9 +171,7 @@ impl Runtime {
     }
 
     pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
-        if least_ms < 0 {
-            return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
-        }
+        Error::check_time(Argument::Least, least_ms, 0..=i64::MAX)?;
         let view = self.view(required_hold_of(lease)?)?;
         let operation = Box::new(Confirm::new(view.clone(), least_ms));
         Ok(Begun { operation, then: Then::Note(view) })

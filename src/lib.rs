@@ -21,6 +21,8 @@
 //! earlier one. DESIGN.md gives the reasons.
 
 mod acquire_options;
+#[doc(hidden)]
+pub mod argument;
 mod background;
 mod blocking;
 mod call;

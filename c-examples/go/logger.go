@@ -49,7 +49,7 @@ func (t *teller) add(it line) {
 func (t *teller) run() {
 	for it, ok := t.next(); ok; it, ok = t.next() {
 		if failure := outside(func() { t.logger(it.level, it.text) }); failure != "" {
-			outside(func() { t.logger(levelFault, "the Logger could not take a line: "+failure) })
+			outside(func() { t.logger(levelFault, "the Logger failed: "+failure) })
 		}
 	}
 }
@@ -81,7 +81,7 @@ func outside(f func()) (failure string) {
 				failure = fmt.Sprint("panic: ", reason)
 			}
 		}()
-		failure = "it ended its goroutine"
+		failure = "runtime.Goexit was called"
 		f()
 		failure = ""
 	}()

@@ -20,6 +20,8 @@
 
 #[path = "../../src/acquire_options.rs"]
 mod acquire_options;
+#[path = "../../src/argument.rs"]
+mod argument;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]

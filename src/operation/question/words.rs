@@ -57,7 +57,7 @@ impl Question {
         let answer = self.reasons.iter().find(|reason| reason.0 == server);
         answer.map(|reason| self.describe(server, &reason.1)).or_else(|| {
             let is_pending = self.ballot().is_pending(server);
-            is_pending.then(|| "no reply yet".to_owned())
+            is_pending.then(|| "not waited for".to_owned())
         })
     }
 

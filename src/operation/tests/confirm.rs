@@ -268,7 +268,7 @@ fn what_another_handle_has_ended_meanwhile_is_lost() {
     let found = |server| found(server, view.hold(), 9_000);
     let words = "Lost: 2 of 3 servers confirmed for 5000 ms, 2 needed";
     let acts = play.hear(2, &[found(0), found(1), found(2)]);
-    assert_eq!(acts.last(), Some(&ended(&format!("{words}: c:1 no reply yet"))));
+    assert_eq!(acts.last(), Some(&ended(&format!("{words}: c:1 not waited for"))));
     assert!(!view.hold().is_over());
 }
 

@@ -299,7 +299,7 @@ fn extensions_that_are_heard_in_time_may_be_looked_at_until_they_are_over() {
         assert!(play.say(1, &[extended(0), extended(1)]));
         let acts = play.at(looked_at).close(1);
         let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended before the replies were read: \
-         c:1 no reply yet";
+         c:1 not waited for";
         let outcome = if is_had { vec![ended("extended")] } else { vec![tell_all(), ended(words)] };
         assert_eq!(acts, outcome);
         assert_eq!(view.hold().is_held(at(looked_at)), is_had);

@@ -192,7 +192,7 @@ fn what_was_raised_in_time_and_is_looked_at_too_late_is_not_had() {
     play.hear(0, &[drew(0, 7), drew(1, 8)]);
     assert!(play.say(0, &[yes(0), yes(1)]));
     let acts = play.at(VALID_MS).close(0);
-    let end = "TooSlow: 2 of 3 servers stored the fencing token, 2 needed; too late: no validity left: c:1 no reply \
-     yet";
+    let end = "TooSlow: 2 of 3 servers stored the fencing token, 2 needed; too late: no validity left: c:1 not \
+     waited for";
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
 }

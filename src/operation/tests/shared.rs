@@ -144,7 +144,7 @@ fn a_downgrade_that_is_looked_at_when_the_lock_has_expired_is_none() {
     play.at(9_700).submit(Downgrade::new(view.clone()));
     assert!(play.say(1, &[extended(0), extended(1)]));
     let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended before the replies were read: c:1 \
-     no reply yet";
+     not waited for";
     let acts = play.at(VALID_MS).close(1);
     assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
     assert!(view.hold().is_over());

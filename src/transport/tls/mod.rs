@@ -15,6 +15,7 @@ use rustls::{ClientConnection, RootCertStore};
 
 pub(super) use self::session::Session;
 use super::place::Place;
+use crate::argument::Argument;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 use crate::system::files;
@@ -68,7 +69,7 @@ impl Tls {
     pub fn set_server_name(&self, name: Option<&str>) -> Result<(), Error> {
         let parse = |name: &str| ServerName::try_from(name.to_owned());
         let name = name.map(parse).transpose().map_err(|_| {
-            Error::invalid("name is neither the name of a host nor an address".to_owned())
+            Error::argument(Argument::ServerName, "is not a valid host name or IP address")
         })?;
         self.change(|settings| settings.server_name = name)
     }
@@ -160,9 +161,9 @@ impl Settings {
 }
 
 /// The contents of the file that an argument names.
-fn read(argument: &str, path: &[u8]) -> Result<Vec<u8>, Error> {
+fn read(argument: Argument, path: &[u8]) -> Result<Vec<u8>, Error> {
     if path.is_empty() {
-        return Err(Error::invalid(format!("{argument} is empty")));
+        return Err(Error::argument(argument, "is empty"));
     }
     files::read(path).map_err(|error| words::of_reading(argument, &error))
 }

@@ -9,13 +9,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::words;
+use crate::argument::Argument;
 use crate::error::Error;
 use crate::system::files;
 
 /// The certificates in a file.
 pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
-    let fault = |what: &str| words::of_file("ca_file", what);
-    let bytes = super::read("ca_file", path)?;
+    let fault = |what: &str| words::of_file(Argument::CaFile, what);
+    let bytes = super::read(Argument::CaFile, path)?;
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|_| fault("not a PEM file"))?;

@@ -4,19 +4,20 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
+use crate::argument::Argument;
 use crate::error::Error;
 
 /// A file that is of no use. Its name is never quoted, because the caller may have passed the contents
 /// instead of the name. A string does not show whether it is a name or a key.
-pub(super) fn of_file(argument: &str, what: &str) -> Error {
-    Error::invalid(format!("{argument} cannot be used: {what}"))
+pub(super) fn of_file(argument: Argument, what: &str) -> Error {
+    Error::argument(argument, format!("cannot be used: {what}"))
 }
 
 /// A file that cannot be read. The message contains neither its name, as above, nor the number of the error.
-pub(super) fn of_reading(argument: &str, error: &io::Error) -> Error {
+pub(super) fn of_reading(argument: Argument, error: &io::Error) -> Error {
     let words = error.to_string();
     let words = words.split(" (os error").next().unwrap_or_default().to_lowercase();
-    Error::invalid(format!("{argument} cannot be read: {words}"))
+    Error::argument(argument, format!("cannot be read: {words}"))
 }
 
 /// Why we cannot talk to a server, or why the server does not talk to us.

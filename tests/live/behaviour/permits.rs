@@ -203,7 +203,7 @@ fn what_no_semaphore_is_is_named() {
     }
     let wanted = Wanted { permits: 200, ..Wanted::new("r".repeat(2_000), TTL) };
     assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
-    assert!(lease.message().contains("too many for 200 permits"), "{}", lease.message());
+    assert!(lease.message().contains("too long for 200 permits"), "{}", lease.message());
     // The maximum: a name of 1024 bytes, and 256 permits.
     let wanted = Wanted { permits: 256, ..Wanted::new("r".repeat(1_024), TTL) };
     let status = manager.acquire(&wanted, &lease);

@@ -101,8 +101,8 @@ fn a_server_that_lacks_one_key_is_no_voter_until_it_has_all_again() {
     cluster[1].must(&["DEL", "c"]);
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
     let words = lease.message();
-    assert!(words.contains("has resource 1 of 3 no more"), "{words}");
-    assert!(words.contains("has resource 3 of 3 no more"), "{words}");
+    assert!(words.contains("no longer has resource 1 of 3"), "{words}");
+    assert!(words.contains("no longer has resource 3 of 3"), "{words}");
     none_is_set(&cluster, &NAMES);
 }
 
@@ -203,9 +203,9 @@ fn names_that_cannot_be_locked_together_are_refused_by_their_place() {
     refused(&["secret", ""], "resource 2 of 2 is empty");
     refused(&["", "secret"], "resource 1 of 2 is empty");
     refused(&["redlock:guard", "secret"], "resource 1 of 2 is redlock:guard");
-    refused(&["x"; 129], "resource_count is 129, more than 128");
+    refused(&["x"; 129], "resource_count is 129: the maximum is 128");
     let long = "x".repeat(65_536);
-    refused(&[&long, "secret"], "65542 bytes together");
+    refused(&[&long, "secret"], "65542 bytes in total");
     // A lock of one resource is an ordinary lock.
     let one = take(&manager, &["one"]);
     assert_eq!(one.resources(), ["one"]);

@@ -10,7 +10,7 @@ use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until, wait_unt
 use crate::{PATIENT_MS, TTL, patient};
 
 /// Words that tell the reader nothing.
-const VAGUE: &str = "no reply yet";
+const VAGUE: &str = "not waited for";
 
 #[track_caller]
 fn says(message: &str, server: &str, reasons: &[&str]) {

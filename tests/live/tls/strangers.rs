@@ -89,8 +89,8 @@ fn whoever_sends_bad_records_is_refused() {
 #[test]
 fn whoever_answers_with_an_alert_is_refused() {
     // A fatal alert: internal error; and a warning that the connection is over.
-    refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x02\x50")), &["refused"]);
-    let words = [&GONE[..], &["refused", "TLS"]].concat();
+    refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x02\x50")), &["rejected"]);
+    let words = [&GONE[..], &["rejected", "TLS"]].concat();
     refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x01\x00")), &words);
 }
 

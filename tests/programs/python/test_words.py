@@ -159,7 +159,7 @@ class Loggers(RedlockTest):
         locker = two_of_three(logger=fail)
         with locker.lock(self.name, ttl=60):
             pass
-        self.assertIn((logging.WARNING, "the logger could not take a line: OSError"), self.lines)
+        self.assertIn((logging.WARNING, "the logger failed: OSError"), self.lines)
         self.assert_free()
 
     def logged_in(self, fail: Callable[[], None], **options: Any) -> redlock.Manager:
