@@ -165,6 +165,36 @@
 #define REDLOCK_TRACE_RESOURCES 2
 
 /**
+ * For RedLock_SetLanguage: C. Messages name arguments as this header does.
+ */
+#define REDLOCK_LANGUAGE_C 0
+
+/**
+ * For RedLock_SetLanguage: C++, as redlock.hpp names arguments.
+ */
+#define REDLOCK_LANGUAGE_CPP 1
+
+/**
+ * For RedLock_SetLanguage: Go.
+ */
+#define REDLOCK_LANGUAGE_GO 2
+
+/**
+ * For RedLock_SetLanguage: JavaScript in Node.js.
+ */
+#define REDLOCK_LANGUAGE_NODE 3
+
+/**
+ * For RedLock_SetLanguage: Python.
+ */
+#define REDLOCK_LANGUAGE_PYTHON 4
+
+/**
+ * For RedLock_SetLanguage: Ruby.
+ */
+#define REDLOCK_LANGUAGE_RUBY 5
+
+/**
  * The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
  * fault of the call. Values are never reused. Treat an unknown value according to its sign.
  */
@@ -888,7 +918,7 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
  *         complete message of one call, of any thread. The string never changes: after the next call, call
  *         this function again. The string belongs to the manager and lives as long as the manager. The
  *         manager therefore limits its messages. After it has handed out a megabyte of different messages,
- *         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+ *         it leaves times out of new ones ("timed out after some ms"). After two megabytes, a sentence that
  *         says so replaces messages that were never handed out before.
  */
 const char *RedLock_ErrorMessage(const RedLock *rl);
@@ -1100,7 +1130,7 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
  * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
  * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
  * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
- * is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+ * is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
  *
  * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
  * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
@@ -1426,7 +1456,7 @@ RedLockStatus RedLock_NextEvent(RedLock *rl,
  *                the call has ended.
  * @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
  *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
- *         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+ *         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
  *         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
  *         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
  */
@@ -1701,6 +1731,19 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  */
 RedLockStatus RedLock_SetWaking(RedLock *rl,
                                 bool enabled);
+
+/**
+ * Sets for which language the messages of this manager name arguments and give times. Each binding of this
+ * library calls this for its manager, so that a program in Python reads "ttl is 0 s" and not "ttl_ms is 0".
+ * Programs in C do not need it.
+ *
+ * @param rl       the manager.
+ * @param language REDLOCK_LANGUAGE_C, the default, REDLOCK_LANGUAGE_CPP, REDLOCK_LANGUAGE_GO,
+ *                 REDLOCK_LANGUAGE_NODE, REDLOCK_LANGUAGE_PYTHON or REDLOCK_LANGUAGE_RUBY.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetLanguage(RedLock *rl,
+                                  int32_t language);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a

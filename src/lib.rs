@@ -51,6 +51,8 @@
 // earlier one. DESIGN.md gives the reasons.
 
 mod acquire_options;
+#[doc(hidden)]
+pub mod argument;
 mod background;
 mod blocking;
 mod call;
@@ -89,6 +91,8 @@ mod process_state;
 pub mod quorum;
 mod redlock;
 mod reentrant;
+#[doc(hidden)]
+pub mod refusal;
 mod room;
 mod runtime;
 mod server_list;

@@ -9,6 +9,7 @@ use redis::Value;
 
 use super::script::script;
 use crate::failure::Failure;
+use crate::refusal::Refusal;
 
 /// The identity of a server process. Each start of a server process draws a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,8 +232,7 @@ impl Identity {
         self.is_cluster_node = mode == Some("cluster");
         if mode == Some("sentinel") {
             self.role = Some(Role::Sentinel);
-            let words = "it is a Sentinel, which holds no locks: give the servers that it watches";
-            return Err(Failure::Refused(words));
+            return Err(Failure::Refused(Refusal::Sentinel));
         }
         Ok(())
     }
@@ -248,9 +248,7 @@ impl Identity {
         // As in the reply to [`ask_promotion`].
         self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
-            Some(Role::Replica) => Err(Failure::Refused(
-                "READONLY: it is a replica, which has no vote: give its primary",
-            )),
+            Some(Role::Replica) => Err(Failure::Refused(Refusal::Replica)),
             _ => Ok(()),
         }
     }
@@ -267,9 +265,7 @@ impl Identity {
 
     /// Fails if the server evicts keys when its memory is full.
     pub(super) fn check_eviction(&self) -> Result<(), Failure> {
-        let words =
-            "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
-        if self.may_evict { Err(Failure::Refused(words)) } else { Ok(()) }
+        if self.may_evict { Err(Failure::Refused(Refusal::MayEvict)) } else { Ok(()) }
     }
 
     /// `INFO persistence`.

@@ -221,6 +221,6 @@ impl Actions for Step<'_> {
 
 /// The error for a fault of the library: the operation has panicked.
 fn broken_off() -> End {
-    let words = "a fault in the library: the call was broken off";
+    let words = "internal error in the library: the call was aborted";
     Err(Error::new(Status::Internal, words).into())
 }

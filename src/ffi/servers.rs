@@ -148,7 +148,11 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
             REDLOCK_GUARD_STRICT => Mode::Strict,
             REDLOCK_GUARD_OFF => Mode::Off,
             REDLOCK_GUARD_DURABLE => Mode::Durable,
-            _ => return Err(Error::invalid(format!("mode is {mode}, which means nothing"))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "mode is {mode}: use a REDLOCK_GUARD_ constant"
+                )));
+            }
         };
         handle.manager.set_restart_guard(mode, longest_ttl_ms, cap_ms)
     })

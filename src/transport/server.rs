@@ -190,8 +190,7 @@ impl Server {
             self.not_connected()
         } else {
             let lacking = self.link.lacking();
-            let what = if lacking.is_empty() { "no connection" } else { "not ready" };
-            Failure::NotConnected(format!("{what} within {ms} ms{lacking}"))
+            Failure::NotConnected(format!("timed out after {ms} ms{lacking}"))
         }
     }
 
@@ -233,7 +232,7 @@ impl Server {
         }
         if self.queue.is_silent(now) {
             let ms = now.ms_since(self.link.heard_at());
-            let change = self.link.break_off(format!("silent for {ms} ms"), now);
+            let change = self.link.break_off(format!("no data received for {ms} ms"), now);
             self.handle_change(change, effects);
         }
         // A caller that needs the server does not fail because of a connection that nobody has used for long.

@@ -286,9 +286,14 @@ fn one_line(text: &str) -> String {
 
 /// Strings that the library looks for in messages of servers, of the system, and of its own. Also strings for
 /// programmers.
-const IS_READ: [&str; 16] = [
+const IS_READ: [&str; 21] = [
     "max number of clients",
     "unknown command",
+    "unknown command ",
+    "Unknown Redis command",
+    "Unknown command called",
+    "can't access at least one of the keys",
+    "to run the ",
     "wrong number of arguments",
     "invalid expire",
     "DB index",

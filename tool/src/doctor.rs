@@ -94,7 +94,7 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
     }
     if !words.is_empty() {
         let is_fault = !server.is_guarded || server.is_cluster_node;
-        say(is_fault || words.contains("delete that key"), words);
+        say(is_fault || words.contains("delete the key"), words);
     }
     found
 }
@@ -105,10 +105,10 @@ fn cure(words: &str, is_connected: bool) -> &'static str {
         ("evict", "CONFIG SET maxmemory-policy noeviction, and in its configuration file"),
         ("replica", "name a primary in its place, or watch it by Sentinels (redis-sentinel://)"),
         ("entinel", "name it as redis-sentinel://HOSTS/MASTER"),
-        ("of another type", "delete the key redlock:guard, and find out who uses it"),
-        ("later version", "update this program"),
+        ("wrong type", "delete the key redlock:guard, and find out who uses it"),
+        ("newer version", "update this program"),
         (
-            "memory",
+            "its data",
             "wait: its vote counts again by itself; start all new servers before the first client, and none waits",
         ),
         ("clock", "wait: its vote counts again by itself; and find out who set its clock"),

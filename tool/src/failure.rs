@@ -4,6 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use redlock::argument::Language;
 use redlock::{Error, Status};
 use serde_json::json;
 
@@ -111,7 +112,7 @@ impl From<Error> for Failure {
             Status::Lost | Status::TooShort => Kind::Lost,
             _ => Kind::Usage,
         };
-        Self::new(kind, error.to_string())
+        Self::new(kind, error.words(Language::Command))
     }
 }
 

@@ -37,8 +37,10 @@ impl Queue {
     pub(super) fn note_refusal_of_numbers(&mut self, request: &Request, answer: &Answer) {
         match answer {
             Answer::Failed(Failure::NoFences) => self.numbers = Numbers::Damaged,
-            Answer::Failed(why) if request.reads_fences() && why.is_of_the_form() => {
-                self.numbers = Numbers::Forbidden;
+            Answer::Failed(Failure::Refused(refusal))
+                if request.reads_fences() && refusal.is_of_the_form() =>
+            {
+                self.numbers = Numbers::Forbidden(*refusal);
             }
             _ => {}
         }
@@ -193,7 +195,7 @@ mod tests {
             (&[-5, 7], None, ""),
             (&[-2, 7], Some(Numbers::Lost), "not restored yet"),
             (&[-2, 8], None, "not restored yet"),
-            (&[-3, 9], Some(Numbers::ByClock), "go by its clock"),
+            (&[-3, 9], Some(Numbers::ByClock), "restarted from the clock"),
             (&[-5, 9], Some(Numbers::Known), ""),
         ] {
             ask(&mut queue, Verb::AcquireFenced, numbers, 0);
@@ -223,9 +225,10 @@ mod tests {
         send(&mut queue, NOW);
         let noperm = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
         settle(&mut queue, &[noperm, note(LIFE)]).unwrap();
-        assert_eq!(queue.news_of_numbers(), Some(Numbers::Forbidden));
+        assert!(matches!(queue.news_of_numbers(), Some(Numbers::Forbidden(_))));
         let line = queue.numbers.line();
-        assert!(line.0 == Level::Warning && line.1.contains("no fencing tokens"), "{line:?}");
+        let said = ["no fencing tokens", "+hmget", "~redlock:fence", "NOPERM: user lacks"];
+        assert!(line.0 == Level::Warning && said.iter().all(|it| line.1.contains(it)), "{line:?}");
         assert_eq!(Numbers::Known.line().0, Level::Info);
     }
 

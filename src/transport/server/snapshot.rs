@@ -78,8 +78,8 @@ impl Server {
             _ if !is_connected => self.link.why_down().to_owned(),
             Some(doubt) => doubt.to_string(),
             None => match queue.caveat() {
-                "" => self.link.identity().caveat().to_owned(),
-                caveat => caveat.to_owned(),
+                caveat if caveat.is_empty() => self.link.identity().caveat().to_owned(),
+                caveat => caveat.into_owned(),
             },
         };
         ServerSnapshot {

@@ -165,7 +165,7 @@ fn with_slow_logger(cluster: &Arc<Cluster>, names: &'static [&str]) -> (Manager,
 /// Whether a call failed because its lock had ended before the call returned.
 fn was_late(outcome: &Result<(), Error>, status: Status) -> bool {
     let is_it = |error: &Error| {
-        error.status() == status && error.to_string().contains("before the result of the call")
+        error.status() == status && error.to_string().contains("before the program read the result")
     };
     outcome.as_ref().is_err_and(is_it)
 }

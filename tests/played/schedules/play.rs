@@ -251,7 +251,7 @@ impl Play {
         world::with(|world| {
             let now = world.now;
             if world.servers.iter_mut().any(|it| it.count_keys(now) > 0) {
-                world.records.violate(Promise::EndsByItself, "a key is left when its time is over");
+                world.records.violate(Promise::EndsByItself, "a key is left when the lock expired");
             }
         });
     }
