@@ -80,16 +80,15 @@ static void do_the_work(int me, struct board *board) {
     board->counter = counter + 1;
 }
 
+/* It says so first: the other worker may say that it holds the lock before this one comes back from the call. */
 static void give_back(int me, struct board *board, RedLock *rl, RedLockLease *lease) {
-    int64_t left = RedLockLease_RemainingMs(lease);
+    say(names[me], "gives the lock back, %d ms before its end", (int)RedLockLease_RemainingMs(lease));
     RedLockStatus status = RedLock_Unlock(rl, lease);
-    if (status == REDLOCK_OK) {
-        say(names[me], "gives the lock back, %d ms before its end", (int)left);
-        return;
+    if (status != REDLOCK_OK) {
+        say(names[me], "cannot give the lock back, %s: %s", RedLockStatus_Name(status),
+            RedLockLease_ErrorMessage(lease));
+        board->tally[me].failed++;
     }
-    say(names[me], "cannot give the lock back, %s: %s", RedLockStatus_Name(status),
-        RedLockLease_ErrorMessage(lease));
-    board->tally[me].failed++;
 }
 
 int work(int me, const struct server servers[SERVERS], struct board *board) {
