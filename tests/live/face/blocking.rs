@@ -116,7 +116,7 @@ fn settings_are_checked_when_the_manager_is_made() {
     assert!(words(builder(&cluster).clock_drift(1.5)).contains("1.5"));
     assert!(words(builder(&cluster).retry(0, Duration::ZERO)).contains('0'));
     let twice = words(builder(&cluster).server(cluster[0].url()));
-    assert!(twice.contains("added before"), "{twice}");
+    assert!(twice.contains("already added"), "{twice}");
     let secret = words(Manager::builder().server("redis://:hunter2@:0/x"));
     assert!(!secret.contains("hunter2"), "{secret}");
     let none = Manager::builder().build().expect("it asks nobody").acquire(&options("r"));
@@ -293,7 +293,7 @@ fn what_is_said_of_a_server_is_what_it_says_itself() {
     wait_until("it has no vote", || {
         drop(manager.acquire(&options("r").wait(TTL)));
         let info = &manager.servers()[0];
-        info.is_connected && !info.has_vote && info.words.contains("lost its memory")
+        info.is_connected && !info.has_vote && info.words.contains("lost its data")
     });
     cluster[0].kill();
     wait_until("it is not connected", || {
@@ -391,7 +391,7 @@ fn each_guard_is_the_one_of_its_name() {
     // Servers that nobody has used have a vote, unless the guard is strict.
     let cluster = Cluster::start(1);
     cluster[0].be_new();
-    assert!(acquire(&cluster, Guard::Strict).is_err_and(|it| it.contains("lost its memory")));
+    assert!(acquire(&cluster, Guard::Strict).is_err_and(|it| it.contains("lost its data")));
     let strict = manager(&cluster, Guard::Strict, 3);
     wait_until("it has been without a vote for the longest time", || {
         strict.acquire(&Options::new("r", TTL)).is_ok()

@@ -73,7 +73,7 @@ fn m05_a_failover_is_a_server_that_lost_its_memory() {
     let (taken, mut has_said) = (Lease::new(), false);
     wait_until("the rival has its turn", || {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
-        has_said |= taken.message().contains("lost its memory");
+        has_said |= taken.message().contains("lost its data");
         status == REDLOCK_OK
     });
     assert_eq!(held.remaining_ms(), 0, "two hold it");
@@ -255,7 +255,7 @@ fn was_a_replica_meanwhile(is_connected: bool) {
     let (taken, mut has_said) = (Lease::new(), false);
     wait_until("the rival has its turn", || {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
-        has_said |= taken.message().contains("lost its memory");
+        has_said |= taken.message().contains("lost its data");
         status == REDLOCK_OK
     });
     assert_eq!(held.remaining_ms(), 0, "two hold it");
@@ -289,7 +289,7 @@ fn m07_a_server_that_was_heard_late_was_a_primary_when_it_was_asked() {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
         assert!(status != REDLOCK_OK || !held.is_held(), "two hold it");
         let message = taken.message();
-        if message.contains("lost its memory") { Ok(()) } else { Err(message) }
+        if message.contains("lost its data") { Ok(()) } else { Err(message) }
     });
 }
 
@@ -321,7 +321,7 @@ fn m07_a_replica_that_was_seen_has_lost_its_memory_although_it_forgot_its_promot
             let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
             assert!(status != REDLOCK_OK || !held.is_held(), "two hold it");
             let message = taken.message();
-            if message.contains("lost its memory") { Ok(()) } else { Err(message) }
+            if message.contains("lost its data") { Ok(()) } else { Err(message) }
         });
     }
 }

@@ -196,7 +196,7 @@ fn nobody_else_has_it_while_it_may_be_held(way: Way) {
     let (taken, mut has_said) = (Lease::new(), false);
     wait_until_ok("the rival has its turn", || {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
-        has_said |= taken.message().contains("lost its memory");
+        has_said |= taken.message().contains("lost its data");
         if status == REDLOCK_OK { Ok(()) } else { Err(taken.message()) }
     });
     assert_eq!(held.remaining_ms(), 0, "two hold it");
