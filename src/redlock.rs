@@ -307,7 +307,8 @@ impl RedLock {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{what}, but nothing drives the manager: enable its background thread, or watch its descriptor"
+            "{what}, but nothing drives the manager: enable its background thread \
+             (RedLock_SetBackgroundThread; in Rust, background_thread(true)), or watch its descriptor"
         )))
     }
 

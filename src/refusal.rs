@@ -136,8 +136,8 @@ impl fmt::Display for Refusal {
             Self::MasterDown => "MASTERDOWN: replica that has lost its primary",
             Self::ClusterDown => "CLUSTERDOWN: the cluster is down",
             Self::NoAuth => "NOAUTH: password required",
-            Self::WrongPass => "WRONGPASS: authentication failed: wrong user or password",
-            Self::WrongPassword => "ERR: authentication failed: wrong password",
+            Self::WrongPass => "WRONGPASS: authentication failed: invalid user or password",
+            Self::WrongPassword => "ERR: authentication failed: invalid password",
             Self::NoPasswordSet => "ERR: a password was given, but the server has none",
             Self::NoPermission { lacks, .. } => return write!(f, "NOPERM: user lacks {lacks}"),
             Self::UnknownCommand(Some(name)) => {

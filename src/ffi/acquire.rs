@@ -174,7 +174,7 @@ fn several<'a>(options: &RedLockAcquireOptions) -> Result<Option<Vec<&'a [u8]>>,
     if !options.resource.is_null() || options.resource_size != 0 {
         return wrong("resource and resources are both set: set only one");
     }
-    texts(resources, count, "resource").map(Some)
+    texts(resources, count, "resources").map(Some)
 }
 
 /// Returns what these names lock. A single name is an ordinary lock.

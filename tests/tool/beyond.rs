@@ -95,7 +95,7 @@ fn a_program_whose_end_is_not_told_is_killed() {
     let running = start(command);
     let outcome = finishes("it ends, and so does its program", || running.end());
     assert_eq!(outcome.status, Some(125), "{outcome:?}");
-    assert!(outcome.stderr.contains("its end cannot be waited for"), "{outcome:?}");
+    assert!(outcome.stderr.contains("cannot wait for its end"), "{outcome:?}");
     cluster.wait_until_gone("r");
 }
 

@@ -148,7 +148,7 @@ fn doctor_finds_what_is_wrong_and_says_what_to_do() {
     cluster[2].must(&words);
     let outcome = finish(redlock(&cluster, &["doctor"]));
     assert_eq!(outcome.status, Some(1), "{outcome:?}");
-    for words in ["noeviction", "name a primary", "start it", "nothing can be locked"] {
+    for words in ["noeviction", "use its primary", "start the server", "nothing can be locked"] {
         assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
     }
     let told = finish(redlock(&cluster, &["doctor", "--json"])).json();

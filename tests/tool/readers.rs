@@ -59,7 +59,7 @@ fn a_full_disk_is_told() {
         let outcome = finish_with(redlock(&cluster, verb), full.into(), Stdio::piped());
         assert_eq!(outcome.status, Some(125), "{verb:?}: {outcome:?}");
         assert!(
-            outcome.stderr.contains("standard output cannot be written: No space"),
+            outcome.stderr.contains("cannot write to standard output: No space"),
             "{verb:?}: {outcome:?}"
         );
     }
@@ -105,7 +105,7 @@ fn wrong_arguments_are_told_in_json_as_well() {
     }
     // That is the program's, and not ours.
     let outcome = finish(bare(&["run", "r", "--", "ls", "--json"]));
-    assert!(outcome.stderr.starts_with("redlock: no servers are named"), "{outcome:?}");
+    assert!(outcome.stderr.starts_with("redlock: no servers given"), "{outcome:?}");
 }
 
 #[test]

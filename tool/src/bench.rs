@@ -36,7 +36,7 @@ pub(crate) fn bench(
     threads: u16,
 ) -> Result<ExitCode, Failure> {
     if duration > LONGEST || duration.is_zero() {
-        return Err(Failure::usage("--duration is more than nothing, and 10m at most"));
+        return Err(Failure::usage("--duration must be more than 0s and at most 10m"));
     }
     let manager = Servers::find(common)?.builder(common)?.build()?;
     let absent = manager.connect(Duration::ZERO)?;

@@ -34,7 +34,7 @@ impl Config {
         file.read_to_string(&mut text).map_err(|error| fail(error.to_string()))?;
         let config: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-            fail(format!("line {} is wrong: {}", line + 1, without_quotes(error.message())))
+            fail(format!("line {} is invalid: {}", line + 1, without_quotes(error.message())))
         })?;
         let is_secret =
             config.password.is_some() || config.servers.iter().any(|it| has_password(it));
@@ -43,14 +43,12 @@ impl Config {
             // since.
             let found = file.metadata().map_err(|error| fail(error.to_string()))?;
             if found.mode() & 0o077 != 0 {
-                let words = "it has a password in it, and others may read it: chmod 600 it";
+                let words = "contains a password, but other users can read it: run chmod 600";
                 return Err(fail(words.to_owned()));
             }
             let own = nix::unistd::geteuid().as_raw();
             if found.uid() != own && found.uid() != 0 {
-                return Err(fail(
-                    "it has a password in it, and belongs to another user".to_owned(),
-                ));
+                return Err(fail("contains a password, but belongs to another user".to_owned()));
             }
         }
         Ok(config)

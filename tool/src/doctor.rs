@@ -76,20 +76,23 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
         return found;
     }
     if server.clock_offset_us.is_some_and(|it| it.abs() > OFFSET_MAX_US) {
-        say(true, "its clock is more than a second from this machine's: run NTP on both");
+        say(true, "clock differs from this machine by more than a second: run NTP on both");
     }
     if server.round_trip.is_some_and(|it| it > ROUND_TRIP_MAX) {
-        say(false, "it is slow to answer: locks wait for the fastest majority, so have one near");
+        say(
+            false,
+            "slow to reply: keep a majority of the servers near, because a lock waits for the fastest majority",
+        );
     }
     if server.keeps == "no log" {
         say(
             false,
-            "after a restart it has no vote for a while; with appendonly yes and appendfsync always it has",
+            "no vote for a while after a restart: set appendonly yes and appendfsync always to avoid that",
         );
     } else if server.keeps.starts_with("log") && server.keeps != "log, synced always" {
         say(
             false,
-            "after a crash it may have forgotten locks, and has no vote for a while: appendfsync always mends that",
+            "may lose locks in a crash, and then has no vote for a while: set appendfsync always to avoid that",
         );
     }
     if !words.is_empty() {
@@ -102,29 +105,35 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
 /// What to do about a server that cannot be reached, or has no vote.
 fn cure(words: &str, is_connected: bool) -> &'static str {
     const CURES: [(&str, &str); 14] = [
-        ("evict", "CONFIG SET maxmemory-policy noeviction, and in its configuration file"),
-        ("replica", "name a primary in its place, or watch it by Sentinels (redis-sentinel://)"),
-        ("entinel", "name it as redis-sentinel://HOSTS/MASTER"),
-        ("wrong type", "delete the key redlock:guard, and find out who uses it"),
-        ("newer version", "update this program"),
         (
-            "its data",
-            "wait: its vote counts again by itself; start all new servers before the first client, and none waits",
+            "evict",
+            "run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file",
         ),
-        ("clock", "wait: its vote counts again by itself; and find out who set its clock"),
-        ("refused", "start it, or see whether the address and the port are right"),
-        ("password", "set REDLOCK_PASSWORD, or the password in the configuration file"),
+        ("replica", "use its primary, or a redis-sentinel:// URL"),
+        ("entinel", "use redis-sentinel://HOSTS/MASTER"),
+        ("wrong type", "delete the key redlock:guard, and find out which program uses it"),
+        ("newer version", "upgrade redlock"),
+        (
+            "lost its data",
+            "wait: the vote counts again without any action; start all new servers before the first client, and none waits",
+        ),
+        ("clock", "wait: the vote counts again without any action; find out what set the clock"),
+        ("refused", "start the server, or correct the address and the port"),
+        ("WRONGPASS", "correct the user or the password"),
         ("NOAUTH", "set REDLOCK_PASSWORD, or the password in the configuration file"),
-        ("WRONGPASS", "the user or the password is wrong"),
-        ("NOPERM", "the user lacks rights: see the page about passwords for those that it takes"),
-        ("ertificate", "set tls_ca to the file with the authority of the servers"),
-        ("same server", "it is named twice, by two names: name each server once"),
+        ("password", "set REDLOCK_PASSWORD, or the password in the configuration file"),
+        (
+            "NOPERM",
+            "grant the right with ACL SETUSER: the page about TLS and passwords lists what a user needs",
+        ),
+        ("ertificate", "set tls_ca to the file with the CA certificate of the servers"),
+        ("same server", "list each server once"),
     ];
     let fits = |it: &&(&str, &str)| words.contains(it.0);
     CURES.iter().find(fits).map_or_else(
         || match is_connected {
-            true => "see why, on the left",
-            false => "see whether it runs, and whether a firewall is between",
+            true => "see the reason in the table",
+            false => "check that the server runs, and that no firewall blocks it",
         },
         |it| it.1,
     )
@@ -136,19 +145,17 @@ fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut say = |is_fault, advice: String| found.push(Finding { is_fault, advice });
     if votes < quorum {
-        say(
-            true,
-            format!(
-                "{votes} of {all} servers vote, and {quorum} are needed: nothing can be locked"
-            ),
-        );
+        say(true, format!("{votes} of {all} servers vote, {quorum} needed: nothing can be locked"));
     } else if votes == quorum && all > 1 {
-        say(false, format!("{votes} servers vote, which is just a quorum: none more may fail"));
+        say(false, format!("{votes} servers vote, just a quorum: no other server may fail"));
     }
     match all {
-        1 => say(false, "with one server, locks end with it: use three or five".to_owned()),
+        1 => say(
+            false,
+            "with one server, locks are lost when it fails: use three or five".to_owned(),
+        ),
         even if even % 2 == 0 => {
-            say(false, format!("{even} servers bear no more faults than {}", even - 1));
+            say(false, format!("{even} servers tolerate no more failures than {}", even - 1));
         }
         _ => {}
     }
@@ -193,7 +200,7 @@ fn page(
         let mark = if finding.is_fault { "wrong" } else { "hint " };
         page += &format!("{mark}  {}: {}\n", harmless(name), harmless(&finding.advice));
     }
-    page + if is_well { "all is well\n" } else { "something is wrong\n" }
+    page + if is_well { "all is well\n" } else { "problems found\n" }
 }
 
 fn offset(us: i64) -> String {

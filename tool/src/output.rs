@@ -42,7 +42,7 @@ pub(crate) fn check(written: io::Result<()>) -> Result<(), Failure> {
             ErrorKind::BrokenPipe => Kind::Signal(libc::SIGPIPE),
             _ => Kind::Usage,
         };
-        Failure::new(kind, format!("standard output cannot be written: {error}"))
+        Failure::new(kind, format!("cannot write to standard output: {error}"))
     })
 }
 

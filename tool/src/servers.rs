@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output;
 
 const NOWHERE: &str =
-    "no servers are named: use --servers, --config, or REDLOCK_SERVERS in the environment";
+    "no servers given: use --servers, --config, or REDLOCK_SERVERS in the environment";
 
 /// Refuses a password in the arguments of this program.
 pub(crate) fn check_arguments(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
@@ -23,9 +23,9 @@ pub(crate) fn check_arguments(arguments: impl Iterator<Item = OsString>) -> Resu
     for text in texts {
         if text.split(',').any(has_password) {
             return Err(Failure::usage(
-                "a password is among the arguments, where everybody can read it (ps): put the servers \
-                 into a file (--config, mode 600) or into REDLOCK_SERVERS, or the password into \
-                 REDLOCK_PASSWORD; and change it, for it was seen",
+                "an argument contains a password, which other users can read (ps): put the servers into a file \
+                 (--config, mode 600) or REDLOCK_SERVERS, or the password into REDLOCK_PASSWORD, and change \
+                 the password",
             ));
         }
     }
@@ -86,7 +86,7 @@ impl Servers {
         if let Some(password) = password {
             builder = builder.credentials(user.as_deref(), password);
         } else if user.is_some() {
-            return Err(Failure::usage("there is a user, and no password: set REDLOCK_PASSWORD"));
+            return Err(Failure::usage("a user is given without a password: set REDLOCK_PASSWORD"));
         }
         if let Some(file) = tls_ca {
             builder = builder.tls_ca_file(file);
@@ -94,7 +94,7 @@ impl Servers {
         match (&self.config.tls_certificate, &self.config.tls_key) {
             (Some(certificate), Some(key)) => builder = builder.tls_certificate(certificate, key),
             (None, None) => {}
-            _ => return Err(Failure::usage("tls_certificate and tls_key go together")),
+            _ => return Err(Failure::usage("set both tls_certificate and tls_key, or neither")),
         }
         if let Some(name) = tls_server_name {
             builder = builder.tls_server_name(name);

@@ -267,14 +267,16 @@ fn with_tls(_: &Config, info: ConnectionInfo) -> RedisResult<Client> {
 /// Why a server gave no answer. The server's own message is not quoted.
 fn words(error: &RedisError) -> String {
     if error.is_timeout() {
-        return "does not answer".to_owned();
+        return "timed out".to_owned();
     }
     if error.is_connection_refusal() {
-        return "refuses connections".to_owned();
+        return "connection refused".to_owned();
     }
     match error.code() {
-        Some(code) if code.bytes().all(|it| it.is_ascii_uppercase()) => format!("answered {code}"),
-        _ => format!("cannot be asked ({})", error.category()),
+        Some(code) if code.bytes().all(|it| it.is_ascii_uppercase()) => {
+            format!("replied with the error {code}")
+        }
+        _ => format!("request failed ({})", error.category()),
     }
 }
 

@@ -16,13 +16,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         "d" => 86400.0,
         _ => {
-            let words =
-                "a time is a number and ms, s, m, h or d, such as 10s; a number alone is seconds";
+            let words = "write a time as a number and ms, s, m, h or d, such as 10s; a number alone is seconds";
             return Err(words.to_owned());
         }
     };
-    let number: f64 = number.parse().map_err(|_| "there is no number before the unit")?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| "it is too long".to_owned())
+    let number: f64 = number.parse().map_err(|_| "the number before the unit is missing")?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "the time is too long".to_owned())
 }
 
 /// How long to wait: a time, or for ever.

@@ -50,7 +50,7 @@ fn a_name_under_which_something_else_is_kept_ends_a_call_at_once() {
         cluster.iter().for_each(|server| drop(server.must(&["SET", "r:r", "a program's own"])));
         let (wanted, lease) = (Wanted { wait_ms: -1, ..Wanted::shared("r", TTL) }, Lease::new());
         assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_UNREACHABLE);
-        assert!(lease.message().contains("something else"), "{}", lease.message());
+        assert!(lease.message().contains("something other"), "{}", lease.message());
     });
 }
 

@@ -85,13 +85,13 @@ fn options_are_looked_at_one_by_one() {
         (RedLockAcquireOptions { size: 0, ..good }, "options->size is 0"),
         (RedLockAcquireOptions { size: good.size - 1, ..good }, "options->size is"),
         (RedLockAcquireOptions { resource: ptr::null(), ..good }, "resource is NULL"),
-        (RedLockAcquireOptions { resource_size: 70_000, ..good }, "more than 65536"),
+        (RedLockAcquireOptions { resource_size: 70_000, ..good }, "the maximum is 65536"),
         (RedLockAcquireOptions { resources, ..good }, "resource_count is 0"),
         (RedLockAcquireOptions { resource_count: 1, ..good }, "resources is NULL"),
         (RedLockAcquireOptions { resource: c"r".as_ptr(), ..two }, "are both set"),
         (RedLockAcquireOptions { resource_size: 1, ..two }, "are both set"),
-        (RedLockAcquireOptions { resource_count: 3, ..two }, "resource 3 of 3 is NULL"),
-        (RedLockAcquireOptions { resource_count: 1_000_000_000, ..two }, "more than 128"),
+        (RedLockAcquireOptions { resource_count: 3, ..two }, "resources[2] is NULL"),
+        (RedLockAcquireOptions { resource_count: 1_000_000_000, ..two }, "the maximum is 128"),
         (RedLockAcquireOptions { mode: 1, ..two }, "must be exclusive"),
         (RedLockAcquireOptions { ttl_ms: 0, ..good }, "ttl_ms is 0"),
         (RedLockAcquireOptions { tries: -1, ..good }, "tries is -1"),
@@ -120,7 +120,7 @@ fn options_are_looked_at_one_by_one() {
     }
     let long = Wanted::new(vec![b'x'; 65_537], TTL);
     assert_eq!(manager.submit_acquire(&long, &lease, 1), REDLOCK_INVALID_ARGUMENT);
-    assert!(lease.message().contains("more than 65536"), "{}", lease.message());
+    assert!(lease.message().contains("the maximum is 65536"), "{}", lease.message());
     assert_eq!(manager.next_event(0), None, "a call that was refused has no event");
     assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event().status, REDLOCK_OK);

@@ -116,7 +116,7 @@ fn settings_are_checked_when_the_manager_is_made() {
     assert!(words(builder(&cluster).clock_drift(1.5)).contains("1.5"));
     assert!(words(builder(&cluster).retry(0, Duration::ZERO)).contains('0'));
     let twice = words(builder(&cluster).server(cluster[0].url()));
-    assert!(twice.contains("added before"), "{twice}");
+    assert!(twice.contains("already added"), "{twice}");
     let secret = words(Manager::builder().server("redis://:hunter2@:0/x"));
     assert!(!secret.contains("hunter2"), "{secret}");
     let none = Manager::builder().build();

@@ -163,7 +163,7 @@ fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
             assert!(said != REDLOCK_OK || lease.is_held() || logger.calls.get() == before);
             logger.calls.get() > before
                 && said == status
-                && lease.message().contains("had ended before")
+                && lease.message().contains("ended before the program read")
         });
         assert!(!lease.is_held() && lease.token().is_empty(), "{}", lease.message());
     }

@@ -180,7 +180,7 @@ fn h02_a_bad_ticket_is_refused_and_not_quoted() {
     for bad in bad {
         assert_eq!(manager.adopt(&bad, &lease), REDLOCK_INVALID_ARGUMENT);
         let words = lease.message();
-        assert!(words.starts_with("the ticket "), "{words}");
+        assert!(words.contains("ticket"), "{words}");
         assert!(
             words.len() < 100 && !words.contains("xxx") && !words.contains(&token[..6]),
             "{words}"

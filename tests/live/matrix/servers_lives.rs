@@ -254,7 +254,7 @@ fn s30_a_server_whose_log_was_off_for_a_while_is_not_durable_for_whoever_saw_it(
     let log = rival.log();
     rival.connect_to_all();
     let is_warned = |it: &Server| {
-        let words = format!("{}: its log was always synced, and is not any more", it.address());
+        let words = format!("{}: appendfsync is no longer always", it.address());
         log.lines().iter().any(|line| line.1.contains(&words))
     };
     assert!(cluster.iter().all(is_warned), "{:?}", log.lines());

@@ -404,7 +404,7 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
     is_refused(&manager, &empty, "MOVED: cluster node without this key");
     let lease = Lease::new();
     assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
-    let who = format!("({} has it)", full.address());
+    let who = format!("(it is on {})", full.address());
     assert!(lease.message().contains(&who), "{}", lease.message());
     // The redirection was not followed, and no request arrives there later.
     wait_until("the other serves", || full.command(&["GET", RESOURCE]) == Reply::Nil);

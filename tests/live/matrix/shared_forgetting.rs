@@ -267,7 +267,7 @@ fn r11_the_longest_ttl_of_readers_is_waited_for() {
     let writer = connected_to(&cluster);
     let known = writer.servers();
     let it = known.iter().find(|it| it.name == cluster[0].address()).expect("it is known");
-    let left_s = it.words.rsplit("again in ").next().and_then(|it| it.split(' ').next());
+    let left_s = it.words.rsplit("for another ").next().and_then(|it| it.split(' ').next());
     let left_s: i64 = left_s.and_then(|it| it.parse().ok()).expect("so many seconds");
     assert!(left_s > TTL / 1_000 / 2, "{it:?}");
     assert!(lease.is_held());

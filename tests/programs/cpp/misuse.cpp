@@ -214,7 +214,7 @@ void a_lock_that_cannot_be_kept_is_not_locked(const Servers &servers) {
         Manager manager = manager_of(servers);
         (is_lost ? keeping : driving) = is_lost ? REDLOCK_LOST : REDLOCK_INTERNAL;
         const Status why = is_lost ? Status::Lost : Status::Internal;
-        const char *words = is_lost ? "" : "the lock cannot be kept";
+        const char *words = is_lost ? "" : "the lock could not be kept alive";
         const std::string name = fresh_name("unkept");
         Mutex mutex(manager, name, ttl, KeepAlive());
         is_not_locked(servers, mutex, why, words);

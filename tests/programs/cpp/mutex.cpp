@@ -491,8 +491,8 @@ void every_restart_guard_lets_lock(const Servers &servers) {
     };
     const milliseconds none(0), negative(-1);
     CHECK(refused_for("mode", static_cast<RestartGuard>(4), none, none));
-    CHECK(refused_for("longest_ttl_ms", RestartGuard::On, negative, none));
-    CHECK(refused_for("cap_ms", RestartGuard::On, none, milliseconds::max()));
+    CHECK(refused_for("longest_ttl", RestartGuard::On, negative, none));
+    CHECK(refused_for("cap", RestartGuard::On, none, milliseconds::max()));
 }
 
 void fencing_tokens_grow(const Servers &servers) {

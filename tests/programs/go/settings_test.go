@@ -124,10 +124,10 @@ func TestRestartGuard(t *testing.T) {
 		}
 	}
 	for words, bad := range map[string]redlock.Options{
-		"RestartGuard is 4":    {RestartGuard: 4},
-		"RestartGuard is -1":   {RestartGuard: -1},
-		"longest_ttl_ms is -1": {LongestTTL: -1},
-		"cap_ms is ":           {GuardCap: math.MaxInt64},
+		"RestartGuard is 4":                       {RestartGuard: 4},
+		"RestartGuard is -1":                      {RestartGuard: -1},
+		"LongestTTL is -1ms: it must be 0ms to":   {LongestTTL: -1},
+		"GuardCap is 9223372036855ms: it must be": {GuardCap: math.MaxInt64},
 	} {
 		_, err := redlock.NewWithOptions(bad, servers...)
 		mustBe(t, err, redlock.ErrInvalidArgument)

@@ -87,7 +87,7 @@ test('who does not know the new password is asked again', async (t) => {
   const locker = manager(t, SERVERS, { username, password: () => answers.shift()(), logger: (...line) => lines.push(line) });
   await eventually('it is let in', () => assertLocks(locker, name, { wait: 0 }).then(() => true, (error) => assert.equal(error.code, 'UNREACHABLE')));
   assert.equal(answers.length, 0);
-  const told = ['EvalError', 'TypeError'].map((it) => ['warn', `the password is not known, and the old one stays: ${it}`]);
+  const told = ['EvalError', 'TypeError'].map((it) => ['warn', `the password function failed, the old password stays: ${it}`]);
   assert.deepEqual(lines.filter(([, line]) => line.startsWith('the password')), told);
   await assertFree(locker, name);
 });

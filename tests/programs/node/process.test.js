@@ -251,7 +251,7 @@ test('a library that is no match', { skip: STRANGERS.length === 0 && 'there is n
       }`, { environment: { LD_LIBRARY_PATH: directory } });
     const { code, stdout, stderr } = await running.ended;
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /redlock cannot be loaded.*RedLock_/s);
+    assert.match(stdout, /cannot load the redlock addon.*RedLock_/s);
   }
 });
 

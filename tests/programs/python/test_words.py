@@ -193,7 +193,7 @@ class Loggers(RedlockTest):
 
         self.eventually("it is asked again", has_asked)
         told = [line for _, line in self.lines if "password" in line]
-        self.assertEqual(["there is no new password: OSError"] * 3, told)
+        self.assertEqual(["the password function failed, the old password stays: OSError"] * 3, told)
         locker.lock(self.name, ttl=60, wait=PATIENCE).unlock()
 
     def test_a_function_for_passwords_is_asked_in_a_child(self) -> None:

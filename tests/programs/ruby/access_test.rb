@@ -94,7 +94,7 @@ class LoginTest < RedlockTest
     locker.logger = ->(severity, line) { lines.push([severity, line]) }
     let_in("second")
     eventually("it is let in") { gets_in?(locker) && answers.empty? }
-    told = [2, "the password is not known, and the old one stays: #{error}"]
+    told = [2, "the password function failed, the old password stays: #{error}"]
     assert_equal error.ancestors.include?(StandardError), lines.include?(told)
     assert_free
   end

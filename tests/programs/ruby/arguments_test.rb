@@ -60,7 +60,7 @@ class ArgumentsTest < RedlockTest
     NO_NAMES.each do |bad|
       [bad, [bad], ["a", bad], [["a"]]].each do |resource|
         error = assert_raises(TypeError) { @locker.lock(resource, ttl: 60) { flunk } }
-        assert_match(/a resource is a String, a Symbol or an Integer, and not of class /, error.message)
+        assert_match(/resource must be a String, a Symbol or an Integer, not /, error.message)
         assert_raises(TypeError) { @locker.try_lock(resource, ttl: 60) { flunk } }
         assert_raises(TypeError) { @locker.lock(resource, ttl: 60, reentrant: true) { flunk } }
         assert_raises(TypeError) { @locker.semaphore(resource, permits: 2, ttl: 60).acquire { flunk } }
@@ -84,10 +84,10 @@ class ArgumentsTest < RedlockTest
 
   def test_an_object_is_no_text
     [Object.new, 5, ["a"], { a: 1 }].each do |bad|
-      { "the password" => { password: bad }, "the user" => { user: bad, password: "x" },
-        "a file" => { tls: { ca: bad } }, "server_name" => { tls: { server_name: bad } } }.each do |what, options|
+      { "password" => { password: bad }, "user" => { user: bad, password: "x" },
+        "tls.ca" => { tls: { ca: bad } }, "tls.server_name" => { tls: { server_name: bad } } }.each do |what, options|
         error = assert_raises(TypeError) { manager(**options) }
-        assert_match(/#{what} is a String|no implicit conversion/, error.message)
+        assert_match(/#{what} must be a String|no implicit conversion/, error.message)
         refute_includes error.message, bad.inspect
       end
       assert_raises(TypeError) { manager(password: -> { bad }) }
@@ -120,7 +120,7 @@ class ArgumentsTest < RedlockTest
       end
     end
     { "restart_guard is :always" => { restart_guard: :always }, "restart_guard is nil" => { restart_guard: nil },
-      "longest_ttl_ms is -1" => { longest_ttl: -0.0001 }, "cap_ms is " => { guard_cap: Float::INFINITY },
+      "longest_ttl is -0.001 s: it must be 0 s to" => { longest_ttl: -0.0001 }, "guard_cap is 4611686018427387.904 s: it must be" => { guard_cap: Float::INFINITY },
       "guard_cap is " => { guard_cap: Float::NAN } }.each do |words, bad|
       error = assert_raises(Redlock::InvalidArgument) { manager(**bad) }
       assert_includes error.message, words

@@ -199,7 +199,7 @@ class BlockTest < RedlockTest
           @locker.lock(@name.to_sym, ttl: 600, wait: wait) { flunk }
         end
         assert_kind_of Redlock::Taken, error
-        assert_match(/not reentrant/, error.message)
+        assert_match(/set reentrant: true/, error.message)
       end
       assert_nil @locker.try_lock(@name, ttl: 600) { flunk }
       @locker.lock("#{@name}:other", ttl: 600) { assert outer.confirm }

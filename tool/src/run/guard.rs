@@ -61,7 +61,7 @@ impl Guard {
     }
 
     fn of(mut watched: Watched) -> Result<Self, Failure> {
-        let fail = |words: String| Failure::usage(format!("no process can be started: {words}"));
+        let fail = |words: String| Failure::usage(format!("cannot start a process: {words}"));
         let (ours, its) = UnixStream::pair().map_err(|error| fail(error.to_string()))?;
         let (group, told) = (watched.group, watched.deadline);
         // SAFETY: other threads may have locked anything. The child only makes system calls, and allocates nothing.

@@ -103,7 +103,7 @@ impl Hold {
         };
         match released {
             _ if was_lost => {
-                Some(known.unwrap_or_else(|| "the lock could not be kept in time".to_owned()))
+                Some(known.unwrap_or_else(|| "the lock could not be kept alive in time".to_owned()))
             }
             Err(error) if error.status() == Status::Lost => Some(error.to_string()),
             // The lock is released on every server that receives the release, and ends with its TTL on the

@@ -71,13 +71,11 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
 fn check(options: &Run) -> Result<(), Failure> {
     if options.ttl() < TTL_MIN {
         return Err(Failure::usage(
-            "--ttl is less than 500ms: there would be no time to stop the program in",
+            "--ttl is less than 500ms, too short to stop the program in time",
         ));
     }
     if options.names.len() > 1 && (options.shared || options.permits.is_some()) {
-        return Err(Failure::usage(
-            "several names are locked for one holder: without --shared and --permits",
-        ));
+        return Err(Failure::usage("several names cannot be locked with --shared or --permits"));
     }
     Ok(())
 }
@@ -98,7 +96,7 @@ fn take(
     let mut waiting = Waiting::new(manager, options, report);
     let taken = if options.adopt {
         let ticket = env::var(TICKET).map_err(|_| {
-            Failure::usage("--adopt takes the ticket in REDLOCK_TICKET, and there is none")
+            Failure::usage("--adopt needs a ticket in REDLOCK_TICKET, which is not set")
         })?;
         let lease =
             watch.wait_for(manager, manager.adopt_async(&Ticket::from(ticket)), &mut waiting)?;
@@ -197,7 +195,7 @@ fn supervise(
             kill(&mut child, report);
         } else if let Some(why) = hold.is_to_be_stopped() {
             report.warn(
-                &format!("{why}; the program is told to stop"),
+                &format!("{why}; stopping the program"),
                 &json!({"event": "stopping", "words": why, "remaining_ms": hold.remaining().as_millis()}),
             );
             child.terminate();
@@ -217,7 +215,7 @@ fn supervise(
 /// On systems other than Linux the manual page says so.
 fn warn_of_limits(child: &Child, report: Report) {
     if cfg!(target_os = "linux") && !child.finds_all() {
-        let words = "this system does not list child processes: if the lock is lost, processes that have left the \
+        let words = "cannot list child processes on this system: if the lock is lost, processes that have left the \
                      process group of the program are not killed";
         report.warn(words, &json!({"event": "limited", "words": words}));
     }
@@ -229,7 +227,7 @@ fn stand_in(guard: &mut Guard, child: &mut Child, report: Report) {
         Ok(false) => {}
         Ok(true) => child.note_guard(guard.id()),
         Err(failure) => {
-            let words = format!("the guard was killed, and there is no other one: {failure}");
+            let words = format!("the guard process was killed and cannot be restarted: {failure}");
             report.warn(&words, &json!({"event": "limited", "words": words}));
         }
     }
@@ -239,7 +237,7 @@ fn stand_in(guard: &mut Guard, child: &mut Child, report: Report) {
 fn kill(child: &mut Child, report: Report) {
     if let Some(process) = child.kill() {
         let words = format!(
-            "the lock is lost, and process {process} goes on without it: it runs as another user, and cannot be killed"
+            "the lock is lost, but process {process} runs as another user and cannot be killed"
         );
         let process = process.as_raw();
         report.warn(&words, &json!({"event": "unkillable", "process": process, "words": words}));
@@ -251,7 +249,9 @@ fn give_up(error: &io::Error, mut hold: Hold, guard: Guard, mut child: Child) ->
     child.kill_blindly(hold.remaining());
     guard.dismiss();
     let _ = hold.release();
-    Failure::usage(format!("the program was killed, because its end cannot be waited for: {error}"))
+    Failure::usage(format!(
+        "the program was killed, because redlock cannot wait for its end: {error}"
+    ))
 }
 
 /// Servers may get other addresses while the lock is kept. The resolver may take long, so a thread waits for it. The
@@ -290,7 +290,7 @@ fn finish(mut hold: Hold, child: &Child, end: End, report: Report) -> Result<Exi
     let lost = hold.release();
     let event = json!({"event": "ended", "status": end.status, "signal": end.signal, "lost": lost,
         "valid_until_ms": hold.end().as_millis()});
-    report.tell(&format!("the program has ended with {}", end.status), &event);
+    report.tell(&format!("the program ended with status {}", end.status), &event);
     match lost {
         Some(words) if child.was_beyond_us() => Err(Failure::new(Kind::Unkillable, words)),
         Some(words) => Err(Failure::new(Kind::Lost, words)),

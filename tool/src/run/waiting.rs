@@ -7,9 +7,8 @@ use redlock::Manager;
 use serde_json::json;
 
 use crate::cli::Run;
-use crate::inspect::left_words;
 use crate::report::Report;
-use crate::time::now;
+use crate::time::{self, now};
 
 /// How long it waits without a word, and how often it looks then.
 const LOOK: Duration = Duration::from_secs(1);
@@ -130,23 +129,24 @@ impl<'a> Waiting<'a> {
 
     fn tell(&self, found: &Obstacle, left: Option<Duration>) {
         let left_ms = left.map(|it| it.as_millis());
-        let rest = left_words(left);
+        let rest =
+            left.map_or_else(|| "no expiry".to_owned(), |it| format!("{} left", time::short(it)));
         let words = match found {
             Obstacle::Locked { name } => {
-                format!(
-                    "waiting for {name}: it is locked for another {rest}, unless that is extended"
-                )
+                format!("waiting for {name}: held by another client ({rest}, unless extended)")
             }
             Obstacle::Readers { name, count: 1 } => {
-                format!("waiting for {name}: 1 reader has it for another {rest}")
+                format!("waiting for {name}: held by 1 reader ({rest})")
             }
             Obstacle::Readers { name, count } => {
-                format!("waiting for {name}: {count} readers have it, the first for another {rest}")
+                format!("waiting for {name}: held by {count} readers (the first has {rest})")
             }
-            Obstacle::Permits { name, of } => format!(
-                "waiting for {name}: all {of} permits are taken, the first of them for another {rest}"
-            ),
-            Obstacle::Turn => "waiting: it is free, and somebody else's turn".to_owned(),
+            Obstacle::Permits { name, of } => {
+                format!("waiting for {name}: all {of} permits taken (the first has {rest})")
+            }
+            Obstacle::Turn => {
+                "waiting: the lock is free, but another client is ahead in the queue".to_owned()
+            }
             Obstacle::Votes => format!("waiting: too few servers vote: {}", self.without_votes()),
             Obstacle::Unknown { words } => format!("waiting: {words}"),
         };

@@ -58,8 +58,7 @@ impl Watch {
     pub(crate) fn new(manager: &Manager) -> Result<Self, Failure> {
         let heeded = PASSED_ON.into_iter().filter(|&it| !is_ignored(it));
         let heeded: Vec<i32> = heeded.chain(HANDLED).collect();
-        let fail =
-            |error: std::io::Error| Failure::usage(format!("signals cannot be watched: {error}"));
+        let fail = |error: std::io::Error| Failure::usage(format!("cannot watch signals: {error}"));
         let (read, write) = UnixStream::pair().map_err(fail)?;
         let signals = SignalDelivery::with_pipe(read, write, SignalOnly, heeded).map_err(fail)?;
         Ok(Self { signals, lock: manager.descriptor()? })
@@ -123,7 +122,7 @@ impl Watch {
                     Signal::Other(number) if ENDING.contains(&number) => {
                         return Err(Failure::new(
                             Kind::Signal(number),
-                            "a signal ended the wait for the lock",
+                            "interrupted by a signal while waiting for the lock",
                         ));
                     }
                     Signal::Stop => keys::stop_self(),
