@@ -77,7 +77,7 @@ help:
 	@echo 'make bench-calls  measure only calls that block nobody (make bench-kept: locks that are kept for ten minutes)'
 	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
-	@echo 'make bench-report measure, and write BENCH.md with its picture'
+	@echo 'make bench-report measure, and write BENCH.md with its picture, and the figures of the pages'
 	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
@@ -152,7 +152,7 @@ test: test-tools build lint
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
-CHECKED = exports header history hostile model numbering pages played project standing tidy versions
+CHECKED = exports facts header history hostile model numbering pages played project standing tidy versions
 .PHONY: check
 check: lint
 	$(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
@@ -304,7 +304,13 @@ bench-short: bench-tools build
 
 bench-report: bench-tools bench-peers build
 	$(BENCH) --kept 120 --write BENCH.md
+	@$(MAKE) --no-print-directory figures
 	@$(MAKE) --no-print-directory pictures PICTURES=latency
+
+# Copies the figures of the run in BENCH.md to the pages.
+.PHONY: figures
+figures:
+	UPDATE_FIGURES=1 $(CARGO) test --quiet --test facts figures
 
 # Calls that block no thread: submitted calls, kept locks, waiters in other languages, memory.
 bench-calls: ONLY = submitted,kept,lost,waiters,footprint

@@ -101,7 +101,7 @@
  * resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
  * or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
  * token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
- * the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+ * the right to use these keys, and EVAL, GET, GETRANGE, SET, DEL, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
  * ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
  */
 #define REDLOCK_SHARED 1
@@ -163,6 +163,36 @@
  * For RedLock_SetTracing: log the events of locks, with resource names.
  */
 #define REDLOCK_TRACE_RESOURCES 2
+
+/**
+ * For RedLock_SetLanguage: C. Messages name arguments as this header does.
+ */
+#define REDLOCK_LANGUAGE_C 0
+
+/**
+ * For RedLock_SetLanguage: C++, as redlock.hpp names arguments.
+ */
+#define REDLOCK_LANGUAGE_CPP 1
+
+/**
+ * For RedLock_SetLanguage: Go.
+ */
+#define REDLOCK_LANGUAGE_GO 2
+
+/**
+ * For RedLock_SetLanguage: JavaScript in Node.js.
+ */
+#define REDLOCK_LANGUAGE_NODE 3
+
+/**
+ * For RedLock_SetLanguage: Python.
+ */
+#define REDLOCK_LANGUAGE_PYTHON 4
+
+/**
+ * For RedLock_SetLanguage: Ruby.
+ */
+#define REDLOCK_LANGUAGE_RUBY 5
 
 /**
  * The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
@@ -742,7 +772,7 @@ RedLockStatus RedLock_AddServerUrl(RedLock *rl,
  * @param timeout_ms how long to wait at most, in milliseconds. 0: as long as connecting may take
  *                   (RedLock_SetTimeouts).
  * @return REDLOCK_OK if a quorum is connected. RedLock_ErrorMessage(rl) then names the servers that are not
- *         connected, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
+ *         connected, have no vote, or are not guarded, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
  *         gives the reason for each server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a
  *         callback forked, and this process is the child), REDLOCK_INTERNAL.
  */
@@ -888,7 +918,7 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
  *         complete message of one call, of any thread. The string never changes: after the next call, call
  *         this function again. The string belongs to the manager and lives as long as the manager. The
  *         manager therefore limits its messages. After it has handed out a megabyte of different messages,
- *         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+ *         it leaves times out of new ones ("timed out after some ms"). After two megabytes, a sentence that
  *         says so replaces messages that were never handed out before.
  */
 const char *RedLock_ErrorMessage(const RedLock *rl);
@@ -1100,7 +1130,7 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
  * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
  * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
  * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
- * is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+ * is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
  *
  * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
  * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
@@ -1426,7 +1456,7 @@ RedLockStatus RedLock_NextEvent(RedLock *rl,
  *                the call has ended.
  * @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
  *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
- *         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+ *         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
  *         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
  *         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
  */
@@ -1539,12 +1569,13 @@ RedLockStatus RedLock_Servers(RedLock *rl,
  * without its data, by FLUSHALL, by a failover to a copy, or if an empty server takes over its address. Such
  * a server might grant a lock that another client still holds on it.
  *
- * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the
- * right to read and write this key, and to use INFO, TIME, GETRANGE and EVAL. Without this right the server
- * has a vote but is not guarded, and RedLock_Servers reports this. The note is read when a connection
- * begins, and again along with every acquire. If the note is missing or belongs to another server process,
- * the grants of the server are not votes for a time. This time is the longest of these TTLs: the requested
- * one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most cap_ms.
+ * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right
+ * to read and write this key, and to use INFO, TIME, PEXPIRETIME (Redis 7.0), GETRANGE, GET, SET and EVAL.
+ * Without this right the server has a vote but is not guarded, and RedLock_Servers reports this. The note is
+ * read when a connection begins, and again along with every acquire. If the note is missing or belongs to
+ * another server process, the grants of the server are not votes for a time. This time is the longest of these
+ * TTLs: the requested one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most
+ * cap_ms.
  *
  * A server whose append-only file is always synced (appendfsync always) forgets nothing when it restarts,
  * and has its vote at once. If all servers were asked and none has a note, the library takes them for new
@@ -1643,9 +1674,9 @@ RedLockStatus RedLock_SetTracing(RedLock *rl,
  * holder wrote.
  *
  * To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
- * not lock a resource with this name. The user needs the right to use this key, and EVAL, TIME, HMGET, HSET,
- * HDEL, HGETALL, GET, SET and PTTL. Taking a lock needs a second round trip only if the numbers of the servers
- * differ, as after an outage of one server.
+ * not lock a resource with this name. The user needs the right to use this key, and TIME, HMGET, HSET, HDEL
+ * and HGETALL in addition to what other locks need. Taking a lock needs a second round trip only if the
+ * numbers of the servers differ, as after an outage of one server.
  *
  * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
  * token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as
@@ -1684,11 +1715,13 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  * and is not guaranteed.
  *
  * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
- * woken, it asks from time to time, as it does for locks that expire or that another kind of client
- * releases. If a lock changes hands twice and no client is woken, because clients of other libraries want it,
- * too, one waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
- * the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
- * EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
+ * woken, it asks from time to time, as it does for locks that expire or that another kind of client releases.
+ * If a lock changes hands twice and no client is woken, because clients of other libraries want it, too, one
+ * waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with
+ * servers older than Redis 6.0. It is also the case if the ACL user lacks the right to the channel (Redis 7.0
+ * gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EXISTS, TIME, ZADD, ZCARD, ZRANK,
+ * ZRANGE, ZREM and ZPOPMIN, which it needs in addition to what other locks need. A line in the log reports
+ * this.
  *
  * @param rl      the manager.
  * @param enabled true, the default, or false: callers of this manager ask from time to time, and its
@@ -1698,6 +1731,19 @@ int64_t RedLockLease_FencingToken(const RedLockLease *lease);
  */
 RedLockStatus RedLock_SetWaking(RedLock *rl,
                                 bool enabled);
+
+/**
+ * Sets for which language the messages of this manager name arguments and give times. Each binding of this
+ * library calls this for its manager, so that a program in Python reads "ttl is 0 s" and not "ttl_ms is 0".
+ * Programs in C do not need it.
+ *
+ * @param rl       the manager.
+ * @param language REDLOCK_LANGUAGE_C, the default, REDLOCK_LANGUAGE_CPP, REDLOCK_LANGUAGE_GO,
+ *                 REDLOCK_LANGUAGE_NODE, REDLOCK_LANGUAGE_PYTHON or REDLOCK_LANGUAGE_RUBY.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetLanguage(RedLock *rl,
+                                  int32_t language);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a

@@ -157,7 +157,7 @@ inline Status status_of(RedLockStatus status) noexcept { return static_cast<Stat
 // C would silently lock, or connect to, the part before the NUL.
 inline const std::string &without_nul(const std::string &text, const char *what) {
     if (text.find('\0') != std::string::npos) {
-        throw Error(Status::InvalidArgument, std::string(what) + " holds a NUL");
+        throw Error(Status::InvalidArgument, std::string(what) + " contains a NUL byte");
     }
     return text;
 }
@@ -167,10 +167,10 @@ class Names {
 public:
     explicit Names(const std::vector<std::string> &names) {
         if (names.empty()) {
-            throw Error(Status::InvalidArgument, "there is no resource to be locked");
+            throw Error(Status::InvalidArgument, "resources is empty: give at least one name");
         }
         for (const std::string &name : names) {
-            texts_.push_back(without_nul(name, "a resource").c_str());
+            texts_.push_back(without_nul(name, "resource").c_str());
         }
     }
 
@@ -279,7 +279,7 @@ inline std::string words_of_exception() {
     } catch (const std::exception &error) {
         return error.what();
     } catch (...) {
-        return "an exception of another kind than std::exception";
+        return "an exception that is not a std::exception";
     }
 }
 
@@ -312,6 +312,7 @@ public:
         if (rl_ == nullptr) {
             throw std::bad_alloc();
         }
+        RedLock_SetLanguage(rl_, REDLOCK_LANGUAGE_CPP);
     }
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
@@ -400,7 +401,7 @@ private:
     static void say(const Logger &logger, std::int32_t level, const char *message) noexcept {
         outside([&] { logger(static_cast<int>(level), message); },
                 [&](const std::string &words) {
-                    logger(1, ("the logger could not take a line: " + words).c_str());
+                    logger(1, ("the logger failed: " + words).c_str());
                 });
     }
 
@@ -411,7 +412,7 @@ private:
             [&] {
                 const std::string answer = it.callback(server);
                 if (answer.size() >= size || answer.find('\0') != std::string::npos) {
-                    throw std::length_error("the password is too long, or holds a NUL");
+                    throw std::length_error("the password is too long or contains a NUL byte");
                 }
                 password[answer.copy(password, size - 1)] = '\0';
                 is_given = !answer.empty();
@@ -609,7 +610,7 @@ public:
      * empty if all could. */
     Status status() const noexcept { return status_; }
     std::string message() const {
-        return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "nothing was ever locked";
+        return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "the lease never held a lock";
     }
 
     /** Makes the lock last for `ttl`, counted from now, with the same token. One round, no retries. This
@@ -628,7 +629,7 @@ public:
     REDLOCK_HPP_NODISCARD bool extend_by(std::chrono::milliseconds more) {
         if (more <= std::chrono::milliseconds::zero()) {
             status_ = Status::InvalidArgument;
-            throw Error(status_, "there is nothing to extend the lock by");
+            throw Error(status_, "more must be more than 0");
         }
         if (!engine_ || !held()) {
             // The library gives the reason.
@@ -817,7 +818,7 @@ private:
         lost_ = std::make_shared<std::atomic<bool>>(false);
         status_ = engine_->watch(handle_.get(), lost_);
         if (status_ != Status::Ok) {
-            words = std::string("the lock cannot be kept: ") + RedLock_ErrorMessage(native());
+            words = std::string("the lock could not be kept alive: ") + RedLock_ErrorMessage(native());
             return status_;
         }
         status_ = detail::status_of(RedLock_KeepAlive(native(), handle_.get(), nullptr));
@@ -879,11 +880,11 @@ public:
      * Throws Error with Status::InvalidArgument if the server is malformed, was added before, or a lock
      * was already requested. */
     Manager &add_server(const std::string &host, int port) {
-        const char *text = detail::without_nul(host, "the host").c_str();
+        const char *text = detail::without_nul(host, "host").c_str();
         return settle(RedLock_AddServerUrl(native(), text, port));
     }
     Manager &add_server(const std::string &url) {
-        const char *text = detail::without_nul(url, "the URL").c_str();
+        const char *text = detail::without_nul(url, "url").c_str();
         return settle(RedLock_AddServerUrl(native(), text, 0));
     }
     /** One call adds one server. */
@@ -893,7 +894,7 @@ public:
      * of any call that waits (default 200 ms). Throws Error if out of range. */
     Manager &set_retry(int tries, std::chrono::milliseconds delay) {
         if (delay.count() < INT_MIN || delay.count() > INT_MAX) {
-            throw Error(Status::InvalidArgument, "the delay between two tries is too long");
+            throw Error(Status::InvalidArgument, "delay is too long");
         }
         settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
         engine_->note_tries(tries);
@@ -953,8 +954,8 @@ public:
      * is meant. Without a password, the user needs none. Without both, there is no log-in, which is the
      * default. Nothing needs to be escaped here. Throws Error if one of them cannot be used. */
     Manager &set_credentials(const std::string &user, const std::string &password) {
-        detail::without_nul(user, "the user");
-        detail::without_nul(password, "the password");
+        detail::without_nul(user, "user");
+        detail::without_nul(password, "password");
         return settle(RedLock_SetCredentials(native(), detail::or_null(user),
                                              detail::or_null(password)));
     }
@@ -964,8 +965,8 @@ public:
      * if a variable is not set, or empty. */
     Manager &set_credentials_from_env(const std::string &user_variable,
                                       const std::string &password_variable) {
-        detail::without_nul(user_variable, "the name of a variable");
-        detail::without_nul(password_variable, "the name of a variable");
+        detail::without_nul(user_variable, "user_variable");
+        detail::without_nul(password_variable, "password_variable");
         return settle(RedLock_SetCredentialsFromEnv(native(), detail::or_null(user_variable),
                                                     detail::or_null(password_variable)));
     }
@@ -980,7 +981,7 @@ public:
      * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user cannot
      * be used. Without a user, the default user is meant. */
     Manager &set_password_callback(const std::string &user, PasswordCallback callback) {
-        detail::without_nul(user, "the user");
+        detail::without_nul(user, "user");
         return settle(engine_ ? engine_->set_password_callback(detail::or_null(user),
                                                                std::move(callback))
                               : Status::InvalidArgument);
@@ -994,7 +995,7 @@ public:
      * system trusts. This and the other TLS settings apply to connections made later. They throw Error
      * if a file cannot be used, or if the library was built without TLS. */
     Manager &set_tls_ca(const std::string &ca_file) {
-        detail::without_nul(ca_file, "the name of a file");
+        detail::without_nul(ca_file, "ca_file");
         return settle(RedLock_SetTlsCa(native(), detail::or_null(ca_file)));
     }
 
@@ -1003,8 +1004,8 @@ public:
      * The second PEM file contains its key, not encrypted. Both are read now. Empty names, the default:
      * no certificate. */
     Manager &set_tls_certificate(const std::string &certificate_file, const std::string &key_file) {
-        detail::without_nul(certificate_file, "the name of a file");
-        detail::without_nul(key_file, "the name of a file");
+        detail::without_nul(certificate_file, "certificate_file");
+        detail::without_nul(key_file, "key_file");
         return settle(RedLock_SetTlsCertificate(native(), detail::or_null(certificate_file),
                                                 detail::or_null(key_file)));
     }
@@ -1012,7 +1013,7 @@ public:
     /** Sets the name that the certificates of rediss:// servers must be for, where this name is not the
      * host in their URLs. Empty, the default: the name is the host. */
     Manager &set_tls_server_name(const std::string &name) {
-        detail::without_nul(name, "the name of the servers");
+        detail::without_nul(name, "name");
         return settle(RedLock_SetTlsServerName(native(), detail::or_null(name)));
     }
 
@@ -1053,7 +1054,7 @@ public:
      * Returns a lease that holds the lock. Throws Error if the lock was not taken, also for
      * Status::Taken. Nothing stays locked then. */
     REDLOCK_HPP_NODISCARD Lease lock(const std::string &resource, std::chrono::milliseconds ttl) {
-        const char *text = detail::without_nul(resource, "the resource").c_str();
+        const char *text = detail::without_nul(resource, "resource").c_str();
         Lease lease(engine_);
         const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
             return RedLock_Lock(rl, text, ttl.count(), handle);
@@ -1076,7 +1077,7 @@ public:
     REDLOCK_HPP_NODISCARD Lease
     try_lock(const std::string &resource, std::chrono::milliseconds ttl,
              std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
-        const char *text = detail::without_nul(resource, "the resource").c_str();
+        const char *text = detail::without_nul(resource, "resource").c_str();
         Lease lease(engine_);
         const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
             return RedLock_TryLock(rl, text, ttl.count(), wait.count(), handle);
@@ -1100,7 +1101,7 @@ public:
     REDLOCK_HPP_NODISCARD Lease try_lock(const std::string &resource, std::chrono::milliseconds ttl,
                                          std::chrono::milliseconds wait,
                                          const std::stop_token &token) {
-        const char *text = detail::without_nul(resource, "the resource").c_str();
+        const char *text = detail::without_nul(resource, "resource").c_str();
         Lease lease(engine_);
         const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
             return detail::until_stopped(rl, handle, token, [&] {
@@ -1121,7 +1122,7 @@ public:
      * caller can hold it exclusively. See REDLOCK_SHARED. */
     REDLOCK_HPP_NODISCARD Lease lock_shared(const std::string &resource,
                                             std::chrono::milliseconds ttl) {
-        detail::without_nul(resource, "the resource");
+        detail::without_nul(resource, "resource");
         Lease lease(engine_);
         const Status status =
             lease.take_shared(resource, ttl, tries(), std::chrono::milliseconds::zero());
@@ -1156,7 +1157,7 @@ public:
     REDLOCK_HPP_NODISCARD Lease
     try_lock_shared(const std::string &resource, std::chrono::milliseconds ttl,
                     std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
-        detail::without_nul(resource, "the resource");
+        detail::without_nul(resource, "resource");
         Lease lease(engine_);
         const Status status = lease.take_shared(resource, ttl, 0, wait);
         if (detail::is_fault(status)) {
@@ -1191,7 +1192,7 @@ public:
      * that holds the lock. Throws Error. Status::Lost: the lock has ended. Status::Unreachable: too few
      * servers answered, and the caller may try again. */
     REDLOCK_HPP_NODISCARD Lease adopt(const std::string &ticket) {
-        const char *text = detail::without_nul(ticket, "the ticket").c_str();
+        const char *text = detail::without_nul(ticket, "ticket").c_str();
         Lease lease(engine_);
         const Status status = lease.take(
             [&](RedLock *rl, RedLockLease *handle) { return RedLock_Adopt(rl, text, handle); });
@@ -1204,7 +1205,7 @@ public:
     /** Whether any client holds a resource, on a quorum. The answer may be out of date when it arrives:
      * to get a lock, take it without asking first. Throws Error, also for Status::Unreachable. */
     REDLOCK_HPP_NODISCARD bool is_locked(const std::string &resource) {
-        const char *text = detail::without_nul(resource, "the resource").c_str();
+        const char *text = detail::without_nul(resource, "resource").c_str();
         bool locked = false;
         settle(RedLock_IsLocked(native(), text, &locked));
         return locked;
@@ -1215,7 +1216,7 @@ public:
     /** As is_locked, and how long the resource is still held; see RedLock_Inspect and RedLockInfo. It
      * finds the locks of any client, and changes nothing. Throws Error, also for Status::Unreachable. */
     REDLOCK_HPP_NODISCARD RedLockInfo inspect(const std::string &resource) {
-        detail::without_nul(resource, "the resource");
+        detail::without_nul(resource, "resource");
         RedLockInfo info = REDLOCK_INFO_INIT;
         const Status status =
             detail::status_of(RedLock_Inspect(native(), resource.c_str(), 0, &info));
@@ -1316,14 +1317,14 @@ inline constexpr KeepAlive keep_alive{};
  * unlocked by a thread other than the one that locked it.
  *
  * The lock lasts for the given TTL, and then expires even if its owner is still at work. Call extend()
- * in time, and check last_unlock_status() where it matters whether the lock held to the end. After fork,
- * make a new Mutex in the child. */
+ * in time, and check last_unlock_status() where it matters whether the lock held to the end;
+ * last_unlock_message() says why it did not. After fork, make a new Mutex in the child. */
 class Mutex {
 public:
     /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
         : lease_(manager.engine_), resources_(1, std::move(resource)), ttl_(ttl) {
-        detail::without_nul(resources_[0], "the resource");
+        detail::without_nul(resources_[0], "resource");
     }
 
     /** Several resources, all or none, as for Manager::lock_all: Mutex(manager, {"a", "b"}, 10s). */
@@ -1392,18 +1393,14 @@ public:
     }
 
     /** Releases the lock. If no thread holds it, nothing happens, also while a thread waits in lock(). Never
-     * throws, because guards call it in their destructors; the result is in last_unlock_status(). */
+     * throws, because guards call it in their destructors; the result is in last_unlock_status() and
+     * last_unlock_message(). */
     void unlock() noexcept {
-        {
-            // A thread that is still locking has nothing to be released yet, and a lock is released once.
-            const std::lock_guard<std::mutex> here(state_);
-            if (!locked_) {
-                last_unlock_status_ = Status::Lost;
-                return;
-            }
-            locked_ = false;
+        if (!begin_unlock()) {
+            note_unlock(Status::Lost, "no thread holds it");
+            return;
         }
-        last_unlock_status_ = lease_.release();
+        release(lease_);
         vacate();
     }
 
@@ -1412,6 +1409,13 @@ public:
      * not reach enough servers; the lock expires after its TTL. A negative status: a fault of the call.
      * Status::Ok before the first unlock(). */
     Status last_unlock_status() const noexcept { return last_unlock_status_; }
+
+    /** Why the last unlock() was not Status::Ok, for example because the lock had expired while a guard held it. Empty
+     * after a success. */
+    std::string last_unlock_message() const {
+        std::lock_guard<std::mutex> here(state_);
+        return last_unlock_message_;
+    }
 
     /** Why the last attempt to lock failed, whichever thread made it. After a success the status is
      * Status::Ok, and the message names the servers that could not take part; it is empty if all could.
@@ -1487,6 +1491,31 @@ private:
         return true;
     }
 
+    // A thread that is still locking has nothing to be released yet, and a lock is released once.
+    bool begin_unlock() noexcept {
+        const std::lock_guard<std::mutex> here(state_);
+        const bool was_locked = locked_;
+        locked_ = false;
+        return was_locked;
+    }
+
+    void release(Lease &lease) noexcept {
+        const Status status = lease.release();
+        note_unlock(status, status == Status::Ok ? "" : RedLockLease_ErrorMessage(lease.native_handle()));
+    }
+
+    // The result of an unlock. Without memory for the message there is none.
+    void note_unlock(Status status, const char *message) noexcept {
+        std::string words;
+        try {
+            words = message;
+        } catch (const std::bad_alloc &) {
+        }
+        last_unlock_status_ = status;
+        const std::lock_guard<std::mutex> here(state_);
+        last_unlock_message_.swap(words);
+    }
+
     // The result of an attempt. Throws Error for a fault of the call.
     void note(Status status, std::string &words) {
         const std::lock_guard<std::mutex> here(state_);
@@ -1537,6 +1566,7 @@ private:
     bool locked_ = false; // it may be released
     Status status_ = Status::Ok;
     std::string message_;
+    std::string last_unlock_message_;
 };
 
 /** As Mutex, but its owner may lock it again. It needs as many unlock() calls as lock() calls, and only
@@ -1601,13 +1631,13 @@ public:
     }
 
     /** Leaves the innermost level; the last unlock() releases the lock. Never throws; the result is in
-     * last_unlock_status(). On a thread that is not the owner, the result is Status::InvalidArgument,
+     * last_unlock_status() and last_unlock_message(). On a thread that is not the owner, the result is Status::InvalidArgument,
      * and nothing is done. */
     void unlock() noexcept {
         if (!is_mine()) {
-            mutex_.last_unlock_status_ = Status::InvalidArgument;
+            mutex_.note_unlock(Status::InvalidArgument, "this thread does not hold it");
         } else if (--depth_ > 0) {
-            mutex_.last_unlock_status_ = mutex_.lease_.release();
+            mutex_.release(mutex_.lease_);
         } else {
             owner_.store(std::thread::id()); // before another thread can be the owner
             mutex_.unlock();
@@ -1616,6 +1646,7 @@ public:
 
     /** As the members of Mutex; levels() is for the owner, too. */
     Status last_unlock_status() const noexcept { return mutex_.last_unlock_status(); }
+    std::string last_unlock_message() const { return mutex_.last_unlock_message(); }
     Status status() const { return mutex_.status(); }
     std::string message() const { return mutex_.message(); }
     bool held() const noexcept { return mutex_.held(); }
@@ -1736,20 +1767,15 @@ public:
     }
 
     /** Releases the shared lock that this thread took last. If this thread holds none, releases a shared
-     * lock of another thread. Never throws; the result is in last_unlock_status(). */
+     * lock of another thread. Never throws; the result is in last_unlock_status() and
+     * last_unlock_message(). */
     void unlock_shared() noexcept {
         Reader reader;
-        {
-            std::lock_guard<std::mutex> here(state_);
-            const auto place = own_reader();
-            if (place == readers_.rend()) {
-                last_unlock_status_ = Status::Lost;
-                return;
-            }
-            reader = std::move(*place);
-            readers_.erase(std::next(place).base());
+        if (!take_reader(reader)) {
+            note_unlock(Status::Lost, "no thread holds it shared");
+            return;
         }
-        last_unlock_status_ = reader.lease.release();
+        release(reader.lease);
     }
 
     /** For the owner of the exclusive lock: makes it shared, and unlock_shared() then releases it. No
@@ -1814,6 +1840,17 @@ private:
     std::vector<Reader>::reverse_iterator own_reader() { return own_of(readers_); }
     std::vector<Reader>::const_reverse_iterator own_reader() const { return own_of(readers_); }
 
+    bool take_reader(Reader &reader) noexcept {
+        std::lock_guard<std::mutex> here(state_);
+        const auto place = own_reader();
+        if (place == readers_.rend()) {
+            return false;
+        }
+        reader = std::move(*place);
+        readers_.erase(std::next(place).base());
+        return true;
+    }
+
     bool take_shared(std::chrono::milliseconds wait) {
         Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
         reader.lease.take_shared(resource(), ttl_, 0, wait);
@@ -1848,7 +1885,7 @@ public:
     Semaphore(Manager &manager, std::string resource, std::int32_t permits,
               std::chrono::milliseconds ttl)
         : engine_(manager.engine_), resource_(std::move(resource)), permits_(permits), ttl_(ttl) {
-        detail::without_nul(resource_, "the resource");
+        detail::without_nul(resource_, "resource");
     }
 
     /** A Semaphore whose permits are kept alive until they are released: Semaphore(manager, "api", 8,
@@ -1931,7 +1968,7 @@ public:
     REDLOCK_HPP_NODISCARD Lease
     permit(std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
         if (permits_ < 1) {
-            throw Error(Status::InvalidArgument, "a semaphore has 1 to 256 permits");
+            throw Error(Status::InvalidArgument, "permits must be 1 to 256");
         }
         Lease lease(engine_);
         RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;

@@ -3,6 +3,7 @@
 #
 # Usage: licences.sh [PACKAGE]: cargo's name of the linked package, if it is not the library
 # The licence files are those that come with the crates and with Rust. A crate without a licence file is an error.
+# Many of them have the same text: it is printed once, at the end, and the others refer to it.
 # Environment: CARGO, CARGOFLAGS.
 set -eu
 
@@ -13,8 +14,17 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
+# In front of a text of a licence, and behind it.
+begin=$(printf '\001begin')
+end=$(printf '\001end')
+
 main() {
     cd "$here"
+    all > "$scratch/all"
+    each_text_once < "$scratch/all"
+}
+
+all() {
     echo "What is in $what that others have written, each with its licence."
     host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
     # shellcheck disable=SC2086
@@ -43,8 +53,9 @@ of_crate() {
         exit 1
     fi
     while read -r file; do
-        printf '\n---- %s\n' "${file##*/}"
+        printf '\n---- %s\n%s\n' "${file##*/}" "$begin"
         cat "$file"
+        printf '\n%s\n' "$end"
     done < "$scratch/files"
 }
 
@@ -53,12 +64,34 @@ of_rust() {
     printf "\n\n==== Rust's standard library, of %s: MIT OR Apache-2.0\n" "$(rustc --version)"
     page=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
     if [ -f "$page" ]; then
+        sed -e "s/.*<pre>/$begin\\n/" -e "s/<\/pre>.*/\\n$end/" "$page" > "$scratch/page"
         sed -e 's/<[^>]*>//g' -e 's/&#60;/</g' -e 's/&#62;/>/g' -e 's/&#34;/"/g' -e "s/&#39;/'/g" -e 's/&amp;/\&/g' \
-            -e 's/&#38;/\&/g' "$page" | sed '/^[[:space:]]*$/d'
+            -e 's/&#38;/\&/g' "$scratch/page" | sed '/^[[:space:]]*$/d'
     else
         echo 'Copyright: the Rust Project Developers (see https://thanks.rust-lang.org)'
         echo 'Its parts and their licences: COPYRIGHT-library.html of that version of Rust.'
     fi
+}
+
+# Texts that differ in nothing but white space are the same.
+each_text_once() {
+    awk -v begin="$begin" -v end="$end" '
+        $0 == begin { inside = 1; text = key = ""; next }
+        $0 == end {
+            inside = 0
+            if (!(key in number)) {
+                number[key] = ++count
+                texts[count] = text
+            }
+            print "text " number[key]
+            next
+        }
+        inside { text = text $0 "\n"; gsub(/[[:space:]]/, ""); key = key $0; next }
+        { print }
+        END {
+            for (i = 1; i <= count; i++)
+                printf "\n\n==== text %d\n\n%s", i, texts[i]
+        }'
 }
 
 main

@@ -110,7 +110,7 @@ impl Background {
         let known = self.known(&state);
         let started = thread::start("redlock", move || background.serve(&its_runtime, known));
         let thread = started.map_err(|error| {
-            Error::new(Status::Internal, format!("the system gave no thread: {error}"))
+            Error::new(Status::Internal, format!("cannot start a thread: {error}"))
         })?;
         state.running = this_process();
         state.thread = ManuallyDrop::new(Some(thread));

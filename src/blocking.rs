@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::argument::Argument;
 use crate::call::Call;
 use crate::check;
 use crate::error::Error;
@@ -45,15 +46,14 @@ pub struct Permits {
 }
 
 impl Runtime {
-    /// Connects now. Returns a text about the servers that are not up, or have no vote.
+    /// Connects now. Returns a text about the servers that are not up, have no vote, or are not
+    /// guarded.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
-        if timeout_ms < 0 {
-            return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
-        }
+        Error::check_time(Argument::Timeout, timeout_ms, 0..=i64::MAX)?;
         let absent = words(self.run(Box::new(Connect::new(timeout_ms)), None))?;
         let snapshots = self.snapshots();
-        let doubts = snapshots.iter().filter_map(ServerSnapshot::doubt);
-        let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(doubts);
+        let remarks = snapshots.iter().filter_map(ServerSnapshot::remark);
+        let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(remarks);
         Ok(said.collect::<Vec<_>>().join(", "))
     }
 
@@ -88,7 +88,7 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<(), Error> {
         if slice_ms < 0 {
-            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
+            return Err(Error::invalid(format!("slice_ms is {slice_ms}: it must be at least 0")));
         }
         let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
         self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
@@ -105,10 +105,14 @@ impl Runtime {
         let now = self.now();
         let hold = match hold_of(lease)? {
             Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
-                return Err(Error::invalid("the lease still holds another resource"));
+                return Err(Error::invalid(
+                    "the lease still holds another resource: unlock it first",
+                ));
             }
             Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
-                return Err(Error::invalid("the lease holds a permit of a semaphore: extend that"));
+                return Err(Error::invalid(
+                    "the lease holds a semaphore permit: extend it instead",
+                ));
             }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
@@ -162,8 +166,10 @@ impl Runtime {
         lease.check_one_level()?;
         let ticket = LockTicket::of(view.hold()).to_text();
         if ticket.len() >= room {
-            let words =
-                format!("the ticket needs {} bytes, and there are {room}", ticket.len() + 1);
+            let words = format!(
+                "the ticket needs a buffer of {} bytes, but it has {room}",
+                ticket.len() + 1
+            );
             return Err(Error::invalid(words));
         }
         self.continued().forget(view.hold());

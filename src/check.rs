@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::argument::{Argument, Fault};
 use crate::error::Error;
 use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
@@ -24,7 +25,7 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
         0 => Err(Error::invalid("resource is empty")),
         1..=RESOURCE_MAX => Ok(()),
         length => {
-            let words = format!("resource is {length} bytes long, more than {RESOURCE_MAX}");
+            let words = format!("resource is {length} bytes long: the maximum is {RESOURCE_MAX}");
             Err(Error::invalid(words))
         }
     }
@@ -33,8 +34,8 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
 /// What a key is for that no lock may have.
 fn reserved(name: &[u8]) -> Option<&'static str> {
     match name {
-        b"redlock:guard" => Some("redlock:guard, where servers note what they remember"),
-        b"redlock:fence" => Some("redlock:fence, where servers count fencing tokens"),
+        b"redlock:guard" => Some("redlock:guard, a key that the restart guard uses"),
+        b"redlock:fence" => Some("redlock:fence, a key that fencing tokens use"),
         _ => None,
     }
 }
@@ -55,7 +56,8 @@ pub(crate) const RESOURCES_MAX: usize = 128;
 fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
     let of = names.len();
     if !(2..=RESOURCES_MAX).contains(&of) {
-        let words = format!("{of} resources at once: 2 to {RESOURCES_MAX} are possible");
+        let words =
+            format!("{of} resources: a lock of several resources takes 2 to {RESOURCES_MAX}");
         return Err(Error::invalid(words));
     }
     for (nth, name) in (1..).zip(names) {
@@ -68,7 +70,9 @@ fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
     }
     let bytes: usize = names.iter().map(|name| name.len()).sum();
     if bytes > RESOURCE_MAX {
-        let words = format!("the resources have {bytes} bytes together, more than {RESOURCE_MAX}");
+        let words = format!(
+            "the names of the resources have {bytes} bytes in total: the maximum is {RESOURCE_MAX}"
+        );
         return Err(Error::invalid(words));
     }
     match first_pair(names) {
@@ -89,20 +93,19 @@ fn first_pair(names: &[Arc<[u8]>]) -> Option<(usize, usize)> {
 /// Each permit is a key of its own, named after the resource, and a request names all of them.
 fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
     if !(1..=SLOTS_MAX).contains(&of) {
-        let words = format!("permits is {of}, and a semaphore has 1 to {SLOTS_MAX}");
+        let words = format!("permits is {of}: it must be 1 to {SLOTS_MAX}");
         return Err(Error::invalid(words));
     }
     let bytes = usize::from(of) * resource.len();
     if of > 1 && bytes > PERMIT_NAMES_MAX {
         return Err(Error::invalid(format!(
-            "resource is {} bytes long, too many for {of} permits: in all they may be {PERMIT_NAMES_MAX}",
+            "resource is {} bytes long, too long for {of} permits: length times permits may be at most {PERMIT_NAMES_MAX}",
             resource.len()
         )));
     }
     if of > 1 && has_fencing {
         return Err(Error::invalid(
-            "a permit has no fencing token, which orders those that hold a lock one after the other: use a \
-             manager without RedLock_SetFencing",
+            "semaphore permits have no fencing token: use a manager without fencing",
         ));
     }
     Ok(())
@@ -110,17 +113,10 @@ fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
 
 /// A TTL must leave some validity.
 pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
-    if ttl_ms < 1 {
-        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, less than 1")));
-    }
-    if ttl_ms > TTL_MAX_MS {
-        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, more than {TTL_MAX_MS}")));
-    }
+    Error::check_time(Argument::Ttl, ttl_ms, 1..=TTL_MAX_MS)?;
     if drift.validity_ms(ttl_ms) < 1 {
         let allowance_ms = drift.allowance_ms(ttl_ms);
-        return Err(Error::invalid(format!(
-            "ttl_ms is {ttl_ms}, and {allowance_ms} ms of it are allowed for drift: no validity is left"
-        )));
+        return Err(Error::of_argument(Argument::Ttl, Fault::Drift { ttl_ms, allowance_ms }));
     }
     Ok(())
 }
@@ -144,13 +140,16 @@ mod tests {
         let many: Vec<Vec<u8>> = (0..129_u32).map(|it| it.to_be_bytes().to_vec()).collect();
         let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
         assert_eq!(refusal(&many[..128]), "");
-        assert_eq!(refusal(&many), "129 resources at once: 2 to 128 are possible");
-        assert_eq!(refusal(&[b"a"]), "1 resources at once: 2 to 128 are possible");
+        assert_eq!(refusal(&many), "129 resources: a lock of several resources takes 2 to 128");
+        assert_eq!(refusal(&[b"a"]), "1 resources: a lock of several resources takes 2 to 128");
         assert_eq!(refusal(&[b"secret", b"", b"c"]), "resource 2 of 3 is empty");
         let same = refusal(&[b"a", b"secret", b"c", b"secret"]);
         assert_eq!(same, "resource 4 of 4 is the same as resource 2");
         assert!(refusal(&[b"a", b"redlock:guard"]).starts_with("resource 2 of 2 is redlock:guard"));
-        assert!(refusal(&[&long, &long[1..], b"ab"]).starts_with("the resources have 65537 bytes"));
+        assert!(
+            refusal(&[&long, &long[1..], b"ab"])
+                .starts_with("the names of the resources have 65537 bytes")
+        );
         assert!(refusal(&[b"redlock:fence", b"a"]).starts_with("resource 1 of 2 is redlock:fence"));
         assert!(resource(b"redlock:fence").is_err() && resource(b"redlock:guard").is_err());
     }

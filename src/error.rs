@@ -1,6 +1,9 @@
 //! The reason why a call failed, as a status and as a message for a person.
 
 use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::argument::{self, Argument, Fault, Language};
 
 /// The kind of a failure. Each has the meaning of the status of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +35,66 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
-    words: String,
+    cause: Cause,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Cause {
+    Words(String),
+    Argument(Argument, Fault),
 }
 
 impl Error {
     pub(crate) fn new(status: Status, words: impl Into<String>) -> Self {
-        Self { status, words: words.into() }
+        Self { status, cause: Cause::Words(words.into()) }
     }
 
     /// For a child that was forked by a callback within a call.
     pub(crate) fn forked_within() -> Self {
-        Self::new(Status::Forked, "a callback forked within this call, which is the parent's")
+        Self::new(
+            Status::Forked,
+            "the call belongs to the parent process: a callback forked during it",
+        )
     }
 
     pub(crate) fn invalid(words: impl Into<String>) -> Self {
         Self::new(Status::InvalidArgument, words)
+    }
+
+    /// An argument is wrong in this way.
+    pub(crate) fn of_argument(argument: Argument, fault: Fault) -> Self {
+        Self { status: Status::InvalidArgument, cause: Cause::Argument(argument, fault) }
+    }
+
+    /// The same, with the words that follow the name of the argument.
+    pub(crate) fn argument(argument: Argument, words: impl Into<String>) -> Self {
+        Self::of_argument(argument, Fault::Words(words.into()))
+    }
+
+    /// Checks a time in milliseconds.
+    pub(crate) fn check_time(
+        argument: Argument,
+        ms: i64,
+        range: RangeInclusive<i64>,
+    ) -> Result<(), Self> {
+        match range.contains(&ms) {
+            true => Ok(()),
+            false => Err(Self::of_argument(argument, Fault::Time { ms, range })),
+        }
+    }
+
+    /// The message for a program in this language.
+    #[doc(hidden)]
+    pub fn words(&self, language: Language) -> String {
+        match &self.cause {
+            Cause::Words(words) => words.clone(),
+            Cause::Argument(argument, fault) => argument::words(*argument, fault, language),
+        }
+    }
+
+    /// The same error with its message for a program in this language.
+    pub(crate) fn told_in(self, language: Language) -> Self {
+        Self { cause: Cause::Words(self.words(language)), ..self }
     }
 
     /// The kind of the failure.
@@ -57,7 +105,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        f.write_str(&self.words(Language::Rust))
     }
 }
 

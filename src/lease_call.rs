@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::argument::Argument;
 use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
@@ -138,12 +139,10 @@ impl Runtime {
     pub(crate) fn begin_unlock_after(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
         let hold = required_hold_of(lease)?;
         let ttl_ms = hold.ttl_ms();
-        if !(0..=ttl_ms).contains(&least_ms) {
-            let words = format!("least_ms is {least_ms}, not from 0 to the TTL of {ttl_ms}");
-            return Err(Error::invalid(words));
-        }
+        Error::check_time(Argument::HoldAtLeast, least_ms, 0..=ttl_ms)?;
         if hold.is_shared() || hold.slot().is_some() {
-            let words = "the keys of a shared lock or of a permit cannot stay: others use them";
+            let words =
+                "not possible for shared locks and permits: other holders use the same keys";
             return Err(Error::invalid(words));
         }
         self.begin_release(lease, hold.asked_at().plus_ms(least_ms))
@@ -172,9 +171,7 @@ impl Runtime {
     }
 
     pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
-        if least_ms < 0 {
-            return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
-        }
+        Error::check_time(Argument::Least, least_ms, 0..=i64::MAX)?;
         let view = self.view(required_hold_of(lease)?)?;
         let operation = Box::new(Confirm::new(view.clone(), least_ms));
         Ok(Begun { operation, then: Then::Note(view) })
@@ -241,7 +238,7 @@ impl Runtime {
         self.discard(lease);
         lease.clear();
         let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
-        Err(Error::new(status, "the lock had ended before the result of the call was taken"))
+        Err(Error::new(status, "the lock ended before the program read the result of the call"))
     }
 
     fn finish_extension(&self, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
@@ -266,7 +263,7 @@ impl Runtime {
     /// The lock, with the servers in the order of this manager.
     pub(crate) fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
         let other = || {
-            Error::invalid("the lock was taken on other servers, or databases, than this manager's")
+            Error::invalid("the lock is on other servers or databases than those of this manager")
         };
         View::new(hold, self.roster()).ok_or_else(other)
     }
@@ -275,8 +272,8 @@ impl Runtime {
 /// The error of a call that would turn a shared lock into an exclusive one.
 pub(crate) fn upgrade() -> Error {
     Error::invalid(
-        "the lease holds the resource shared, and a shared lock is never made an exclusive one: two that wait for each \
-         other to leave would wait for ever. Unlock it first",
+        "the lease holds the lock shared, and a shared lock cannot be upgraded (two holders would wait for each other): \
+         unlock it first",
     )
 }
 

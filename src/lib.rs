@@ -1,7 +1,5 @@
-//! A distributed lock over a majority of independent Redis or Valkey servers (Redlock).
-//!
-//! Rust programs use [`Manager`], [`Options`] and [`Lease`]. C programs use `include/redlock.h`, which is
-//! generated from `ffi`. Both interfaces use the same manager, and neither depends on the other.
+//! A distributed lock for programs on different machines. A client holds the lock on a majority of independent Redis
+//! or Valkey servers (Redlock). Two of five servers can be down or frozen, and the clients do not notice.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -9,18 +7,52 @@
 //!
 //! # fn main() -> Result<(), redlock::Error> {
 //! let manager = Manager::builder().servers(["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]).build()?;
-//! let mut lease = manager.acquire(&Options::new("invoice:42", Duration::from_secs(10)))?;
-//! assert!(lease.is_held());
+//! let options = Options::new("invoice:42", Duration::from_secs(10)).wait(Duration::from_secs(5));
+//! let mut lease = manager.acquire(&options)?;
+//! // ... the work, while lease.is_held() ...
 //! lease.unlock()?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A call takes this path: `face` or `ffi` → [`RedLock`] → `operation`. The `engine` runs the operation.
-//! [`quorum`] decides what an answer means, and [`transport`] talks to the servers. No module depends on an
-//! earlier one. DESIGN.md gives the reasons.
+//! # What a lock is
+//!
+//! A lock is a lease: it expires after its TTL, also while its holder still works. Check [`Lease::remaining`], extend
+//! the lock, or have it kept ([`Options::keep_alive`]). Call [`Lease::confirm`] right before a step that cannot be
+//! undone. Where two writers would be a disaster, pass the fencing token with each write ([`Lease::fencing_token`]).
+//!
+//! # Where to begin
+//!
+//! | to | see |
+//! |---|---|
+//! | name the servers, set TLS, passwords, timeouts | [`Manager::builder`], [`Builder`] |
+//! | say what to lock, for how long, how long to wait | [`Options`] |
+//! | take a lock, blocking or as a future | [`Manager::acquire`], [`Manager::acquire_async`] |
+//! | extend, confirm, release, hand over | [`Lease`] |
+//! | stop when a kept lock is lost | [`Lease::lost`] |
+//! | share a lock, limit how many hold it, lock several names | [`Options::shared`], [`Options::permit_of`], [`Options::several`] |
+//! | see who holds it | [`Manager::inspect`], [`Manager::inspect_permits`] |
+//! | know why a call failed | [`Error`], [`Status`] |
+//!
+//! Futures need no particular runtime: [`Manager`] says who drives them. Without `.wait(…)`, a call makes one attempt.
+//!
+//! # Features
+//!
+//! `tls`, on by default: servers at `rediss://`. `default-features = false` leaves it out.
+//!
+//! # Closing, and fork
+//!
+//! The connections are closed when the last clone of a manager, lease and future is dropped; a dropped lease releases
+//! its lock. A forked child can use the manager, and makes its own connections. It holds none of its parent's locks.
+
+// C programs use include/redlock.h, which is generated from `ffi`. Both interfaces use the same manager, and neither
+// depends on the other. A call takes this path: `face` or `ffi` → `RedLock` → `operation`. The `engine` runs the
+// operation. `quorum` decides what an answer means, and `transport` talks to the servers. No module depends on an
+// earlier one. DESIGN.md gives the reasons.
 
 mod acquire_options;
+#[doc(hidden)]
+pub mod argument;
 mod background;
 mod blocking;
 mod call;
@@ -51,6 +83,7 @@ mod lease_call;
 pub mod lock_kind;
 mod lock_ticket;
 mod log;
+#[doc(hidden)]
 pub mod moment;
 mod operation;
 mod process_state;
@@ -58,6 +91,8 @@ mod process_state;
 pub mod quorum;
 mod redlock;
 mod reentrant;
+#[doc(hidden)]
+pub mod refusal;
 mod room;
 mod runtime;
 mod server_list;
@@ -68,6 +103,7 @@ pub mod settings;
 mod shared_lock;
 #[doc(hidden)]
 pub mod slot_set;
+#[doc(hidden)]
 pub mod stats;
 mod submitted;
 mod system;
@@ -77,6 +113,7 @@ pub mod token;
 pub mod transport;
 mod wait_queue;
 
+#[doc(hidden)]
 pub use crate::acquire_options::AcquireOptions;
 pub use crate::error::{Error, Status};
 pub use crate::face::{
@@ -87,9 +124,12 @@ pub use crate::face::{
 pub use crate::lease::Lease as PlainLease;
 #[doc(hidden)]
 pub use crate::lock_kind::LockKind;
-pub use crate::log::{Level, Logger};
+pub use crate::log::Level;
+#[doc(hidden)]
+pub use crate::log::Logger;
 #[doc(hidden)]
 pub use crate::redlock::{Canceller, RedLock};
 #[doc(hidden)]
 pub use crate::submitted::{Event, Tag};
+#[doc(hidden)]
 pub use crate::transport::login::PasswordSource;

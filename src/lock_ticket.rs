@@ -71,15 +71,15 @@ impl LockTicket {
                 && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
             return Err(Error::invalid(match (text.is_empty(), is_other) {
                 (true, _) => "the ticket is empty",
-                (_, true) => "the ticket is one of another version of this library",
-                _ => "the ticket is none: it does not begin as one",
+                (_, true) => "the ticket is from another version of redlock",
+                _ => "not a redlock ticket (it must start with `redlock1.`)",
             }));
         };
         if text.len() > SIZE_MAX {
-            let words = format!("the ticket has {} bytes, more than any has", text.len());
+            let words = format!("the ticket is too long: {} bytes", text.len());
             return Err(Error::invalid(words));
         }
-        let damaged = || Error::invalid("the ticket is damaged, or a part of it is missing");
+        let damaged = || Error::invalid("the ticket is damaged or incomplete");
         let mut parts = parts.split(|&it| it == b'.');
         let mut part = || parts.next().ok_or_else(damaged);
         let names = part()?;
@@ -247,7 +247,7 @@ mod tests {
         }
         let another = |from: &str, to: &str| refusal(text.replacen(from, to, 1));
         assert!(another("redlock1.", "redlock3.").contains("another version"));
-        assert!(another("redlock1.", "ticket1.").contains("does not begin"));
+        assert!(another("redlock1.", "ticket1.").contains("it must start with `redlock1.`"));
         assert!(another("30000", "0").contains("damaged"));
         assert!(another("30000", "+30000").contains("damaged"));
         assert!(another("30000", "99999999999999").contains("damaged"));

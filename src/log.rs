@@ -146,7 +146,7 @@ impl State {
         match std::mem::take(&mut self.left_out) {
             0 => self.take(),
             count => {
-                let words = format!("{count} lines that came before the next are left out");
+                let words = format!("{count} earlier lines were dropped");
                 Some((Level::Warning, words))
             }
         }
@@ -249,14 +249,14 @@ mod tests {
         log.tell();
         log.tell();
         let said = taken(&told);
-        assert_eq!(said[..2], ["7 lines that came before the next are left out", "7"]);
+        assert_eq!(said[..2], ["7 earlier lines were dropped", "7"]);
         assert_eq!(said.len(), 1 + LINES_MAX);
 
         let long = "x".repeat(BYTES_MAX / 4);
         log.keep((0..9).map(|_| (Level::Info, long.clone())).collect());
         assert!(log.state().unwrap().bytes <= BYTES_MAX);
         log.tell();
-        assert_eq!(taken(&told)[0], "5 lines that came before the next are left out");
+        assert_eq!(taken(&told)[0], "5 earlier lines were dropped");
         log.keep(vec![(Level::Info, "x".repeat(2 * BYTES_MAX))]);
         log.tell();
         assert_eq!(taken(&told).len(), 1, "a line is told, however long");

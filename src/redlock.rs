@@ -23,7 +23,7 @@ use crate::transport::roster::Roster;
 use crate::transport::server::snapshot::ServerSnapshot;
 
 /// Why a manager must be driven: see [`RedLock::check_driver`].
-pub(crate) const KEPT: &str = "a lock is to be kept alive";
+pub(crate) const KEPT: &str = "a lock must be kept alive";
 
 /// A lock manager. Any number of threads may take locks through one manager, and they share its connections.
 ///
@@ -67,7 +67,7 @@ impl RedLock {
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
         if !self.states.is_empty() {
-            let words = "the list was closed by the first call that asks servers";
+            let words = "servers cannot be added after the first call that contacts servers";
             return Err(Error::invalid(words));
         }
         self.servers.add(endpoint)
@@ -307,8 +307,7 @@ impl RedLock {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{what}, and nothing drives the manager: ask for its thread (RedLock_SetBackgroundThread; in Rust, \
-             background_thread(true)), or for its descriptor"
+            "{what}, but nothing drives the manager: enable its background thread, or watch its descriptor"
         )))
     }
 
@@ -436,6 +435,11 @@ impl RedLock {
         let own = self.states.own(|| self.server_list(), &self.settings, &self.log)?;
         self.background.start_if_lacking(own)?;
         Ok(own)
+    }
+
+    /// For a program that adds no server later.
+    pub(crate) fn needs_servers(&self) -> Result<(), Error> {
+        self.server_list().map(drop)
     }
 
     /// The list of servers at the time of the first call that needs it.

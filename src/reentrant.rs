@@ -14,7 +14,7 @@ impl Lease {
     pub fn retain(&mut self) -> Result<(), Error> {
         check_valid(required_hold_of(self)?, clock::now())?;
         if self.inner_levels >= INNER_LEVELS_MAX {
-            return Err(Error::invalid("the lock is held at as many levels as can be counted"));
+            return Err(Error::invalid("the lock has too many levels"));
         }
         self.inner_levels += 1;
         self.absent.clear();
@@ -35,8 +35,7 @@ impl Lease {
             return Ok(());
         }
         let levels = self.levels();
-        let words =
-            format!("the lock is held at {levels} levels: unlock all but the outermost first");
+        let words = format!("the lock is held at {levels} levels: unlock the inner levels first");
         Err(Error::invalid(words))
     }
 }

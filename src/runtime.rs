@@ -476,7 +476,7 @@ struct LookedUp {
 impl LookedUp {
     fn without_thread(error: &io::Error) -> Self {
         let now = clock::now();
-        let words = format!("the system gave no thread to ask for it: {error}");
+        let words = format!("cannot start a thread to resolve the host name: {error}");
         Self { found: Err(words), began: now, ended: now }
     }
 }
@@ -512,5 +512,5 @@ fn next_request(
 }
 
 fn no_descriptors(error: &io::Error) -> Error {
-    Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
+    Error::new(Status::Internal, format!("cannot create file descriptors: {error}"))
 }

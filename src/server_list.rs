@@ -31,12 +31,12 @@ impl ServerList {
         loop {
             if let Some(other) = place.0.get() {
                 if other.endpoint.is_same_server(&entry.endpoint) {
-                    let words = format!("the server was added before, as number {}", count + 1);
+                    let words = format!("server was already added, as number {}", count + 1);
                     return Err(Error::invalid(words));
                 }
                 (place, count) = (&other.next, count + 1);
             } else if count == SERVERS_MAX {
-                let words = format!("the server would be one more than {SERVERS_MAX} servers");
+                let words = format!("too many servers: the maximum is {SERVERS_MAX}");
                 return Err(Error::invalid(words));
             } else if let Err(back) = place.0.set(entry) {
                 // Another thread was faster. Its server must be compared, too.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
+use crate::argument::Argument;
 use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
@@ -33,32 +34,26 @@ pub struct Settings {
 impl Settings {
     pub fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
         if count < 1 {
-            return Err(Error::invalid(format!("count is {count}, but at least 1 try is made")));
+            let words = format!("is {count}: it must be at least 1");
+            return Err(Error::argument(Argument::Tries, words));
         }
-        if delay_ms < 0 {
-            return Err(Error::invalid(format!("delay_ms is {delay_ms}, less than 0")));
-        }
+        Error::check_time(Argument::RetryDelay, delay_ms.into(), 0..=i32::MAX.into())?;
         self.retry_count.store(count.into(), Ordering::Relaxed);
         self.retry_delay_ms.store(delay_ms.into(), Ordering::Relaxed);
         Ok(())
     }
 
     pub fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
-        let bounds = [("connect_ms", connect_ms, 1), ("reply_ms", reply_ms, 0)];
-        for (name, value, least) in bounds {
-            if !(least..=TIMEOUT_MAX_MS).contains(&value) {
-                let words = format!("{name} is {value}, not {least} to {TIMEOUT_MAX_MS}");
-                return Err(Error::invalid(words));
-            }
-        }
+        Error::check_time(Argument::ConnectTimeout, connect_ms, 1..=TIMEOUT_MAX_MS)?;
+        Error::check_time(Argument::ReplyTimeout, reply_ms, 0..=TIMEOUT_MAX_MS)?;
         self.timeouts.set(connect_ms, reply_ms);
         Ok(())
     }
 
     pub fn set_drift(&self, factor: f64) -> Result<(), Error> {
         let Some(drift) = Drift::new(factor) else {
-            let words = format!("factor is {factor}, but has to be at least 0 and less than 1");
-            return Err(Error::invalid(words));
+            let words = format!("is {factor}: it must be at least 0 and less than 1");
+            return Err(Error::argument(Argument::DriftFactor, words));
         };
         self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
         self.guard.set_drift(drift);
@@ -67,12 +62,8 @@ impl Settings {
 
     /// Sets how to guard against servers that forget their locks.
     pub fn set_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
-        for (name, value) in [("longest_ttl_ms", longest_ms), ("cap_ms", cap_ms)] {
-            if !(0..=TTL_MAX_MS).contains(&value) {
-                let words = format!("{name} is {value}, not 0 to {TTL_MAX_MS}");
-                return Err(Error::invalid(words));
-            }
-        }
+        Error::check_time(Argument::LongestTtl, longest_ms, 0..=TTL_MAX_MS)?;
+        Error::check_time(Argument::GuardCap, cap_ms, 0..=TTL_MAX_MS)?;
         self.guard.set(mode, longest_ms, cap_ms);
         Ok(())
     }
@@ -101,7 +92,7 @@ impl Settings {
     ) -> Result<(), Error> {
         check_user(user)?;
         if password.is_some_and(<[u8]>::is_empty) {
-            return Err(Error::invalid("password is empty"));
+            return Err(Error::argument(Argument::Password, "is empty"));
         }
         let login = match (user, password) {
             (None, None) => Login::Nobody,
@@ -167,7 +158,9 @@ impl Settings {
 
 fn check_user(user: Option<&[u8]>) -> Result<(), Error> {
     match user {
-        Some([]) => Err(Error::invalid("user is empty: the default user is NULL")),
+        Some([]) => {
+            Err(Error::argument(Argument::User, "is empty: leave it out for the default user"))
+        }
         _ => Ok(()),
     }
 }

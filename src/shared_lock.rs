@@ -29,8 +29,8 @@ impl Runtime {
         let hold = required_hold_of(lease)?;
         let words = match hold.target().kind {
             LockKind::Exclusive | LockKind::Shared => None,
-            LockKind::Several(_) => Some("a lock of several resources is never shared"),
-            LockKind::Permit { .. } => Some("a permit is never shared"),
+            LockKind::Several(_) => Some("a lock of several resources cannot be shared"),
+            LockKind::Permit { .. } => Some("a semaphore permit cannot be shared"),
         };
         if let Some(words) = words {
             return Err(Error::invalid(words));

@@ -135,7 +135,7 @@ impl Runtime {
         let view = self.view(hold)?;
         match hold.is_held(self.now()) {
             true => Ok(view),
-            false => Err(Error::new(Status::Lost, "the lock is held no longer")),
+            false => Err(Error::new(Status::Lost, "the lock is no longer held")),
         }
     }
 
@@ -260,7 +260,7 @@ impl Event {
 
 fn no_call() -> Error {
     Error::invalid(
-        "the lease has no submitted call under way on this manager that no other thread waits for",
+        "the lease has no submitted call on this manager, or another thread waits for it",
     )
 }
 

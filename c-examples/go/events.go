@@ -207,7 +207,7 @@ func (s *shared) handOut(events []C.redlock_go_event) {
 		case event.kind == C.REDLOCK_EVENT_DONE:
 			h.done <- C.RedLockStatus(event.status)
 		case event.kind == C.REDLOCK_EVENT_LOST:
-			h.end(&Error{Status: Status(event.status), Message: "the lock cannot be kept"}, true)
+			h.end(&Error{Status: Status(event.status), Message: "the lock could not be kept alive"}, true)
 		}
 	}
 }

@@ -35,14 +35,14 @@ type hold struct {
 }
 
 // errClosing is the reason why a call is cancelled when the Manager is closed.
-var errClosing = errors.New("the manager is being closed")
+var errClosing = errors.New("the manager is closing")
 
 // nothing is the hold of the zero Lease.
 var nothing = endedHold()
 
 func endedHold() *hold {
 	h := &hold{turn: make(chan struct{}, 1), lost: make(chan struct{})}
-	h.end(&Error{Status: ErrLost, Message: "it never held a lock"}, true)
+	h.end(&Error{Status: ErrLost, Message: "the lease never held a lock"}, true)
 	return h
 }
 
@@ -56,7 +56,7 @@ func (s *shared) newHold() (*hold, error) {
 		lost:   make(chan struct{}),
 	}
 	if h.handle == nil {
-		return nil, &Error{Status: ErrInternal, Message: "no lease could be made"}
+		return nil, &Error{Status: ErrInternal, Message: "cannot create a lease"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (h *hold) expire() {
 	}
 	h.mu.Unlock()
 	if left <= 0 {
-		h.end(&Error{Status: ErrLost, Message: "its time is over"}, true)
+		h.end(&Error{Status: ErrLost, Message: "the lock expired"}, true)
 	}
 }
 
@@ -254,7 +254,7 @@ func (h *hold) finish() bool {
 	if handle == nil {
 		return false
 	}
-	h.end(&Error{Status: ErrLost, Message: "the lease was forgotten"}, true)
+	h.end(&Error{Status: ErrLost, Message: "the lease was garbage-collected"}, true)
 	h.shared.mu.Lock()
 	delete(h.shared.holds, h.id)
 	h.shared.mu.Unlock()

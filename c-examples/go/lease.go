@@ -74,7 +74,7 @@ func (l *Lease) ExtendBy(more time.Duration) error {
 // ExtendByContext is ExtendBy that ends with ctx, at the latest.
 func (l *Lease) ExtendByContext(ctx context.Context, more time.Duration) error {
 	if more <= 0 {
-		return invalid("there is nothing to extend the lock by")
+		return invalid("more must be more than 0")
 	}
 	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
 		// If the lock has ended, C reports that, whatever the new TTL.
@@ -376,7 +376,7 @@ func (l *Lease) call(ctx context.Context, submit func(*hold, *C.RedLock) C.RedLo
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
 	case <-ctx.Done():
-		return &Error{Status: ErrCancelled, Message: "another call is under way", cause: ctx.Err()}
+		return &Error{Status: ErrCancelled, Message: "another call on the lease is in progress", cause: ctx.Err()}
 	}
 	if h.handle == nil {
 		return released()
@@ -390,5 +390,5 @@ func (l *Lease) call(ctx context.Context, submit func(*hold, *C.RedLock) C.RedLo
 }
 
 func released() error {
-	return &Error{Status: ErrLost, Message: "the lock was released before"}
+	return &Error{Status: ErrLost, Message: "the lock was already released"}
 }

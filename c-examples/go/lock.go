@@ -145,7 +145,7 @@ func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Dura
 // Adopt returns promptly when ctx ends: the lock is then as it was, or is released if it was already adopted.
 func (m *Manager) Adopt(ctx context.Context, ticket string) (*Lease, error) {
 	if strings.IndexByte(ticket, 0) >= 0 {
-		return nil, invalid("the ticket holds a NUL byte")
+		return nil, invalid("ticket contains a NUL byte")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, 
 	}
 	failure := h.note(status)
 	if status == C.REDLOCK_OK {
-		failure = &Error{Status: ErrCancelled, Message: "it was had too late"}
+		failure = &Error{Status: ErrCancelled, Message: "the call was cancelled when the lock was taken"}
 		h.undo()
 	} else {
 		h.finish()
@@ -202,10 +202,10 @@ func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, 
 // check finds faults before the call waits. Faults that only the C library can find are reported later.
 func check(ctx context.Context, resources []string, ttl time.Duration) error {
 	if len(resources) == 0 {
-		return invalid("there is no resource to be locked")
+		return invalid("resources is empty: give at least one name")
 	}
 	for i, resource := range resources {
-		what := "the resource"
+		what := "resource"
 		if len(resources) > 1 {
 			what = fmt.Sprintf("resource %d of %d", i+1, len(resources))
 		}
@@ -215,11 +215,11 @@ func check(ctx context.Context, resources []string, ttl time.Duration) error {
 		case len(resource) > 65536:
 			return invalid(what + " is longer than 65536 bytes")
 		case strings.IndexByte(resource, 0) >= 0:
-			return invalid(what + " holds a NUL byte") // IsLocked could not ask about it
+			return invalid(what + " contains a NUL byte") // IsLocked could not ask about it
 		}
 	}
 	if ttl <= 0 {
-		return invalid("the TTL is not positive")
+		return invalid("ttl must be more than 0")
 	}
 	return ctx.Err()
 }

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package redlock
 
 import (
@@ -49,7 +51,7 @@ func (t *teller) add(it line) {
 func (t *teller) run() {
 	for it, ok := t.next(); ok; it, ok = t.next() {
 		if failure := outside(func() { t.logger(it.level, it.text) }); failure != "" {
-			outside(func() { t.logger(levelFault, "the Logger could not take a line: "+failure) })
+			outside(func() { t.logger(levelFault, "the Logger failed: "+failure) })
 		}
 	}
 }
@@ -59,7 +61,7 @@ func (t *teller) next() (it line, ok bool) {
 	defer t.mu.Unlock()
 	if count := t.leftOut; count > 0 {
 		t.leftOut = 0
-		return line{levelFault, fmt.Sprintf("%d lines that came before the next are left out", count)}, true
+		return line{levelFault, fmt.Sprintf("%d earlier lines were dropped", count)}, true
 	}
 	if len(t.lines) == 0 {
 		t.lines, t.tells = nil, false
@@ -81,7 +83,7 @@ func outside(f func()) (failure string) {
 				failure = fmt.Sprint("panic: ", reason)
 			}
 		}()
-		failure = "it ended its goroutine"
+		failure = "runtime.Goexit was called"
 		f()
 		failure = ""
 	}()

@@ -78,7 +78,7 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 		holds:    map[uintptr]*hold{},
 	}
 	if s.handle == nil {
-		return nil, &Error{Status: ErrInternal, Message: "no manager could be made"}
+		return nil, &Error{Status: ErrInternal, Message: "cannot create a manager"}
 	}
 	m := &Manager{s}
 	runtime.SetFinalizer(m, (*Manager).forget)
@@ -226,7 +226,7 @@ func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
 		var locked C.bool
 		err := s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_IsLocked(s.handle, texts[0], &locked)
-		}, resource)
+		}, text{"resource", resource})
 		answer <- bool(locked)
 		return err
 	})
@@ -260,7 +260,7 @@ func (m *Manager) inspect(ctx context.Context, resource string, permits int32) (
 		info.permits = C.int32_t(permits)
 		err := s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_Inspect(s.handle, texts[0], 0, &info)
-		}, resource)
+		}, text{"resource", resource})
 		answer <- Info{
 			Locked:    info.locked != 0,
 			Remaining: duration(int64(info.remaining_ms)),
@@ -377,16 +377,19 @@ func (s *shared) free() {
 	}
 }
 
+// text is a text for C, and the name of the argument or option.
+type text struct{ name, value string }
+
 // with passes texts to C, and passes NULL for empty ones.
-func (s *shared) with(f func(...*C.char) C.RedLockStatus, texts ...string) error {
+func (s *shared) with(f func(...*C.char) C.RedLockStatus, texts ...text) error {
 	var pointers []*C.char
 	for _, text := range texts {
-		if strings.IndexByte(text, 0) >= 0 {
-			return invalid("a text holds a NUL byte") // C would see only the part before the NUL
+		if strings.IndexByte(text.value, 0) >= 0 {
+			return invalid(text.name + " contains a NUL byte") // C would see only the part before the NUL
 		}
 		pointer := (*C.char)(nil)
-		if text != "" {
-			pointer = C.CString(text)
+		if text.value != "" {
+			pointer = C.CString(text.value)
 			defer freeText(pointer)
 		}
 		pointers = append(pointers, pointer)

@@ -81,7 +81,7 @@ type Options struct {
 type RestartGuard int32
 
 // The modes of the guard. It needs the right to read and write the key redlock:guard, and to use INFO, TIME,
-// GETRANGE and EVAL.
+// PEXPIRETIME (Redis 7.0), GETRANGE, GET, SET and EVAL.
 const (
 	GuardOn      RestartGuard = C.REDLOCK_GUARD_ON      // no vote until the locks that the server may have forgotten have ended
 	GuardStrict  RestartGuard = C.REDLOCK_GUARD_STRICT  // as GuardOn, but servers that seem to be new also have no vote at first
@@ -116,15 +116,15 @@ func (o Options) Format(state fmt.State, _ rune) {
 func (s *shared) configure(o Options) error {
 	switch {
 	case o.RetryDelay < 0:
-		return invalid("RetryDelay is negative")
+		return invalid("RetryDelay must not be negative")
 	case o.Tries < 0:
-		return invalid("Tries is negative")
+		return invalid("Tries must not be negative")
 	case o.Tries > math.MaxInt32:
-		return invalid("Tries is more than 2147483647")
+		return invalid("Tries must be at most 2147483647")
 	case o.RestartGuard < GuardOn || o.RestartGuard > GuardDurable:
-		return invalid(fmt.Sprintf("RestartGuard is %d, which means nothing", o.RestartGuard))
+		return invalid(fmt.Sprintf("RestartGuard is %d: use one of the Guard constants", o.RestartGuard))
 	case o.Trace < TraceOff || o.Trace > TraceResources:
-		return invalid(fmt.Sprintf("Trace is %d, which means nothing", o.Trace))
+		return invalid(fmt.Sprintf("Trace is %d: use one of the Trace constants", o.Trace))
 	case o.RetryDelay == 0:
 		o.RetryDelay = 200 * time.Millisecond
 	}
@@ -135,7 +135,10 @@ func (s *shared) configure(o Options) error {
 	if o.Logger != nil {
 		s.teller = &teller{logger: o.Logger}
 	}
-	err := s.check(C.RedLock_SetTimeouts(s.handle, ms(o.ConnectTimeout), ms(o.ReplyTimeout)))
+	err := s.check(C.RedLock_SetLanguage(s.handle, C.REDLOCK_LANGUAGE_GO))
+	if err == nil {
+		err = s.check(C.RedLock_SetTimeouts(s.handle, ms(o.ConnectTimeout), ms(o.ReplyTimeout)))
+	}
 	if err == nil {
 		err = s.setRetry(o.RetryDelay)
 	}
@@ -188,31 +191,31 @@ func (s *shared) setCredentials(o Options) error {
 	if o.PasswordFunc == nil {
 		return s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_SetCredentials(s.handle, texts[0], texts[1])
-		}, o.Username, o.Password)
+		}, text{"Username", o.Username}, text{"Password", o.Password})
 	}
 	if o.Password != "" {
-		return invalid("both Password and PasswordFunc are given")
+		return invalid("Password and PasswordFunc exclude each other")
 	}
 	s.passwords = cgo.NewHandle(&passwords{o.PasswordFunc, s.teller})
 	return s.with(func(texts ...*C.char) C.RedLockStatus {
 		return setPasswordFunc(s.handle, texts[0], s.passwords)
-	}, o.Username)
+	}, text{"Username", o.Username})
 }
 
 func (s *shared) setTLS(t TLS) error {
 	rl := s.handle
 	err := s.with(func(texts ...*C.char) C.RedLockStatus {
 		return C.RedLock_SetTlsCa(rl, texts[0])
-	}, t.CAFile)
+	}, text{"TLS.CAFile", t.CAFile})
 	if err == nil {
 		err = s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_SetTlsCertificate(rl, texts[0], texts[1])
-		}, t.CertFile, t.KeyFile)
+		}, text{"TLS.CertFile", t.CertFile}, text{"TLS.KeyFile", t.KeyFile})
 	}
 	if err == nil {
 		err = s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_SetTlsServerName(rl, texts[0])
-		}, t.ServerName)
+		}, text{"TLS.ServerName", t.ServerName})
 	}
 	if err == nil {
 		err = s.check(C.RedLock_SetTlsInsecureSkipVerify(rl, C.bool(t.InsecureSkipVerify)))
@@ -226,5 +229,5 @@ func (s *shared) addServer(server, scheme string) error {
 	}
 	return s.with(func(texts ...*C.char) C.RedLockStatus {
 		return C.RedLock_AddServerUrl(s.handle, texts[0], 0)
-	}, server)
+	}, text{"server", server})
 }

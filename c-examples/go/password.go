@@ -1,3 +1,5 @@
+//go:build cgo
+
 package redlock
 
 import (
@@ -22,7 +24,7 @@ func (p *passwords) into(room []byte, server string) bool {
 	switch {
 	case err != nil:
 	case strings.IndexByte(text, 0) >= 0:
-		err = errors.New("the password holds a NUL byte")
+		err = errors.New("the password contains a NUL byte")
 	case len(text) >= len(room):
 		err = errors.New("the password is too long")
 	default:

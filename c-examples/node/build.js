@@ -78,7 +78,12 @@ function libraryOptions(compiler, library, known) {
     const file = path.resolve(library);
     return [file, `-Wl,-rpath,${process.env.REDLOCK_RPATH || path.dirname(file)}`];
   }
-  if (known !== undefined) return words(ask('pkg-config', '--libs', 'redlock'));
+  if (known !== undefined) {
+    const options = words(ask('pkg-config', '--libs', 'redlock'));
+    // pkg-config names a directory only if the dynamic linker does not look there by itself.
+    const directories = options.filter((it) => it.startsWith('-L')).map((it) => it.slice(2));
+    return [...options, ...directories.map((it) => `-Wl,-rpath,${it}`)];
+  }
   const names = ['libredlock.so', 'libredlock.dylib', 'libredlock.a'];
   // The compiler returns the bare name of a file that it does not find.
   if (!names.some((name) => path.isAbsolute(ask(compiler, `-print-file-name=${name}`) ?? ''))) {

@@ -48,7 +48,7 @@ function loadAddon() {
   try {
     return require(path.resolve(file));
   } catch (error) {
-    const words = `the addon of redlock cannot be loaded (node build.js makes it): ${error.message}`;
+    const words = `cannot load the redlock addon (build it with node build.js): ${error.message}`;
     throw Object.assign(new Error(words, { cause: error }), { code: error.code });
   }
 }
@@ -107,7 +107,7 @@ function check(status, words) {
 }
 
 function closed() {
-  return new ClosedError('the manager was closed');
+  return new ClosedError('the manager is closed');
 }
 
 // --- Arguments ---
@@ -119,11 +119,11 @@ function shown(value) {
 
 // It never shows a string, which may be a password.
 function wrongType(name, wanted, value) {
-  return Object.assign(new TypeError(`${name} has to be ${wanted}, not ${shown(value)}`), { code: 'ERR_INVALID_ARG_TYPE' });
+  return Object.assign(new TypeError(`${name} must be ${wanted}, not ${shown(value)}`), { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
 function outOfRange(name, wanted, value) {
-  return Object.assign(new RangeError(`${name} has to be ${wanted}, not ${value}`), { code: 'ERR_OUT_OF_RANGE' });
+  return Object.assign(new RangeError(`${name} must be ${wanted}, not ${value}`), { code: 'ERR_OUT_OF_RANGE' });
 }
 
 function wrongValue(words) {
@@ -134,14 +134,14 @@ function wrongValue(words) {
 // different strings would become the same bytes.
 function utf8(name, value) {
   const encoded = Buffer.from(value);
-  if (encoded.toString() !== value) throw wrongValue(`${name} holds a lone surrogate`);
+  if (encoded.toString() !== value) throw wrongValue(`${name} contains a lone surrogate`);
   return encoded;
 }
 
 function text(name, value) {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
   // C would see only the part before the NUL.
-  if (utf8(name, value).includes(0)) throw wrongValue(`${name} holds a NUL`);
+  if (utf8(name, value).includes(0)) throw wrongValue(`${name} contains a NUL`);
   return value;
 }
 
@@ -171,7 +171,7 @@ function duration(name, value) {
 function options(name, value, known) {
   if (typeof value !== 'object' || value === null) throw wrongType(name, 'an object', value);
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) throw wrongValue(`${name} has no ${key}`);
+    if (!known.includes(key)) throw wrongValue(`${name} has an unknown key: ${key}`);
   }
   return value;
 }
@@ -194,7 +194,7 @@ function namesOf(resource) {
   const names = Array.from(resource, (it, i) => bytes(it, `resource[${i}]`));
   if (names.length === 1) return { name: names[0], count: 0 };
   const wrong = names.findIndex((name) => name.includes(0));
-  if (wrong >= 0) throw wrongValue(`resource[${wrong}] holds a NUL`);
+  if (wrong >= 0) throw wrongValue(`resource[${wrong}] contains a NUL`);
   return { name: Buffer.concat(names.flatMap((name) => [name, NUL])), count: names.length };
 }
 
@@ -249,7 +249,7 @@ function permitsOf(permits) {
 
 function adoptionOf(ticket, given) {
   const { keepAlive, signal } = options('options', given, ['keepAlive', 'signal']);
-  return { ticket: Buffer.from(text('the ticket', ticket)), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
+  return { ticket: Buffer.from(text('ticket', ticket)), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
 }
 
 // --- What is under way ---
@@ -531,7 +531,7 @@ class Core {
   async #ask(isFirst) {
     const ask = this.#password;
     try {
-      const password = text('the answer of password()', await ask());
+      const password = text('the result of password()', await ask());
       // Another log-in was set meanwhile, or none is needed any more.
       if (ask !== this.#password || this.#isFreed) return;
       this.set('setCredentials', this.#user, password);
@@ -542,7 +542,7 @@ class Core {
       // The old password may still be valid.
       this.#askAgainAt = performance.now() + 1000;
       // Not its message, which may contain anything.
-      const words = `the password is not known, and the old one stays: ${error?.name}`;
+      const words = `the password function failed, the old password stays: ${error?.name}`;
       const logger = loggers.get(this.loggerId)?.deref();
       if (logger) later(() => logger.tell(WARN, words));
     }
@@ -615,7 +615,7 @@ class Manager {
   #setRestartGuard(mode = 'on', longestTtl = 0, guardCap = 0) {
     const number = GUARDS.indexOf(text('restartGuard', mode));
     if (number < 0) {
-      const words = `restartGuard has to be one of '${GUARDS.join("', '")}', not '${mode}'`;
+      const words = `restartGuard must be one of '${GUARDS.join("', '")}', not '${mode}'`;
       throw wrongValue(words);
     }
     this.#core.set('setRestartGuard', number, milliseconds('longestTtl', longestTtl), milliseconds('guardCap', guardCap));
@@ -624,7 +624,7 @@ class Manager {
   #setCredentials(username, password, fromEnv) {
     if (fromEnv !== undefined) {
       if (username !== undefined || password !== undefined) {
-        throw wrongValue('credentialsFromEnv excludes username and password');
+        throw wrongValue('credentialsFromEnv and username or password exclude each other');
       }
       const { username: userName, password: passwordName } = options('credentialsFromEnv', fromEnv, ['username', 'password']);
       this.#core.set('setCredentialsFromEnv', optionalText('credentialsFromEnv.username', userName),
@@ -649,7 +649,7 @@ class Manager {
   #setTracing(trace) {
     const number = TRACES.indexOf(trace);
     if (number < 0) {
-      const words = `trace has to be 'events' or 'resources', not '${text('trace', trace)}'`;
+      const words = `trace must be 'events' or 'resources', not '${text('trace', trace)}'`;
       throw wrongValue(words);
     }
     this.#core.set('setTracing', number);
@@ -709,7 +709,7 @@ class Manager {
   async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
     // The library takes the name as a string that ends with a NUL.
-    if (name.includes(0)) throw wrongValue('resource holds a NUL');
+    if (name.includes(0)) throw wrongValue('resource contains a NUL');
     const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
   }
@@ -865,7 +865,7 @@ class Hold {
         if (status === OK && !(isWanted && this.isHeld)) {
           // The lock was taken when it was no longer wanted, or this thread was late.
           await submit(this.#handle, addon.unlock);
-          [status, words] = [TOO_SLOW, 'the lock expired before the program was told'];
+          [status, words] = [TOO_SLOW, 'the lock expired before the program read the result of the call'];
         }
         core.checkWanted(signal);
         check(status, () => words);
@@ -984,8 +984,8 @@ class Hold {
 
   // The library cannot keep the lock alive.
   cannotBeKept(status, remaining) {
-    const words = status === UNREACHABLE ? 'too few servers answer' : 'it is not held on enough servers';
-    this.#lose(failure(status, `the lock cannot be kept: ${words}`), remaining);
+    const words = status === UNREACHABLE ? 'too few servers answer' : 'too few servers still have the lock';
+    this.#lose(failure(status, `the lock could not be kept alive: ${words}`), remaining);
   }
 
   #lose(error, remaining) {
@@ -1059,7 +1059,7 @@ class Lease extends EventEmitter {
   #resources;
 
   constructor(own, core, demand) {
-    if (own !== OWN) throw new TypeError('a Lease is made by lock() of a Manager');
+    if (own !== OWN) throw new TypeError('create a Lease with lock() of a Manager');
     super();
     this.#hold = new Hold(this, core, demand);
     this.#resources = demand.resources;

@@ -224,7 +224,7 @@ static bool read_call(napi_env env, napi_callback_info info, size_t count, struc
         return false;
     }
     if (call->count < count || count > ARGUMENTS_MAX) {
-        fail(env, call->count < count ? "too few arguments" : "more arguments than there is room for");
+        fail(env, call->count < count ? "too few arguments" : "too many arguments");
         return false;
     }
     return true;
@@ -235,7 +235,7 @@ static bool read_handle(struct call *call, const napi_type_tag *tag, void **hand
     napi_value value = call->arguments[0];
     if (napi_check_object_type_tag(call->env, value, tag, &is_one) != napi_ok || !is_one ||
         napi_unwrap(call->env, value, handle) != napi_ok) {
-        fail(call->env, "the first argument is no such handle");
+        fail(call->env, "the first argument is not a handle of this type");
         return false;
     }
     return true;
@@ -267,7 +267,7 @@ static bool read_lease(napi_env env, napi_callback_info info, size_t count, stru
 
 static bool read_int64(struct call *call, size_t at, int64_t *number) {
     if (napi_get_value_int64(call->env, call->arguments[at], number) != napi_ok) {
-        fail(call->env, "an argument is no number");
+        fail(call->env, "an argument is not a number");
         return false;
     }
     return true;
@@ -275,7 +275,7 @@ static bool read_int64(struct call *call, size_t at, int64_t *number) {
 
 static bool read_int32(struct call *call, size_t at, int32_t *number) {
     if (napi_get_value_int32(call->env, call->arguments[at], number) != napi_ok) {
-        fail(call->env, "an argument is no number");
+        fail(call->env, "an argument is not a number");
         return false;
     }
     return true;
@@ -283,7 +283,7 @@ static bool read_int32(struct call *call, size_t at, int32_t *number) {
 
 static bool read_bool(struct call *call, size_t at, bool *truth) {
     if (napi_get_value_bool(call->env, call->arguments[at], truth) != napi_ok) {
-        fail(call->env, "an argument is no boolean");
+        fail(call->env, "an argument is not a boolean");
         return false;
     }
     return true;
@@ -293,7 +293,7 @@ static bool read_bool(struct call *call, size_t at, bool *truth) {
 static bool read_id(struct call *call, size_t at, void **id) {
     uint32_t number = 0;
     if (napi_get_value_uint32(call->env, call->arguments[at], &number) != napi_ok) {
-        fail(call->env, "an argument is no number");
+        fail(call->env, "an argument is not a number");
         return false;
     }
     *id = (void *)(uintptr_t)number;
@@ -310,7 +310,7 @@ static bool read_text(struct call *call, size_t at, char **text) {
         return true;
     }
     if (napi_get_value_string_utf8(call->env, call->arguments[at], NULL, 0, &size) != napi_ok) {
-        fail(call->env, "an argument is no string");
+        fail(call->env, "an argument is not a string");
         return false;
     }
     *text = allocate(size + 1);
@@ -338,7 +338,7 @@ static bool read_bytes(struct call *call, size_t at, char **bytes, size_t *size)
     if (napi_is_typedarray(call->env, value, &is_one) != napi_ok || !is_one ||
         napi_get_typedarray_info(call->env, value, &type, size, &data, NULL, NULL) != napi_ok ||
         type != napi_uint8_array) {
-        fail(call->env, "an argument is no Uint8Array");
+        fail(call->env, "an argument is not a Uint8Array");
         return false;
     }
     *bytes = allocate(*size + 1);
@@ -371,11 +371,11 @@ static napi_value wrap(napi_env env, void *handle, const napi_type_tag *tag, nap
     napi_value object = NULL;
     if (napi_create_object(env, &object) != napi_ok || napi_wrap(env, object, handle, collect, NULL, NULL) != napi_ok) {
         collect(env, handle, NULL);
-        fail(env, "there is no object");
+        fail(env, "cannot create an object");
         return NULL;
     }
     if (napi_type_tag_object(env, object, tag) != napi_ok) {
-        fail(env, "there is no object");
+        fail(env, "cannot create an object");
         return NULL;
     }
     return object;
@@ -405,7 +405,7 @@ static napi_value NewBridge(napi_env env, napi_callback_info info) {
                                         hand_over, &bridge->function) != napi_ok) {
         leave_bridge(bridge);
         leave_bridge(bridge);
-        fail(env, "there is no thread-safe function");
+        fail(env, "cannot create a thread-safe function");
         return NULL;
     }
     /* While nothing is under way, the process may end. */
@@ -468,10 +468,10 @@ static napi_value NewManager(napi_env env, napi_callback_info info) {
     atomic_init(&manager->users, 1);
     manager->bridge = enter_bridge(bridge);
     manager->rl = RedLock_New();
-    if (manager->rl == NULL ||
+    if (manager->rl == NULL || RedLock_SetLanguage(manager->rl, REDLOCK_LANGUAGE_NODE) != REDLOCK_OK ||
         RedLock_SetEventCallback(manager->rl, tell_event, enter_bridge(bridge), forget_bridge) != REDLOCK_OK ||
         RedLock_SetBackgroundThread(manager->rl, true) != REDLOCK_OK) {
-        fail(env, manager->rl == NULL ? "RedLock_New gave nothing" : RedLock_ErrorMessage(manager->rl));
+        fail(env, manager->rl == NULL ? "RedLock_New returned NULL" : RedLock_ErrorMessage(manager->rl));
         leave_manager(manager);
         return NULL;
     }
@@ -484,7 +484,7 @@ static napi_value CloseManager(napi_env env, napi_callback_info info) {
     struct manager *manager;
     if (read_manager(env, info, 1, &call, &manager)) {
         if (manager->waiting > 0) {
-            fail(env, "a call waits on the manager");
+            fail(env, "a call still waits on the manager");
             return NULL;
         }
         RedLock_Free(manager->rl);
@@ -702,7 +702,7 @@ static napi_value SetDriftFactor(napi_env env, napi_callback_info info) {
         return NULL;
     }
     if (napi_get_value_double(env, call.arguments[1], &factor) != napi_ok) {
-        fail(env, "an argument is no number");
+        fail(env, "an argument is not a number");
         return NULL;
     }
     return number(env, RedLock_SetClockDriftFactor(manager->rl, factor));
@@ -865,7 +865,7 @@ static napi_value start_job(napi_env env, struct manager *manager, char *resourc
         napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
         napi_queue_async_work(env, job->work) != napi_ok) {
         free_job(env, job);
-        fail(env, "there is no thread for the call");
+        fail(env, "cannot start a thread for the call");
         return NULL;
     }
     manager->waiting++;
@@ -928,7 +928,7 @@ static napi_value NewLease(napi_env env, napi_callback_info info) {
     lease->manager = manager;
     if (lease->lease == NULL) {
         collect_lease(env, lease, NULL);
-        fail(env, "RedLockLease_New gave nothing");
+        fail(env, "RedLockLease_New returned NULL");
         return NULL;
     }
     return wrap(env, lease, &lease_tag, collect_lease);
@@ -1224,7 +1224,7 @@ NAPI_MODULE_INIT() {
         if (napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].function, NULL,
                                  &function) != napi_ok ||
             napi_set_named_property(env, exports, functions[i].name, function) != napi_ok) {
-            fail(env, "there is no place for the functions of the module");
+            fail(env, "cannot export the functions of the module");
             return NULL;
         }
     }

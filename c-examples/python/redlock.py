@@ -456,6 +456,7 @@ _NO_EVENT = 6
 
 # The mode in which several callers may hold a lock.
 _SHARED = 1
+_PYTHON = 4  # REDLOCK_LANGUAGE_PYTHON
 
 # These return a status. Other threads run during the call.
 _CALLS: dict[str, tuple[Any, ...]] = {
@@ -469,6 +470,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTracing": (_HANDLE, _INT),
     "RedLock_SetWaking": (_HANDLE, ctypes.c_bool),
+    "RedLock_SetLanguage": (_HANDLE, _INT),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -539,7 +541,7 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
         except OSError as error:
             failures.append(str(error))
     words = "; ".join(failures)
-    raise ImportError(f"no redlock library (REDLOCK_LIBRARY may name one): {words}")
+    raise ImportError(f"redlock library not found (set REDLOCK_LIBRARY to its path): {words}")
 
 
 def _names() -> Iterator[str]:
@@ -570,7 +572,7 @@ class _C:
         library, name = _open_library()
         version = _function(library, name, "RedLock_Version", _STRING)().decode()
         if not version.startswith(f"{_INTERFACE}."):
-            raise ImportError(f"{name} is redlock {version}, and this file is for {_INTERFACE}")
+            raise ImportError(f"{name} is redlock {version}, but this file needs {_INTERFACE}")
         for function, types in _CALLS.items():
             setattr(self, function, _function(library, name, function, _INT, *types))
         looks = ctypes.PyDLL(name, handle=library._handle)
@@ -628,7 +630,7 @@ _hide = _hide_from_collector()
 def _make(kind: Callable[[int], _T], function: Callable[[], int | None]) -> _T:
     address = function()
     if address is None:
-        raise MemoryError(f"{function!r} made nothing")
+        raise MemoryError(f"{function!r} returned NULL")
     made = kind(address)
     _hide(made)
     return made
@@ -660,11 +662,11 @@ def _string(text: Name, what: str) -> bytes:
             reason = error.reason
         if isinstance(text, str):
             # Not within the except clause, because that error holds the text, which may be a password.
-            raise InvalidArgument(f"{what} is no text: {reason}", -1)
+            raise InvalidArgument(f"{what} is not valid text: {reason}", -1)
     if not isinstance(text, bytes):
-        raise TypeError(f"{what} is a str or bytes, not {type(text).__name__}")
+        raise TypeError(f"{what} must be a str or bytes, not {type(text).__name__}")
     if b"\0" in text:
-        raise InvalidArgument(f"{what} holds a NUL byte", -1)
+        raise InvalidArgument(f"{what} contains a NUL byte", -1)
     return text
 
 
@@ -673,10 +675,10 @@ def _given(resource: Names) -> tuple[Name, ...]:
     if isinstance(resource, (str, bytes)):
         return (resource,)
     if not isinstance(resource, Iterable):
-        raise TypeError(f"the resource is a str or bytes, not {type(resource).__name__}")
+        raise TypeError(f"resource must be a str or bytes, not {type(resource).__name__}")
     several = tuple(cast("Iterable[Name]", resource))
     if not several:
-        raise InvalidArgument("there is no resource to be locked", -1)
+        raise InvalidArgument("resource is empty: give at least one name", -1)
     return several
 def _count(permits: int) -> int:
     """Limits the number to the range of a C int, and leaves it to the library to refuse it."""
@@ -687,15 +689,15 @@ def _optional(text: Name | None, what: str) -> bytes | None:
     return None if text is None else _string(text, what)
 
 
-def _file(path: Path | None) -> bytes | None:
-    return None if path is None else _string(os.fsencode(path), "a file")
+def _file(path: Path | None, what: str) -> bytes | None:
+    return None if path is None else _string(os.fsencode(path), what)
 
 
 def _seconds(value: Seconds, what: str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not hasattr(type(value), "__float__"):
-        raise TypeError(f"{what} is a number of seconds, not {type(value).__name__}")
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
     try:
         seconds = float(value)
     except OverflowError:
@@ -809,7 +811,7 @@ class _SystemThreads:
             c = ctypes.CDLL(None)
             thread = ctypes.c_void_p()
             if c.pthread_create(ctypes.byref(thread), None, self._body, ctypes.c_void_p(number)) != 0:
-                raise RuntimeError("the system makes no thread")
+                raise RuntimeError("cannot start a thread")
             c.pthread_detach(thread)
         except BaseException:
             if self._jobs.pop(number, None) is not None:
@@ -927,7 +929,7 @@ class _Here:
 
 def _refuse_both(reentrant: bool, shared: bool) -> None:
     if reentrant and shared:
-        raise InvalidArgument("who shares a lock may take it again: it is not reentrant", -1)
+        raise InvalidArgument("shared and reentrant exclude each other", -1)
 
 
 class Manager:
@@ -995,7 +997,7 @@ class Manager:
         if not servers:
             raise NoServers("no server was given", -2)
         self._count = len(servers)
-        self._user = _optional(user, "the user")
+        self._user = _optional(user, "user")
         # A value that is not a function is passed on once and not stored, so that nobody can find it
         # here.
         self._ask = password if callable(password) else None
@@ -1007,20 +1009,21 @@ class Manager:
         self._leases_of_tasks: _Weak[bytes, AsyncLease] = _Weak()  # the last one for each name
         _managers.add(weakref.ref(self, _managers.discard))
 
+        self._call(_c.RedLock_SetLanguage, _PYTHON)
         self._call(_c.RedLock_SetRetry, 3, max(-1, min(_ms(retry_delay, "retry_delay"), 2**31 - 1)))
         timeouts = (_ms(connect_timeout, "connect_timeout"), _ms(reply_timeout, "reply_timeout"))
         self._call(_c.RedLock_SetTimeouts, *timeouts)
         self._call(_c.RedLock_SetClockDriftFactor, drift_factor)
         self._drift = float(drift_factor)
         if restart_guard not in _GUARDS:
-            raise InvalidArgument(f"restart_guard is {restart_guard!r}, not one of {_GUARDS}", -1)
+            raise InvalidArgument(f"restart_guard is {restart_guard!r}: it must be one of {_GUARDS}", -1)
         longest_ms = 0 if longest_ttl is None else _ms(longest_ttl, "longest_ttl")
         cap_ms = 0 if guard_cap is None else _ms(guard_cap, "guard_cap")
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
         self._call(_c.RedLock_SetFencing, bool(fencing))
         if trace not in _TRACES:
-            raise InvalidArgument(f"trace is {trace!r}, not one of {_TRACES}", -1)
+            raise InvalidArgument(f"trace is {trace!r}: it must be one of {_TRACES}", -1)
         self._call(_c.RedLock_SetTracing, _TRACES.index(trace))
         self._call(_c.RedLock_SetWaking, bool(waking))
         if tls:
@@ -1181,7 +1184,7 @@ class Manager:
         lease = Lease(self, b"", 0)
         try:
             self._renew_log_in()
-            lease._call(_c.RedLock_Adopt, _string(ticket, "the ticket"), lease._handle)
+            lease._call(_c.RedLock_Adopt, _string(ticket, "ticket"), lease._handle)
             lease._note_adopted()
             for name in lease._names:
                 self._here.leases.put(name, lease)
@@ -1202,7 +1205,7 @@ class Manager:
         lease = AsyncLease(self, b"", 0)
         try:
             self._renew_log_in()
-            text = _string(ticket, "the ticket")
+            text = _string(ticket, "ticket")
             await lease._ask(_c.RedLock_SubmitAdopt, text, lease._handle)
             lease._note_adopted()
             lease._belong_to_task()
@@ -1220,13 +1223,13 @@ class Manager:
         The answer may be out of date when it arrives: to get a lock, take it without asking first.
         """
         answer = ctypes.c_bool()
-        self._question(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
+        self._question(_c.RedLock_IsLocked, _string(resource, "resource"), ctypes.byref(answer))
         return answer.value
 
     async def ais_locked(self, resource: Name) -> bool:
         """As is_locked, for a task of asyncio."""
         answer = ctypes.c_bool()
-        arguments = _string(resource, "the resource"), ctypes.byref(answer)
+        arguments = _string(resource, "resource"), ctypes.byref(answer)
         await self._aquestion(_c.RedLock_IsLocked, *arguments)
         return answer.value
 
@@ -1240,14 +1243,14 @@ class Manager:
         taken.
         """
         info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
-        arguments = _string(resource, "the resource"), 0, ctypes.byref(info)
+        arguments = _string(resource, "resource"), 0, ctypes.byref(info)
         self._question(_c.RedLock_Inspect, *arguments)
         return _read_info(info)
 
     async def ainspect(self, resource: Name, permits: int = 0) -> Info:
         """As inspect, for a task of asyncio."""
         info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
-        arguments = _string(resource, "the resource"), 0, ctypes.byref(info)
+        arguments = _string(resource, "resource"), 0, ctypes.byref(info)
         await self._aquestion(_c.RedLock_Inspect, *arguments)
         return _read_info(info)
 
@@ -1344,7 +1347,7 @@ class Manager:
         return f"<redlock.Manager of {self._count} servers{', closed' if self.closed else ''}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a redlock.Manager belongs to its process: make one in the other")
+        raise TypeError("a redlock.Manager cannot be pickled: create one in each process")
 
     def _begin_in_process(self) -> None:
         """Also called in a forked child, because the parent's threads and loops do not exist there."""
@@ -1359,13 +1362,13 @@ class Manager:
     def _open_handle(self) -> _CManager:
         handle = self._handle
         if handle is None:
-            raise Closed("the manager was closed")
+            raise Closed("the manager is closed")
         return handle
 
     def _open_events(self) -> _Events:
         events = self._events
         if events is None:
-            raise Closed("the manager was closed")
+            raise Closed("the manager is closed")
         return events
 
     def _start_background_thread(self) -> None:
@@ -1460,13 +1463,13 @@ class Manager:
             logger(level, text)
         except Exception as error:  # noqa: BLE001
             with contextlib.suppress(Exception):
-                logger(_WARNING, f"the logger could not take a line: {type(error).__name__}")
+                logger(_WARNING, f"the logger failed: {type(error).__name__}")
 
     def _add(self, server: str, scheme: str) -> None:
         if not isinstance(server, str):
-            raise TypeError(f"a server is a str, not {type(server).__name__}")
+            raise TypeError(f"server must be a str, not {type(server).__name__}")
         url = server if "://" in server else f"{scheme}://{server}"
-        self._call(_c.RedLock_AddServerUrl, _string(url, "a server"), 0)
+        self._call(_c.RedLock_AddServerUrl, _string(url, "server"), 0)
 
     def _use_tls(self, tls: bool | TLS | Mapping[str, Any]) -> None:
         if isinstance(tls, bool):
@@ -1474,11 +1477,12 @@ class Manager:
         if not isinstance(tls, TLS):
             tls = TLS(**tls)
         if tls.ca is not None:
-            self._call(_c.RedLock_SetTlsCa, _file(tls.ca))
+            self._call(_c.RedLock_SetTlsCa, _file(tls.ca, "tls.ca"))
         if tls.certificate is not None or tls.key is not None:
-            self._call(_c.RedLock_SetTlsCertificate, _file(tls.certificate), _file(tls.key))
+            files = _file(tls.certificate, "tls.certificate"), _file(tls.key, "tls.key")
+            self._call(_c.RedLock_SetTlsCertificate, *files)
         if tls.server_name is not None:
-            self._call(_c.RedLock_SetTlsServerName, _string(tls.server_name, "server_name"))
+            self._call(_c.RedLock_SetTlsServerName, _string(tls.server_name, "tls.server_name"))
         if tls.insecure_skip_verify:
             self._call(_c.RedLock_SetTlsInsecureSkipVerify, True)
 
@@ -1487,7 +1491,7 @@ class Manager:
         self._renewal = None
         self._told_in = os.getpid()
         password = password() if callable(password) else password
-        self._set(_c.RedLock_SetCredentials, self._user, _optional(password, "the password"))
+        self._set(_c.RedLock_SetCredentials, self._user, _optional(password, "password"))
 
     def _renew_log_in(self) -> None:
         """Asks again for a password that may have changed.
@@ -1506,7 +1510,7 @@ class Manager:
                 if not isinstance(error, Exception):
                     raise
                 # Not its words, which may hold a password.
-                self._log(_WARNING, f"there is no new password: {type(error).__name__}")
+                self._log(_WARNING, f"the password function failed, the old password stays: {type(error).__name__}")
 
     def _some_server_failed(self) -> None:
         if self._renewal is None:
@@ -1726,7 +1730,7 @@ class _Events:
     def _descriptor(self) -> int:
         descriptor = int(_c.RedLock_Descriptor(self.handle))
         if descriptor < 0:
-            raise Internal("there is no descriptor to wait for", -4)
+            raise Internal("cannot create file descriptors", -4)
         return descriptor
 
     def _watch(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
@@ -1924,7 +1928,7 @@ class _GreenCall(_Submitted):
 
 def _spent() -> NoReturn:
     """Enters a lease that has used its with block, or was unlocked."""
-    raise RuntimeError("a lease is good for one with block, before it is unlocked")
+    raise RuntimeError("a lease can be used in one with block only, and not after it was unlocked")
 
 
 class _Held:
@@ -1946,7 +1950,7 @@ class _Held:
         self.resource: Name = self.resources[0]
         """The locked name, as it was given; the first of several."""
         self._manager = manager
-        self._names = tuple(_string(name, "the resource") for name in self.resources)
+        self._names = tuple(_string(name, "resource") for name in self.resources)
         self._ttl = ttl
         self._ttl_ms = _ms(ttl, "ttl")
         self._unlocked = False
@@ -2014,7 +2018,7 @@ class _Held:
         return f"<redlock.{type(self).__name__} of {what!r}, valid for {self.remaining} s>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a redlock.{type(self).__name__} belongs to its process")
+        raise TypeError(f"a redlock.{type(self).__name__} cannot be pickled: detach it, and adopt the ticket")
 
     # The finalizer: does what is left to do when nothing refers to the lease any more. If the caller must
     # release the lock, the lease is only freed.
@@ -2069,7 +2073,7 @@ class _Held:
         """Returns the ttl for a validity that is longer than now by this time."""
         more_ms = _ms(additional, "additional")
         if more_ms <= 0:
-            raise InvalidArgument("there is nothing to extend the lock by", -1)
+            raise InvalidArgument("additional must be more than 0", -1)
         return self._ttl_for(int(_c.RedLockLease_RemainingMs(self._handle)) + more_ms)
 
     def _ttl_for(self, validity_ms: int) -> int:
@@ -2150,8 +2154,8 @@ class _Held:
         return seconds
 
     def _nested(self, name: bytes) -> Nested:
-        words = f"the with block around this call holds {self._as_text(name)!r}"
-        return Nested(f"{words}: locks are not reentrant unless both ask for that", 1)
+        words = f"the with block around this call already holds {self._as_text(name)!r}"
+        return Nested(f"{words}: set reentrant=True on both calls to take it again", 1)
 
     def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
         handle = (self._owner if leaving else None) or self._manager._open_handle()
@@ -2238,7 +2242,7 @@ class _Held:
         with self._calling.now():
             if self.held or not _c.RedLockLease_Token(self._handle):
                 return
-            self._words = "the lock had ended before the result of the call was taken"
+            self._words = "the lock ended before the program read the result of the call"
         _check(4 if was_held else 3, self._words)
 
 
@@ -2526,7 +2530,7 @@ class Level(_Levels, Lease):
                 status = self._unlock_in_c(handle, *least)
                 self._words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
             if status is None:
-                raise Lost("the lock was unlocked before", 4)
+                raise Lost("the lock was already unlocked", 4)
             _check(status, self._words)
         except InvalidArgument:
             self._unlocked = False
@@ -2554,7 +2558,7 @@ class Level(_Levels, Lease):
 
     def _unlock_in_python(self, least: tuple[int, ...] = ()) -> None:
         if self._core is None or self._entered != [0]:
-            raise Lost("the lock was unlocked before", 4)
+            raise Lost("the lock was already unlocked", 4)
         self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
         try:
             unlock = _c.RedLock_UnlockAfter if least else _c.RedLock_Unlock
@@ -2619,7 +2623,7 @@ class _Entered:
             except ValueError:
                 continue  # another thread has just taken it
             return entered[1]
-        raise RuntimeError("there is no permit that a block has taken")
+        raise RuntimeError("no with block has taken a permit")
 
     @staticmethod
     def _caller() -> tuple[int, object]:
@@ -2711,7 +2715,7 @@ class Semaphore:
         self.permits = _count(permits)
         """The number of permits."""
         if self.permits < 1:
-            raise InvalidArgument(f"permits is {permits}, less than 1", -1)
+            raise InvalidArgument(f"permits is {permits}: it must be 1 to 256", -1)
         self._manager = manager
         self._ttl = ttl
         self._keep_alive = bool(keep_alive)
@@ -2984,7 +2988,7 @@ class AsyncLease(_Held):
         finally:
             self._let_go()
         if is_stopped:
-            words = f"the lock on {self.resource!r} could not be kept, and the block was cancelled"
+            words = f"the lock on {self.resource!r} could not be kept alive, the block was cancelled"
             raise Lost(words, 4) from error
 
     async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:
@@ -3029,7 +3033,7 @@ class AsyncLease(_Held):
         import asyncio
 
         if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError(f"{self!r} belongs to another loop")
+            raise RuntimeError(f"{self!r} belongs to another event loop")
         while self._underway is not None and not self._underway.over.done():
             await asyncio.shield(self._underway.over)
 
@@ -3143,7 +3147,7 @@ class AsyncLevel(_Levels, AsyncLease):
         self._unlocked = True
         await self._turn()
         if self._core is None or self._entered != [0]:
-            raise Lost("the lock was unlocked before", 4)
+            raise Lost("the lock was already unlocked", 4)
         self._entered[0] = 4  # this call leaves the level, and nothing leaves it again
         try:
             unlock = _c.RedLock_SubmitUnlockAfter if least else _c.RedLock_SubmitUnlock
@@ -3287,7 +3291,7 @@ class _Locking:
 
     async def _take(self) -> AsyncLease:
         if self._is_used:
-            raise RuntimeError("alock is called once for each lock")
+            raise RuntimeError("call alock again for each lock: this one was already used")
         self._is_used = True
         lease = self._kind(self._manager, *self._arguments)
         lease._permits = self._permits

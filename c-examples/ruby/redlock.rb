@@ -67,6 +67,7 @@ module Redlock
     1 => Taken, 2 => Unreachable, 3 => TooSlow, 4 => Lost, 5 => Cancelled, 7 => TooShort,
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
+  private_constant :ERRORS
 
   # The state of one server, from Manager#servers.
   #
@@ -171,6 +172,7 @@ module Redlock
 
     # A result of a call that was cancelled, a result of RedLock_NextEvent, and the kinds of events.
     CANCELLED = 5
+    RUBY = 5 # REDLOCK_LANGUAGE_RUBY
     NO_EVENT = 6
     DONE = 0
     LOST = 1
@@ -187,6 +189,7 @@ module Redlock
       "RedLock_SetFencing" => [ADDRESS, BOOL],
       "RedLock_SetTracing" => [ADDRESS, INT],
       "RedLock_SetWaking" => [ADDRESS, BOOL],
+      "RedLock_SetLanguage" => [ADDRESS, INT],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
@@ -288,10 +291,10 @@ module Redlock
       # object and not what the caller means. Refuses a string that C would cut short: "a\0b" must not lock "a".
       def string(text, what)
         is_text = text.is_a?(String) || text.is_a?(Symbol)
-        raise TypeError, "#{what} is a String, and not of class #{text.class}" unless is_text
+        raise TypeError, "#{what} must be a String, not #{text.class}" unless is_text
 
         bytes = text.to_s.b
-        raise InvalidArgument.new("#{what} holds a NUL byte", -1) if bytes.include?("\0")
+        raise InvalidArgument.new("#{what} contains a NUL byte", -1) if bytes.include?("\0")
 
         copy = Fiddle::Pointer.malloc(bytes.bytesize + 1, Fiddle::RUBY_FREE)
         copy[0, bytes.bytesize + 1] = bytes << "\0"
@@ -303,7 +306,7 @@ module Redlock
       def name(resource)
         case resource
         when String, Symbol, Integer then resource.to_s
-        else raise TypeError, "a resource is a String, a Symbol or an Integer, and not of class #{resource.class}"
+        else raise TypeError, "resource must be a String, a Symbol or an Integer, not #{resource.class}"
         end
       end
 
@@ -331,7 +334,7 @@ module Redlock
       def seconds(value, what)
         # A Time is a moment, and not how long something takes.
         is_time = value.respond_to?(:to_f) && !value.nil? && !value.is_a?(String) && !value.is_a?(Time)
-        raise TypeError, "#{what} is a number of seconds, not #{value.inspect}" unless is_time
+        raise TypeError, "#{what} must be a number of seconds, not #{value.inspect}" unless is_time
 
         seconds = value.to_f
         raise InvalidArgument.new("#{what} is not a number", -1) if seconds.nan?
@@ -350,7 +353,7 @@ module Redlock
         rescue Fiddle::DLError => e
           e.message
         end
-        raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
+        raise LoadError, "redlock library not found (set REDLOCK_LIBRARY to its path): #{failures.join('; ')}"
       end
 
       # A gem contains the library.
@@ -362,7 +365,7 @@ module Redlock
         version = bind(library, name, "RedLock_Version", [], POINTER, true).call.to_s
         return if version.start_with?("#{INTERFACE}.")
 
-        raise LoadError, "#{name} is redlock #{version}, and this file is for #{INTERFACE}"
+        raise LoadError, "#{name} is redlock #{version}, but this file needs #{INTERFACE}"
       end
 
       def bind(library, name, function, types, result, is_look)
@@ -583,7 +586,7 @@ module Redlock
       @mutex.synchronize do
         next unless @process && @process.last == Process.pid
 
-        @calls.each_value { |call| call.lease&.cancel(call) }
+        @calls.each_value { |call| call.lease&.__send__(:cancel, call) }
       end
     end
 
@@ -600,7 +603,7 @@ module Redlock
       number = lease.object_id
       @mutex.synchronize do
         is_new = !@kept.key?(number)
-        @kept[number] = lease.of_block? ? Weak.new(lease) : lease
+        @kept[number] = lease.__send__(:of_block?) ? Weak.new(lease) : lease
         is_new
       end
     end
@@ -670,7 +673,7 @@ module Redlock
 
       case @event.kind
       when C::DONE then (call = @calls[@event.user_data]) && @line.end_call(call, @event.status)
-      when C::LOST then @kept[@event.user_data]&.itself&.be_lost
+      when C::LOST then @kept[@event.user_data]&.itself&.__send__(:be_lost)
       end
       @event.user_data = 0
     end
@@ -765,7 +768,7 @@ module Redlock
     end
 
     def check_open
-      raise Closed, "the manager was closed" unless @open
+      raise Closed, "the manager is closed" unless @open
     end
 
     def leave
@@ -871,7 +874,7 @@ module Redlock
     # Accepts anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
     def logger=(logger)
       unless logger.nil? || logger.respond_to?(:call)
-        raise TypeError, "a logger responds to add or call" unless logger.respond_to?(:add)
+        raise TypeError, "logger must respond to add or call" unless logger.respond_to?(:add)
 
         logger = logger.method(:add)
       end
@@ -896,8 +899,8 @@ module Redlock
     def log_in(password)
       @renewal = nil
       @told_in = Process.pid
-      password = C.string(@ask ? @ask.call : password, "the password") if password
-      user = @user && C.string(@user, "the user")
+      password = C.string(@ask ? @ask.call : password, "password") if password
+      user = @user && C.string(@user, "user")
       is_told = call("RedLock_SetCredentials", user.to_i, password.to_i)
     ensure
       some_server_failed unless is_told # an exception, of whatever kind, is no answer: it is asked again
@@ -914,7 +917,7 @@ module Redlock
       false
     rescue StandardError => e
       # Not its message, which may contain anything.
-      @lines.push([WARN, "the password is not known, and the old one stays: #{e.class}"]) if @logger
+      @lines.push([WARN, "the password function failed, the old password stays: #{e.class}"]) if @logger
     end
 
     def some_server_failed
@@ -1146,6 +1149,7 @@ module Redlock
 
       @count = servers.size
       @servers = Servers.new(user, password, servers.any? { |server| C.named?(String(server)) })
+      set("RedLock_SetLanguage", C::RUBY)
       set("RedLock_SetRetry", 3, C.ms(retry_delay, "retry_delay").clamp(-1, 2**31 - 1))
       timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]
       set("RedLock_SetTimeouts", *timeouts)
@@ -1187,15 +1191,15 @@ module Redlock
     # extension is needed. A lost lock raises Lost at every level. Without +reentrant+, a call in a block for the
     # lock of that block raises Nested at once, unless both are shared.
     def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, shared: false, &block)
-      kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared).take(wait, keep_alive, &block)
+      a_lease(resource, ttl, reentrant, shared).__send__(:take, wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but if the lock is held it returns nil, and runs no block.
     def try_lock(resource, ttl:, keep_alive: false, reentrant: false, shared: false, &block)
-      lease = kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared)
-      lease.take(0, keep_alive, &block)
+      lease = a_lease(resource, ttl, reentrant, shared)
+      lease.__send__(:take, 0, keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # the exception comes from the block
+      raise unless lease.__send__(:refused_by?, e) # the exception comes from the block
     end
 
     # A resource that several callers can hold at the same time, in all programs with the same servers: a Semaphore.
@@ -1207,7 +1211,7 @@ module Redlock
     #   api = manager.semaphore("api", permits: 8, ttl: 10)
     #   api.acquire { |lease| ... }
     def semaphore(resource, permits:, ttl:, keep_alive: false)
-      Semaphore.new(self, @servers, resource, Integer(permits), ttl, keep_alive)
+      Semaphore.__send__(:new, self, @servers, resource, Integer(permits), ttl, keep_alive)
     end
 
     # Takes over a lock that was given away with Lease#detach, in this process or another. The servers are asked
@@ -1219,14 +1223,14 @@ module Redlock
     # Adopt a ticket only once. A second adopter shares the lock, as threads that share a lease do, and the first to
     # unlock it releases it for both.
     def adopt(ticket, keep_alive: false, &block)
-      Lease.new(@servers, "", 0).take_over(ticket, keep_alive, &block)
+      Lease.__send__(:new, @servers, "", 0).__send__(:take_over, ticket, keep_alive, &block)
     end
 
     # Asks the servers whether any client holds the resource. The answer may be out of date when it arrives: to get
     # a lock, take it without asking first.
     def locked?(resource)
       answer = Fiddle::Pointer.malloc(1, Fiddle::RUBY_FREE)
-      name = C.string(C.name(resource), "the resource")
+      name = C.string(C.name(resource), "resource")
       @servers.renew_log_in
       set("RedLock_IsLocked", name.to_i, answer.to_i)
       answer[0] != 0
@@ -1240,7 +1244,7 @@ module Redlock
       found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
       found.size = C::Structs::Info.size
       found.permits = C.count(permits)
-      name = C.string(C.name(resource), "the resource")
+      name = C.string(C.name(resource), "resource")
       @servers.renew_log_in
       set("RedLock_Inspect", name.to_i, 0, found.to_i)
       info_of(found)
@@ -1301,11 +1305,11 @@ module Redlock
 
     private
 
-    def kind_of(reentrant, shared)
-      both = "who shares a lock may take it again: it is not reentrant"
+    def a_lease(resource, ttl, reentrant, shared)
+      both = "shared and reentrant exclude each other"
       raise InvalidArgument.new(both, -1) if reentrant && shared
 
-      reentrant ? Level : Lease
+      (reentrant ? Level : Lease).__send__(:new, @servers, resource, ttl, shared: shared)
     end
 
     # Fiddle, and error messages, do not work in other Ractors, so this raises an error at once.
@@ -1330,7 +1334,7 @@ module Redlock
 
     def trace(what)
       number = TRACES.index(what)
-      raise InvalidArgument.new("trace is #{what.inspect}, not one of #{TRACES.inspect}", -1) unless number
+      raise InvalidArgument.new("trace is #{what.inspect}: it must be one of #{TRACES.inspect}", -1) unless number
 
       set("RedLock_SetTracing", number)
     end
@@ -1338,23 +1342,24 @@ module Redlock
     def guard(mode, longest_ttl, cap)
       number = GUARDS.index(mode)
       unless number
-        raise InvalidArgument.new("restart_guard is #{mode.inspect}, not one of #{GUARDS.inspect}", -1)
+        raise InvalidArgument.new("restart_guard is #{mode.inspect}: it must be one of #{GUARDS.inspect}", -1)
       end
 
       set("RedLock_SetRestartGuard", number, C.ms(longest_ttl, "longest_ttl"), C.ms(cap, "guard_cap"))
     end
 
     def add(server, scheme)
-      url = C.string(server.include?("://") ? server : "#{scheme}://#{server}", "a server")
+      url = C.string(server.include?("://") ? server : "#{scheme}://#{server}", "server")
       set("RedLock_AddServerUrl", url.to_i, 0)
     end
 
     def use_tls(ca: nil, certificate: nil, key: nil, server_name: nil, insecure_skip_verify: false)
-      files = [ca, certificate, key].map { |file| file && C.string(File.path(file), "a file") }
+      named = { "tls.ca" => ca, "tls.certificate" => certificate, "tls.key" => key }
+      files = named.map { |name, file| file && C.string(File.path(file), name) }
       set("RedLock_SetTlsCa", files[0].to_i) if ca
       set("RedLock_SetTlsCertificate", files[1].to_i, files[2].to_i) if certificate || key
       if server_name
-        name = C.string(server_name, "server_name")
+        name = C.string(server_name, "tls.server_name")
         set("RedLock_SetTlsServerName", name.to_i)
       end
       set("RedLock_SetTlsInsecureSkipVerify", 1) if insecure_skip_verify
@@ -1364,11 +1369,13 @@ module Redlock
   # A resource that several callers can hold at the same time, as Manager#semaphore returns it. Threads and fibers
   # may share it, and each of them may hold several permits. A permit is a Lease.
   class Semaphore
+    private_class_method :new
+
     # The name, as it was given, and the number of permits.
     attr_reader :resource, :permits
 
     def initialize(manager, servers, resource, permits, ttl, keep_alive) # :nodoc:
-      raise InvalidArgument.new("permits is #{permits}, less than 1", -1) if permits < 1
+      raise InvalidArgument.new("permits is #{permits}: it must be 1 to 256", -1) if permits < 1
 
       @manager = manager
       @servers = servers
@@ -1381,15 +1388,15 @@ module Redlock
     # Takes a permit and runs the block, and unlocks the permit however the block ends; without a block it returns
     # the Lease. +wait+ and the exceptions are as for Manager#lock.
     def acquire(wait: 5, &block)
-      lease.take(wait, @keep_alive, &block)
+      lease.__send__(:take, wait, @keep_alive, &block)
     end
 
     # As #acquire with one attempt, but if all permits are taken it returns nil, and runs no block.
     def try_acquire(&block)
       lease = self.lease
-      lease.take(0, @keep_alive, &block)
+      lease.__send__(:take, 0, @keep_alive, &block)
     rescue Taken => e
-      raise unless lease.refused_by?(e) # the exception comes from the block
+      raise unless lease.__send__(:refused_by?, e) # the exception comes from the block
     end
 
     # Asks the servers how many permits are taken. The answer may be out of date when it arrives.
@@ -1404,13 +1411,15 @@ module Redlock
     protected
 
     def lease
-      Lease.new(@servers, @resource, @ttl, permits: C.count(@permits))
+      Lease.__send__(:new, @servers, @resource, @ttl, permits: C.count(@permits))
     end
   end
 
   # One lock. It expires by itself, so check #remaining, or call #confirm, before a step that must not happen
   # without the lock. Threads may share it.
   class Lease
+    private_class_method :new
+
     # The locked name, as it was given; the first of several.
     def resource
       @resources.first
@@ -1428,7 +1437,7 @@ module Redlock
       @wants_shared = shared ? true : false
       @permits = permits # of the semaphore, if it is one
       names = resource.is_a?(Array) ? resource : [resource]
-      raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
+      raise InvalidArgument.new("resource is empty: give at least one name", -1) if names.empty?
 
       self.names = names.map { |name| C.name(name).dup.freeze }
       @ttl = ttl
@@ -1443,23 +1452,23 @@ module Redlock
     end
 
     # The body of Manager#lock.
-    def take(wait, keeps, &block) # :nodoc:
+    private def take(wait, keeps, &block)
       refuse_nested
       have(-> { acquire(wait) }, keeps, &block)
     end
 
     # The body of Manager#adopt.
-    def take_over(ticket, keeps, &block) # :nodoc:
+    private def take_over(ticket, keeps, &block)
       have(-> { adopt(ticket) }, keeps, &block)
     end
 
     # Whether a block has the lock, and not a caller.
-    def of_block? # :nodoc:
+    protected def of_block?
       @is_of_block
     end
 
     # Takes the lock with +by+, and holds it for the length of the block if there is one.
-    def have(by, keeps, &block) # :nodoc:
+    private def have(by, keeps, &block)
       @is_of_block = !block.nil?
       hold_on
       by.call
@@ -1483,7 +1492,7 @@ module Redlock
     end
 
     # Whether this is the exception that refused the lock, and not one from the block.
-    def refused_by?(error) # :nodoc:
+    private def refused_by?(error)
       error.equal?(@refusal)
     end
 
@@ -1497,7 +1506,7 @@ module Redlock
     # As #extend, but makes the lock valid for this many seconds longer than now.
     def extend_by(additional)
       more_ms = C.ms(additional, "additional")
-      raise InvalidArgument.new("there is nothing to extend the lock by", -1) unless more_ms.positive?
+      raise InvalidArgument.new("additional must be more than 0", -1) unless more_ms.positive?
 
       ttl_ms = ttl_ms_for(C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms)
       call("RedLock_SubmitExtend", @handle.to_i, ttl_ms)
@@ -1581,13 +1590,13 @@ module Redlock
       self
     end
 
-    def be_lost # :nodoc:
+    private def be_lost
       @lost = true
       tell_of_loss
     end
 
     # Ends the call if it is the one that is under way, and no unlock.
-    def cancel(call) # :nodoc:
+    private def cancel(call)
       C.call("RedLock_Cancel", @servers.address, @handle.to_i) if call.lease && call.equal?(@call)
     end
 
@@ -1648,7 +1657,7 @@ module Redlock
     end
 
     # The first resource that this lease holds and the other one wants; nil if there is none.
-    def held_of(other) # :nodoc:
+    protected def held_of(other)
       return unless @permits.zero? && other.servers.equal?(@servers) && held?
 
       index = @keys.index { |key| other.keys.include?(key) }
@@ -1667,7 +1676,7 @@ module Redlock
     def names=(names)
       @resources = names.freeze
       @keys = names.map(&:b)
-      @names = names.map { |name| C.string(name, "the resource") }
+      @names = names.map { |name| C.string(name, "resource") }
     end
 
     def acquire(wait)
@@ -1684,7 +1693,7 @@ module Redlock
     end
 
     def adopt(ticket)
-      text = C.string(ticket, "the ticket")
+      text = C.string(ticket, "ticket")
       @servers.renew_log_in
       call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
       self.names = adopted_names
@@ -1768,7 +1777,7 @@ module Redlock
       held = outer.filter_map { |lease| lease.held_of(self) }.first
       return unless held
 
-      words = "the block around this call holds #{held.inspect}: locks are not reentrant unless both ask for that"
+      words = "the block around this call already holds #{held.inspect}: set reentrant: true on both calls to take it again"
       raise @refusal = Nested.new(words, 1)
     end
 
@@ -1824,7 +1833,7 @@ module Redlock
       @calling.synchronize do
         return if held? || C.call("RedLockLease_Token", @handle.to_i).to_s.empty?
 
-        @message = "the lock had ended before the result of the call was taken"
+        @message = "the lock ended before the program read the result of the call"
       end
       raise was_held ? Lost.new(@message, 4) : TooSlow.new(@message, 3)
     end
@@ -1890,7 +1899,7 @@ module Redlock
 
     # Whether no level can be added: the lock is not held, and none of its blocks is still running.
     def over?
-      !held? && @levels.none?(&:in_block?)
+      !held? && @levels.none? { |level| level.__send__(:in_block?) }
     end
 
     def enter(wait, level)
@@ -1939,7 +1948,7 @@ module Redlock
   # One of the leases of a lock that its thread may take again: see Manager#lock. Otherwise as a Lease; #extend,
   # #confirm, #keep_alive and #on_lost act on the lock, and so on all levels.
   class Level < Lease
-    def in_block? # :nodoc:
+    private def in_block?
       @in_block && !@left
     end
 
@@ -1956,7 +1965,7 @@ module Redlock
     end
 
     def downgrade
-      raise InvalidArgument.new("a lock that its owner may take again cannot be shared", -1)
+      raise InvalidArgument.new("shared and reentrant exclude each other", -1)
     end
 
     def keep_alive
@@ -1981,7 +1990,7 @@ module Redlock
 
     # Leaves this level; the last level is unlocked as by Lease#unlock. Lost: the lock had already ended.
     def unlock(hold_at_least: nil)
-      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+      raise Lost.new("the lock was already unlocked", 4) if @left || !@core
 
       least_ms = C.ms(hold_at_least, "hold_at_least") unless hold_at_least.nil?
       @unlocked = true
@@ -2014,7 +2023,7 @@ module Redlock
 
     # Calls of this level are calls of the lock, one at a time.
     def through_core
-      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+      raise Lost.new("the lock was already unlocked", 4) if @left || !@core
 
       begin
         yield @core
@@ -2048,7 +2057,7 @@ module Redlock
     end
 
     def enter_first(wait)
-      core = Core.new(@servers, @resources, @ttl)
+      core = Core.__send__(:new, @servers, @resources, @ttl)
       core.levels.push(self)
       @core = core
       @retains_from = 0

@@ -91,5 +91,7 @@ is_whole() {
     for crate in redis ring rustls "Rust's standard library"; do
         grep -q "^==== $crate" "$notice" || fail "THIRD-PARTY.txt lacks $crate"
     done
+    # Without the same texts again and again.
+    [ "$(wc -c < "$notice")" -lt 300000 ] || fail "THIRD-PARTY.txt has $(wc -c < "$notice") bytes"
     cmp -s LICENSE "$(find "$1" -name LICENSE)" || fail "there is no LICENSE in $1"
 }

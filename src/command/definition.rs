@@ -140,14 +140,14 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Acquiring => "taking locks",
-            Self::Extending => "extending",
-            Self::Releasing => "releasing",
-            Self::Inspecting => "looking at locks",
-            Self::Waiting => "waiting in line",
+            Self::Extending => "extending locks",
+            Self::Releasing => "releasing locks",
+            Self::Inspecting => "inspecting locks",
+            Self::Waiting => "wait queue",
             Self::AcquiringSeveral => "taking locks of several resources",
             Self::ExtendingSeveral => "extending locks of several resources",
             Self::ReleasingSeveral => "releasing locks of several resources",
-            Self::InspectingSeveral => "looking at locks of several resources",
+            Self::InspectingSeveral => "inspecting locks of several resources",
         })
     }
 }

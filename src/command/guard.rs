@@ -205,7 +205,7 @@ impl Borne {
         match reply {
             Value::BulkString(text) => Some(Self::of_text(text)),
             Value::ServerError(error) if error.code() == "WRONGTYPE" => Some(Self::Unusable(
-                "its key redlock:guard is not the note of this library, but of another type: delete that key",
+                "key redlock:guard has the wrong type: another program uses it, delete the key",
             )),
             _ => None,
         }
@@ -222,7 +222,7 @@ impl Borne {
         let version = text.and_then(|it| it.split(' ').next()?.parse::<u32>().ok());
         if version.is_some_and(|it| it > 1) {
             return Self::Unusable(
-                "its note redlock:guard is of a later version of this library: update this client",
+                "key redlock:guard was written by a newer version of this library: upgrade this client",
             );
         }
         Self::Damaged
@@ -379,9 +379,9 @@ mod tests {
     fn what_this_library_must_not_overwrite_is_named() {
         let wrong_type = redis::parse_redis_value(b"-WRONGTYPE no\r\n").unwrap();
         for (borne, words) in [
-            (Borne::of(&wrong_type), "another type"),
-            (borne("2 anything"), "a later version"),
-            (borne(&format!("2 {}", "y".repeat(LENGTH_MAX))), "a later version"),
+            (Borne::of(&wrong_type), "the wrong type"),
+            (borne("2 anything"), "a newer version"),
+            (borne(&format!("2 {}", "y".repeat(LENGTH_MAX))), "a newer version"),
         ] {
             let is_it = matches!(borne, Some(Borne::Unusable(told)) if told.contains(words));
             assert!(is_it, "{borne:?}");

@@ -13,6 +13,7 @@ use super::capabilities::{Capabilities, Delete};
 use super::guard::{self, Borne, Note, Reading, Since};
 use super::identity::{Identity, RunId};
 use crate::failure::Failure;
+use crate::refusal::Refusal;
 
 /// A user, or the default user, and the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,6 +54,8 @@ struct Learnt {
     /// What its clock showed, in microseconds.
     clock_us: Option<i64>,
     memory: Memory,
+    /// The first question about its memory that it has refused.
+    denied: Option<Refusal>,
 }
 
 /// What a server says about its memory.
@@ -60,8 +63,8 @@ struct Learnt {
 pub(crate) enum Memory {
     #[default]
     NotAsked,
-    /// This user may not ask.
-    Untold,
+    /// This user may not ask. The refusal, if the server has said so.
+    Untold(Option<Refusal>),
     /// The server's process, and what was read.
     Read(RunId, Box<Reading>),
 }
@@ -84,6 +87,8 @@ struct Step {
     bytes: Vec<u8>,
     judge: Judge,
     is_login: bool,
+    /// Whether the guard needs the answer.
+    is_of_guard: bool,
 }
 
 /// Fails if the server is of no use to us. May learn what the server can do, and its identity.
@@ -118,7 +123,8 @@ fn steps(
             true => info("server", |reply, learnt| {
                 is_told(reply)?;
                 learnt.identity.learn_program(reply)
-            }),
+            })
+            .of_guard(),
             false => info("server", |reply, learnt| learnt.identity.learn_program(reply)),
         },
         info("replication", |reply, learnt| learnt.identity.learn_role(reply)),
@@ -134,7 +140,16 @@ fn steps(
             learnt.identity.learn_syncing(reply)
         }),
     ];
-    let guards = [
+    let guards = guard_steps().into_iter().filter(|_| is_guarded);
+    // The replies before it have the older form.
+    let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
+    let steps = log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards);
+    steps.chain(greeting).collect()
+}
+
+/// The questions about the memory of the server.
+fn guard_steps() -> [Step; 3] {
+    [
         Step::new(&redis::cmd("PEXPIRETIME"), |reply, learnt| {
             learnt.capabilities.expiry_time = knows(reply)?;
             Ok(())
@@ -147,14 +162,15 @@ fn steps(
                 Ok(())
             },
             is_login: false,
+            is_of_guard: true,
         },
-        Step { bytes: guard::READ.to_vec(), judge: learn_memory, is_login: false },
-    ];
-    let guards = guards.into_iter().filter(|_| is_guarded);
-    // The replies before it have the older form.
-    let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
-    let steps = log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards);
-    steps.chain(greeting).collect()
+        Step {
+            bytes: guard::READ.to_vec(),
+            judge: learn_memory,
+            is_login: false,
+            is_of_guard: true,
+        },
+    ]
 }
 
 /// Whether the server gives the information. It does not if this user may not ask. Fails if the server tells
@@ -166,6 +182,16 @@ fn is_told(reply: &Value) -> Result<bool, Failure> {
             failure => Err(failure),
         },
         _ => Ok(true),
+    }
+}
+
+/// The refusal in the reply to a question about the memory.
+fn denial(reply: &Value) -> Option<Refusal> {
+    match reply {
+        Value::ServerError(error) => {
+            Some(failure_of(error).refusal()?.about_keys("~redlock:guard"))
+        }
+        _ => None,
     }
 }
 
@@ -182,7 +208,7 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
         (Some(id), Some(now_us), Some(borne)) => {
             Memory::Read(id, Box::new(Reading { now_us, grain_us: 0, borne, text }))
         }
-        _ => Memory::Untold,
+        _ => Memory::Untold(learnt.denied),
     };
     Ok(())
 }
@@ -192,7 +218,7 @@ fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     let Memory::Read(id, _) = learnt.memory else { return Err(Failure::ProtocolError) };
     learnt.memory = match Reading::of_mark(reply) {
         Ok(reading) => Memory::Read(id, Box::new(reading)),
-        Err(refused) if refused.is_of_the_kind() => Memory::Untold,
+        Err(refused) if refused.is_of_the_kind() => Memory::Untold(refused.refusal()),
         Err(failure) => return Err(failure),
     };
     Ok(())
@@ -200,7 +226,11 @@ fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
 
 impl Step {
     fn new(command: &redis::Cmd, judge: Judge) -> Self {
-        Self { bytes: command.get_packed_command(), judge, is_login: false }
+        Self { bytes: command.get_packed_command(), judge, is_login: false, is_of_guard: false }
+    }
+
+    fn of_guard(self) -> Self {
+        Self { is_of_guard: true, ..self }
     }
 }
 
@@ -302,6 +332,9 @@ impl Handshake {
             return Progress::Refused { failure, is_of_credentials: false };
         };
         self.has_begun = true;
+        if step.is_of_guard {
+            self.learnt.denied = self.learnt.denied.or_else(|| denial(reply));
+        }
         let judged = match reply {
             Value::ServerError(error) if turns_us_away(error) => Err(failure_of(error)),
             _ => (step.judge)(reply, &mut self.learnt),

@@ -9,6 +9,7 @@ use redis::Value;
 
 use super::script::script;
 use crate::failure::Failure;
+use crate::refusal::Refusal;
 
 /// The identity of a server process. Each start of a server process draws a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct Identity {
     run_id: Option<RunId>,
     version: String,
     role: Option<Role>,
+    is_cluster_node: bool,
     keeps: Option<Keeps>,
     /// Whether the log is being written anew. If it was turned on just now, it is not complete yet.
     is_rewriting_log: bool,
@@ -167,6 +169,21 @@ impl Identity {
         }
     }
 
+    /// Whether it is a node of a cluster, even if the cluster has no other one.
+    pub fn is_cluster_node(&self) -> bool {
+        self.is_cluster_node
+    }
+
+    /// What to report about the server although it is a voter.
+    pub(crate) fn caveat(&self) -> &'static str {
+        match self.is_cluster_node {
+            true => {
+                "cluster node: it answers MOVED for keys of other nodes, and CROSSSLOT for keys of several slots"
+            }
+            false => "",
+        }
+    }
+
     /// What part of its data outlives its process, in words. Empty if the server does not say.
     pub fn keeps(&self) -> &'static str {
         match self.keeps {
@@ -211,12 +228,11 @@ impl Identity {
             .take(VERSION_MAX)
             .filter(|&it| is_of_one(it))
             .collect();
-        if field(text, "redis_mode") == Some("sentinel")
-            || field(text, "server_mode") == Some("sentinel")
-        {
+        let mode = field(text, "redis_mode").or_else(|| field(text, "server_mode"));
+        self.is_cluster_node = mode == Some("cluster");
+        if mode == Some("sentinel") {
             self.role = Some(Role::Sentinel);
-            let words = "it is a Sentinel, which holds no locks: give the servers that it watches";
-            return Err(Failure::Refused(words));
+            return Err(Failure::Refused(Refusal::Sentinel));
         }
         Ok(())
     }
@@ -232,9 +248,7 @@ impl Identity {
         // As in the reply to [`ask_promotion`].
         self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
-            Some(Role::Replica) => Err(Failure::Refused(
-                "READONLY: it is a replica, which has no vote: give its primary",
-            )),
+            Some(Role::Replica) => Err(Failure::Refused(Refusal::Replica)),
             _ => Ok(()),
         }
     }
@@ -251,9 +265,7 @@ impl Identity {
 
     /// Fails if the server evicts keys when its memory is full.
     pub(super) fn check_eviction(&self) -> Result<(), Failure> {
-        let words =
-            "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
-        if self.may_evict { Err(Failure::Refused(words)) } else { Ok(()) }
+        if self.may_evict { Err(Failure::Refused(Refusal::MayEvict)) } else { Ok(()) }
     }
 
     /// `INFO persistence`.
@@ -352,6 +364,19 @@ mod tests {
         };
         refused(it.learn_role(&bulk("role:slave\r\n")), "replica");
         refused(it.learn_program(&bulk("redis_mode:sentinel\r\n")), "Sentinel");
+        refused(it.learn_program(&bulk("server_mode:sentinel\r\n")), "Sentinel");
+        for (mode, is_one) in [
+            ("redis_mode:cluster", true),
+            ("server_mode:cluster", true),
+            ("redis_mode:standalone", false),
+        ] {
+            assert_eq!(it.learn_program(&bulk(mode)), Ok(()));
+            assert_eq!(
+                (it.is_cluster_node(), it.caveat().contains("MOVED")),
+                (is_one, is_one),
+                "{mode}"
+            );
+        }
         let evicting = "maxmemory:1048576\r\nmaxmemory_policy:volatile-ttl\r\n";
         assert_eq!(it.learn_memory(&bulk(evicting)), Ok(()));
         refused(it.check_eviction(), "noeviction");

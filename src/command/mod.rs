@@ -54,6 +54,7 @@ pub(crate) use self::encoded::{Encoded, Hash};
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::numbers::Restored;
 pub use self::numbers::{Fences, FencesState, NotedMemory};
+use crate::failure::Failure;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -166,6 +167,27 @@ impl Verb {
             Self::Leave => &wait_for_permits::LEAVE,
             Self::ReadFences => &read_fences::DEFINITION,
             Self::RestoreFences => &restore_fences::DEFINITION,
+        }
+    }
+}
+
+impl Verb {
+    /// The keys that it names for a lock of this kind, as patterns for the ACL rules of a user. NAME stands for
+    /// the resource.
+    fn key_patterns(self, kind: &LockKind) -> &'static str {
+        match (self, kind) {
+            (Self::ReadFences | Self::RestoreFences, _) => "~redlock:fence",
+            (
+                Self::AcquireFenced | Self::RaiseFence,
+                LockKind::Exclusive | LockKind::Several(_),
+            ) => "~NAME or ~redlock:fence (NAME: the resource)",
+            (Self::AcquireAgain | Self::Downgrade | Self::Intend | Self::Recant, _)
+            | (_, LockKind::Shared) => "~NAME, ~NAME:r, ~NAME:i or ~NAME:w (NAME: the resource)",
+            (_, LockKind::Permit { .. }) => "~NAME, ~NAME#* or ~NAME:w (NAME: the resource)",
+            (Self::Enrol | Self::Leave | Self::ReleaseAndWake | Self::ReleaseRestAndWake, _) => {
+                "~NAME or ~NAME:w (NAME: the resource)"
+            }
+            _ => "~NAME (NAME: the resource)",
         }
     }
 }
@@ -484,7 +506,14 @@ impl Request {
     /// for the request in the form that wakes, or that does not.
     pub(crate) fn answer(&self, wakes: bool, replies: &mut Vec<Value>) -> Option<Answer> {
         let verb = if wakes { self.verb } else { self.verb.without_waking() };
-        (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
+        let decode = verb.definition(&self.subject.kind).decode;
+        Some(match decode(&self.subject, &mut replies.drain(..))? {
+            Answer::Failed(Failure::Refused(refusal)) => {
+                let patterns = verb.key_patterns(&self.subject.kind);
+                Answer::Failed(Failure::Refused(refusal.about_keys(patterns)))
+            }
+            answer => answer,
+        })
     }
 
     /// The capabilities to assume after a server has refused this form, in the variant that wakes or not.

@@ -22,8 +22,9 @@ pub enum FencesState {
     ByClock,
     /// It has lost its numbers, which was first seen so long ago.
     Lost { ago_ms: i64 },
-    /// The same, and no lock exists any more that has a number of which it knew.
-    ToRestore,
+    /// The same, and no lock exists any more that has a number of which it knew. If this has been so for a while, its
+    /// clock may stand for servers that cannot be read.
+    ToRestore { may_go_by_clock: bool },
 }
 
 /// A memory of a server, as its note names it.

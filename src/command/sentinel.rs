@@ -5,6 +5,7 @@ use redis::Value;
 use super::answer::failure_of;
 use super::handshake::Credentials;
 use crate::failure::Failure;
+use crate::refusal::Refusal;
 
 /// The channel on which Sentinels announce a new master.
 const CHANNEL: &str = "+switch-master";
@@ -104,9 +105,9 @@ fn is_word(value: Option<&Value>, word: &str) -> bool {
 /// The meaning of the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
 fn whereabouts(reply: &Value) -> Result<MasterLocation, Failure> {
     match reply {
-        Value::Nil => Err(Failure::Refused("knows no master of this name")),
+        Value::Nil => Err(Failure::Refused(Refusal::UnknownMaster)),
         Value::ServerError(error) => Err(match failure_of(error) {
-            unknown if unknown.is_of_no_command() => Failure::Refused("is no Sentinel"),
+            unknown if unknown.is_of_no_command() => Failure::Refused(Refusal::NotSentinel),
             failure => failure,
         }),
         Value::Array(parts) => match &parts[..] {
@@ -171,10 +172,10 @@ mod tests {
             Heard::Refused(failure) => failure.to_string(),
             heard => format!("{heard:?}"),
         };
-        assert_eq!(refused(b"*-1\r\n"), "knows no master of this name");
-        assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "is no Sentinel");
-        assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: needs"));
-        assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: does not permit"));
+        assert_eq!(refused(b"*-1\r\n"), "unknown master");
+        assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "not a Sentinel");
+        assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: password required"));
+        assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: user lacks"));
         let protocol_error: [&[u8]; 6] = [
             b"*3\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n",
             b"+OK\r\n",
@@ -185,7 +186,7 @@ mod tests {
         ];
         protocol_error
             .iter()
-            .for_each(|it| assert!(refused(it).contains("no server should"), "{it:?}"));
+            .for_each(|it| assert!(refused(it).contains("protocol error"), "{it:?}"));
         assert!(matches!(after(&[ADDRESS, b"+OK\r\n"]), Heard::Refused(Failure::ProtocolError)));
     }
 

@@ -195,3 +195,24 @@ fn what_a_server_refuses_is_given_up_and_all_else_stays() {
     let without_several = Capabilities { sets_several: false, ..waking };
     assert_eq!(several.after_refusal(waking, several.form(waking), false), without_several);
 }
+
+#[test]
+fn a_refused_key_is_named_by_the_keys_of_the_request() {
+    let words = |verb, kind| {
+        let target = Target { resource: Arc::from(&b"r"[..]), kind };
+        let request = Request::new(verb, target, Token::from_random([0xAB; 20]), 10_000);
+        let refusal = b"-NOPERM No permissions to access a key\r\n";
+        let reply = redis::parse_redis_value(refusal).expect("a reply");
+        let mut replies = vec![reply; request.replies()];
+        match request.answer(true, &mut replies) {
+            Some(Answer::Failed(failure)) => failure.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let exclusive = |verb| words(verb, LockKind::Exclusive);
+    assert_eq!(exclusive(Verb::Extend), "NOPERM: user lacks ~NAME (NAME: the resource)");
+    assert!(exclusive(Verb::Enrol).contains("user lacks ~NAME or ~NAME:w ("));
+    assert!(exclusive(Verb::AcquireFenced).contains("user lacks ~NAME or ~redlock:fence ("));
+    assert!(words(Verb::Acquire, LockKind::Shared).contains("~NAME:r, ~NAME:i"));
+    assert!(words(Verb::Acquire, LockKind::Permit { of: 3 }).contains("~NAME#*"));
+}

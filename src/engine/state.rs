@@ -204,6 +204,16 @@ impl State {
         }
     }
 
+    /// The operation at this place may have less time for its open question than when it asked.
+    pub(super) fn bring_limit_nearer(&mut self, place: usize) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        let limit = slot.operation.as_ref().and_then(|operation| operation.limit());
+        let (Some(open), Some(limit)) = (slot.question.as_mut(), limit) else { return };
+        open.limit = open.limit.min(limit);
+        let until = slot.until.min(open.limit);
+        self.set_until(place, until);
+    }
+
     /// The operation at this place has opened a question.
     pub(super) fn note_open(&mut self, place: usize) {
         self.open += 1;

@@ -200,7 +200,10 @@ impl Actions for Step<'_> {
         };
         let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
         let woken: Vec<Ticket> = keepers.filter_map(ticket).collect();
-        woken.into_iter().for_each(|keeper| self.end_wait(keeper));
+        for keeper in woken {
+            self.state.bring_limit_nearer(keeper.place());
+            self.end_wait(keeper);
+        }
     }
 
     fn give_turn(&mut self, ticket: Ticket) {
@@ -218,6 +221,6 @@ impl Actions for Step<'_> {
 
 /// The error for a fault of the library: the operation has panicked.
 fn broken_off() -> End {
-    let words = "a fault in the library: the call was broken off";
+    let words = "internal error in the library: the call was aborted";
     Err(Error::new(Status::Internal, words).into())
 }

@@ -183,11 +183,13 @@ impl Builder {
     /// # Errors
     ///
     /// [`crate::Status::InvalidArgument`], with a message that names the fault: a server or a setting.
+    /// [`crate::Status::NoServers`]: no server was added.
     pub fn build(self) -> Result<Manager, Error> {
         let core = RedLock::new();
         for server in &self.servers {
             core.add_server_url(server, 0)?;
         }
+        core.needs_servers()?;
         for setting in self.settings {
             setting(&core)?;
         }

@@ -9,6 +9,7 @@ use super::call::manager_call;
 use super::callback::{RedLockDestroy, UserData};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
+use crate::argument::{Argument, Fault};
 use crate::error::Error;
 use crate::system::cancellation::Uncancelled;
 use crate::system::environment;
@@ -77,10 +78,10 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     password_variable: *const c_char,
 ) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let of_variable = |name| variable(name, "user_variable");
+        let of_variable = |name| variable(name, Argument::UserVariable);
         let user = text_or_null(user_variable, "user_variable")?.map(of_variable).transpose()?;
         let password = text(password_variable, "password_variable")?;
-        let password = variable(password, "password_variable")?;
+        let password = variable(password, Argument::PasswordVariable)?;
         handle.manager.set_credentials(user.as_deref(), Some(&password))
     })
 }
@@ -176,10 +177,12 @@ pub unsafe extern "C" fn RedLock_SetTlsCertificate(
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (Some(_), None) => {
-                return Err(Error::invalid("key_file is NULL, but certificate_file is not"));
+                let fault = Fault::MissingBeside(Argument::CertificateFile);
+                return Err(Error::of_argument(Argument::KeyFile, fault));
             }
             (None, Some(_)) => {
-                return Err(Error::invalid("certificate_file is NULL, but key_file is not"));
+                let fault = Fault::MissingBeside(Argument::KeyFile);
+                return Err(Error::of_argument(Argument::CertificateFile, fault));
             }
         };
         handle.manager.set_tls_certificate(files)
@@ -201,7 +204,7 @@ pub unsafe extern "C" fn RedLock_SetTlsServerName(
 ) -> RedLockStatus {
     manager_call(rl, |handle| {
         let name = text_or_null(name, "name")?.map(str::from_utf8).transpose();
-        let name = name.map_err(|_| Error::invalid("name is not UTF-8"))?;
+        let name = name.map_err(|_| Error::argument(Argument::ServerName, "is not UTF-8"))?;
         handle.manager.set_tls_server_name(name)
     })
 }
@@ -225,17 +228,20 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
 
 /// Returns the value of an environment variable. The error message does not quote the name of the variable,
 /// because the caller may have passed the value instead of the name.
-fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
+fn variable(name: &[u8], argument: Argument) -> Result<Vec<u8>, Error> {
     if environment::is_foreign() {
-        return Err(Error::invalid(format!(
-            "{argument} is of no use: this program has rights that whoever started it may not have (it is \
-             setuid or setgid, or has capabilities), so its environment is not to be trusted"
-        )));
+        return Err(Error::argument(
+            argument,
+            "cannot be used: a program with extra rights (setuid, setgid or capabilities) must not trust its \
+             environment",
+        ));
     }
-    let fault = |what| Error::invalid(format!("the variable that {argument} names is {what}"));
+    let fault = |what: &str| Error::argument(argument, what);
     match environment::variable(name) {
-        None => Err(fault("not set")),
-        Some(value) if value.is_empty() => Err(fault("empty")),
+        None => Err(fault("names an environment variable that is not set")),
+        Some(value) if value.is_empty() => {
+            Err(fault("names an environment variable that is empty"))
+        }
         Some(value) => Ok(value),
     }
 }

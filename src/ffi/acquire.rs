@@ -72,7 +72,7 @@ pub const REDLOCK_EXCLUSIVE: i32 = 0;
 /// resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
 /// or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
 /// token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
-/// the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+/// the right to use these keys, and EVAL, GET, GETRANGE, SET, DEL, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
 /// ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
@@ -84,7 +84,7 @@ pub const REDLOCK_SHARED: i32 = 1;
 /// The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
 /// alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
 /// { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
-/// is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+/// is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
 ///
 /// In the queue of this manager, a caller that waits for several resources keeps a free resource from other
 /// callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
@@ -151,7 +151,9 @@ fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     match options.mode {
         REDLOCK_EXCLUSIVE => Ok(LockKind::Exclusive),
         REDLOCK_SHARED => Ok(LockKind::Shared),
-        mode => Err(Error::invalid(format!("mode is {mode}, which is none"))),
+        mode => {
+            Err(Error::invalid(format!("mode is {mode}: use REDLOCK_EXCLUSIVE or REDLOCK_SHARED")))
+        }
     }
 }
 
@@ -161,16 +163,16 @@ fn several<'a>(options: &RedLockAcquireOptions) -> Result<Option<Vec<&'a [u8]>>,
     let wrong = |words: &str| Err(Error::invalid(words));
     match (resources.is_null(), count) {
         (true, 0) => return Ok(None),
-        (true, _) => return wrong("resources is NULL, and resource_count is not 0"),
-        (false, 0) => return wrong("resource_count is 0, and resources is not NULL"),
+        (true, _) => return wrong("resources is NULL, but resource_count is not 0"),
+        (false, 0) => return wrong("resource_count is 0, but resources is not NULL"),
         (false, 1..=RESOURCES_MAX) => {}
         (false, _) => {
-            let words = format!("resource_count is {count}, more than {RESOURCES_MAX}");
+            let words = format!("resource_count is {count}: the maximum is {RESOURCES_MAX}");
             return Err(Error::invalid(words));
         }
     }
     if !options.resource.is_null() || options.resource_size != 0 {
-        return wrong("resource and resources are both given: leave one of them out");
+        return wrong("resource and resources are both set: set only one");
     }
     texts(resources, count, "resource").map(Some)
 }
@@ -183,13 +185,13 @@ fn of_several<'a>(names: &[&'a [u8]], kind: LockKind) -> Result<(&'a [u8], LockK
             let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
             Ok((first, LockKind::Several(Arc::from(names))))
         }
-        _ => Err(Error::invalid("several resources can be locked exclusively only")),
+        _ => Err(Error::invalid("a lock of several resources must be exclusive")),
     }
 }
 
 fn permits(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     if options.mode != REDLOCK_EXCLUSIVE {
-        return Err(Error::invalid("a permit of a semaphore has no mode: mode has to be 0"));
+        return Err(Error::invalid("mode must be 0 for a semaphore permit"));
     }
     Ok(LockKind::Permit { of: permits_of(options.permits)? })
 }
@@ -199,7 +201,7 @@ pub(super) fn permits_of(permits: i32) -> Result<u16, Error> {
     match u16::try_from(permits) {
         Ok(of @ 1..=SLOTS_MAX) => Ok(of),
         _ => {
-            let words = format!("permits is {permits}, and a semaphore has 1 to {SLOTS_MAX}");
+            let words = format!("permits is {permits}: it must be 1 to {SLOTS_MAX}");
             Err(Error::invalid(words))
         }
     }

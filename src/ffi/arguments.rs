@@ -44,7 +44,7 @@ pub(super) fn texts<'a>(
     let string = |place: usize| {
         // SAFETY: the header requires an array of `count` pointers that do not change until the call returns.
         let string = unsafe { start.add(place).read() };
-        text(string, &format!("{name} {} of {count}", place + 1))
+        text(string, &format!("{name}[{place}]"))
     };
     (0..count).map(string).collect()
 }
@@ -70,7 +70,7 @@ fn size_of_struct<T: Versioned>(given: *const T, name: &str) -> Result<usize, Er
     // SAFETY: the pointer is not NULL, and the header requires a struct that begins with its size.
     let size = unsafe { given.cast::<usize>().read() };
     if !(T::LEAST..=64 * 1024).contains(&size) {
-        let words = format!("{name}->size is {size}: begin with {}", T::INIT);
+        let words = format!("{name}->size is {size}: initialize the struct with {}", T::INIT);
         return Err(Error::invalid(words));
     }
     Ok(size)
@@ -87,7 +87,9 @@ pub(super) fn versioned<T: Versioned>(
     // SAFETY: the header requires a readable struct of the size that is stored in it.
     let later = unsafe { slice::from_raw_parts(given.cast::<u8>().add(known), size - known) };
     if later.iter().any(|&byte| byte != 0) {
-        return Err(Error::invalid(format!("{name} has a field that this version does not know")));
+        return Err(Error::invalid(format!(
+            "{name} sets a field that this version of the library does not know"
+        )));
     }
     let mut copy = otherwise;
     // SAFETY: `known` bytes are readable, as above, and the copy has room for them. Every value of these

@@ -42,7 +42,7 @@ pub(super) fn side_call(
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
     let outcome = catch(|| call(&handle));
     outcome.unwrap_or_else(|error| {
-        handle.message.set(&error.to_string());
+        handle.message.set(&error.words(handle.reader.language()));
         error.status().into()
     })
 }
@@ -78,8 +78,9 @@ fn lease_call_once(
             return lease.call(|_| Err(Error::invalid("rl is NULL")));
         };
         let process = this_process();
-        let manager = &handle.manager;
-        let (mut outcome, was_told) = told(manager, || lease.call(|lease| call(manager, lease)));
+        let (manager, language) = (&handle.manager, handle.reader.language());
+        let call = |lease: &mut Lease| call(manager, lease).map_err(|it| it.told_in(language));
+        let (mut outcome, was_told) = told(manager, || lease.call(call));
         if was_told && outcome.is_ok() && lease.is_over() {
             outcome = lease.call(|lease| manager.in_time(lease));
         }

@@ -165,7 +165,7 @@ pub unsafe extern "C" fn RedLock_NextEvent(
 ///                the call has ended.
 /// @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
 ///         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
-///         argument is NULL, the lease has no submitted call under way on this manager (its event was taken), or
+///         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
 ///         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
 ///         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
 #[unsafe(no_mangle)]
@@ -239,7 +239,7 @@ fn of(tag: &Tag) -> RedLockEvent {
 }
 
 fn tag_of(tag: submitted::Tag) -> Result<Box<Tag>, Error> {
-    tag.downcast().map_err(|_| Error::new(Status::Internal, "an event of nobody"))
+    tag.downcast().map_err(|_| Error::new(Status::Internal, "an event without a call"))
 }
 
 /// A function that receives an event. See RedLock_SetEventCallback.

@@ -12,9 +12,9 @@ use super::status::RedLockStatus;
 /// holder wrote.
 ///
 /// To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
-/// not lock a resource with this name. The user needs the right to use this key, and EVAL, TIME, HMGET, HSET,
-/// HDEL, HGETALL, GET, SET and PTTL. Taking a lock needs a second round trip only if the numbers of the servers
-/// differ, as after an outage of one server.
+/// not lock a resource with this name. The user needs the right to use this key, and TIME, HMGET, HSET, HDEL
+/// and HGETALL in addition to what other locks need. Taking a lock needs a second round trip only if the
+/// numbers of the servers differ, as after an outage of one server.
 ///
 /// All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
 /// token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as

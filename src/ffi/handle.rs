@@ -1,8 +1,10 @@
 //! The C handle of a lock manager.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::message::Message;
+use crate::argument::Language;
 use crate::kept_log::KeptLog;
 use crate::redlock::RedLock as Manager;
 
@@ -12,6 +14,24 @@ pub struct RedLock {
     pub(super) manager: Manager,
     pub(super) message: Message,
     pub(super) kept_log: Arc<KeptLog>,
+    pub(super) reader: Reader,
+}
+
+/// The language of the program that reads the messages.
+#[derive(Default)]
+pub(super) struct Reader(AtomicU8);
+
+impl Reader {
+    pub(super) fn set(&self, language: Language) {
+        self.0.store(language as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn language(&self) -> Language {
+        Language::ALL
+            .get(usize::from(self.0.load(Ordering::Relaxed)))
+            .copied()
+            .unwrap_or(Language::C)
+    }
 }
 
 /// The manager behind the pointer. The result keeps it alive for the duration of the call.

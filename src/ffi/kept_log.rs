@@ -25,7 +25,7 @@ use crate::log::Logger;
 pub unsafe extern "C" fn RedLock_KeepLog(rl: *mut RedLock, lines: c_int) -> RedLockStatus {
     manager_call(rl, |handle| {
         if !(0..=LINES_MAX).contains(&lines) {
-            let words = format!("lines is {lines}, not from 0 to {LINES_MAX}");
+            let words = format!("lines is {lines}: it must be 0 to {LINES_MAX}");
             return Err(Error::invalid(words));
         }
         handle.kept_log.keep(usize::try_from(lines).unwrap_or_default())?;

@@ -321,7 +321,7 @@ impl RedLockLease {
     pub(super) fn check_has_submitted(&self) -> Result<(), Error> {
         match self.has_submitted()? {
             true => Ok(()),
-            false => Err(Error::invalid("the lease has no submitted call under way")),
+            false => Err(Error::invalid("the lease has no submitted call")),
         }
     }
 
@@ -337,7 +337,10 @@ impl RedLockLease {
         match self.submitted.load(Ordering::Acquire) {
             0 => Ok(false),
             process if process == this_process() => Ok(true),
-            _ => Err(Error::new(Status::Forked, "the lease is in use by a call of the parent")),
+            _ => Err(Error::new(
+                Status::Forked,
+                "the lease is in use by a call of the parent process",
+            )),
         }
     }
 
@@ -366,7 +369,7 @@ impl RedLockLease {
     fn take_turn(&self) -> Result<Turn<'_>, Error> {
         let is_within = self.caller.load(Ordering::Relaxed) == this_thread();
         if is_within && self.turn.is_ours() {
-            let words = "the lease is in use by the call that this call is made from";
+            let words = "the lease is in use by the call whose callback made this call";
             return Err(Error::invalid(words));
         }
         self.check_submitted()?;

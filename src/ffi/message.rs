@@ -19,7 +19,7 @@ const OVERHEAD: usize = 64;
 
 /// The message when there is no room for more different messages.
 static NO_ROOM: &CStr =
-    c"there is no room for more different words: free the manager, and make another";
+    c"the manager keeps too many different messages: use RedLock_CopyErrorMessage";
 
 /// The message of a manager. Threads share a manager, so one thread may read the message while another call
 /// sets a new one, and the manager cannot know how long a pointer is used. A message that was handed out is
@@ -48,7 +48,8 @@ impl Message {
 
     /// Returns a copy of the current message.
     pub(super) fn words(&self) -> CString {
-        let in_use = |_| c"the parent process was using the words when it forked".to_owned();
+        let in_use =
+            |_| c"the message is lost: the parent process was using it when it forked".to_owned();
         self.state.lock().map_or_else(in_use, |state| state.words.clone())
     }
 
@@ -56,7 +57,9 @@ impl Message {
     pub(super) fn as_ptr(&self) -> *const c_char {
         match self.state.lock() {
             Ok(mut state) => state.hand_out(),
-            Err(_) => c"the parent process was using the words when it forked".as_ptr(),
+            Err(_) => {
+                c"the message is lost: the parent process was using it when it forked".as_ptr()
+            }
         }
     }
 }
@@ -100,7 +103,7 @@ fn cut(words: &str) -> &str {
     &words[..length]
 }
 
-/// Turns "no answer in 51 ms" into "no answer in some ms".
+/// Turns "timed out after 51 ms" into "timed out after some ms".
 fn without_times(words: &str) -> String {
     let mut rest = words.split(' ').peekable();
     let mut coarse = Vec::new();
@@ -191,7 +194,7 @@ mod tests {
     fn there_is_a_bound_to_what_is_kept_and_times_are_the_first_to_go() {
         let message = Message::default();
         let long = "x".repeat(3_000);
-        let timed = |number: usize| format!("{long}: no answer in {number} ms");
+        let timed = |number: usize| format!("{long}: timed out after {number} ms");
         let say = |words: &str| {
             message.set(words);
             message.said()
@@ -199,7 +202,7 @@ mod tests {
         let (first, _) = say(&timed(0));
         let many = KEPT_MAX / long.len() + 1;
         (0..many).for_each(|it| drop(say(&timed(it))));
-        assert_eq!(say(&timed(many)).1, format!("{long}: no answer in some ms"));
+        assert_eq!(say(&timed(many)).1, format!("{long}: timed out after some ms"));
         for number in 0..many {
             let words = format!("{long}: number {number}");
             let (_, said) = say(&words);
@@ -212,8 +215,10 @@ mod tests {
 
     #[test]
     fn times_are_left_out_and_nothing_else() {
-        let words = "2 of 5 servers, h:6379 held by another (18211 ms left), no answer in 50 ms";
-        let coarse = "2 of 5 servers, h:6379 held by another (some ms left), no answer in some ms";
+        let words =
+            "2 of 5 servers, h:6379 held by another client (18211 ms left), timed out after 50 ms";
+        let coarse =
+            "2 of 5 servers, h:6379 held by another client (some ms left), timed out after some ms";
         assert_eq!(without_times(words), coarse);
         assert_eq!(without_times("count is -5, but"), "count is -5, but");
     }

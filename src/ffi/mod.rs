@@ -18,6 +18,7 @@ mod handle;
 pub mod handover;
 pub mod inspect;
 pub mod kept_log;
+pub mod language;
 pub mod lease;
 mod lease_state;
 mod locking;

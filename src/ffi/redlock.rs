@@ -33,8 +33,8 @@ pub type RedLockLogger =
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
-        let (message, kept_log) = Default::default();
-        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log };
+        let (message, kept_log, reader) = Default::default();
+        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log, reader };
         Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
     });
     made.unwrap_or(ptr::null_mut())
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
 /// @param timeout_ms how long to wait at most, in milliseconds. 0: as long as connecting may take
 ///                   (RedLock_SetTimeouts).
 /// @return REDLOCK_OK if a quorum is connected. RedLock_ErrorMessage(rl) then names the servers that are not
-///         connected, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
+///         connected, have no vote, or are not guarded, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
 ///         gives the reason for each server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a
 ///         callback forked, and this process is the child), REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
 ///         complete message of one call, of any thread. The string never changes: after the next call, call
 ///         this function again. The string belongs to the manager and lives as long as the manager. The
 ///         manager therefore limits its messages. After it has handed out a megabyte of different messages,
-///         it leaves times out of new ones ("no answer in some ms"). After two megabytes, a sentence that
+///         it leaves times out of new ones ("timed out after some ms"). After two megabytes, a sentence that
 ///         says so replaces messages that were never handed out before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_char {

@@ -105,12 +105,13 @@ pub const REDLOCK_GUARD_DURABLE: i32 = 3;
 /// without its data, by FLUSHALL, by a failover to a copy, or if an empty server takes over its address. Such
 /// a server might grant a lock that another client still holds on it.
 ///
-/// Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the
-/// right to read and write this key, and to use INFO, TIME, GETRANGE and EVAL. Without this right the server
-/// has a vote but is not guarded, and RedLock_Servers reports this. The note is read when a connection
-/// begins, and again along with every acquire. If the note is missing or belongs to another server process,
-/// the grants of the server are not votes for a time. This time is the longest of these TTLs: the requested
-/// one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most cap_ms.
+/// Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right
+/// to read and write this key, and to use INFO, TIME, PEXPIRETIME (Redis 7.0), GETRANGE, GET, SET and EVAL.
+/// Without this right the server has a vote but is not guarded, and RedLock_Servers reports this. The note is
+/// read when a connection begins, and again along with every acquire. If the note is missing or belongs to
+/// another server process, the grants of the server are not votes for a time. This time is the longest of these
+/// TTLs: the requested one, those noted on any server, and longest_ttl_ms. It is at least 3 s, and at most
+/// cap_ms.
 ///
 /// A server whose append-only file is always synced (appendfsync always) forgets nothing when it restarts,
 /// and has its vote at once. If all servers were asked and none has a note, the library takes them for new
@@ -147,7 +148,11 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
             REDLOCK_GUARD_STRICT => Mode::Strict,
             REDLOCK_GUARD_OFF => Mode::Off,
             REDLOCK_GUARD_DURABLE => Mode::Durable,
-            _ => return Err(Error::invalid(format!("mode is {mode}, which means nothing"))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "mode is {mode}: use a REDLOCK_GUARD_ constant"
+                )));
+            }
         };
         handle.manager.set_restart_guard(mode, longest_ttl_ms, cap_ms)
     })

@@ -208,7 +208,11 @@ pub unsafe extern "C" fn RedLock_SetTracing(rl: *mut RedLock, events: i32) -> Re
             REDLOCK_TRACE_OFF => Tracing::Off,
             REDLOCK_TRACE_EVENTS => Tracing::Events,
             REDLOCK_TRACE_RESOURCES => Tracing::Resources,
-            _ => return Err(Error::invalid(format!("events is {events}, which means nothing"))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "events is {events}: use a REDLOCK_TRACE_ constant"
+                )));
+            }
         };
         handle.manager.set_tracing(tracing);
         Ok(())

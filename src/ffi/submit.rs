@@ -208,7 +208,8 @@ fn submit_once(
     let outcome = catch(|| match &handle {
         None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
         Some(handle) => lease.submit(handle, acquires, |own| {
-            submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed())
+            let submitted = submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed());
+            submitted.map_err(|error| error.told_in(handle.reader.language()))
         }),
     });
     match outcome {

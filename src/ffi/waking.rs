@@ -17,11 +17,13 @@ use super::status::RedLockStatus;
 /// and is not guaranteed.
 ///
 /// All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
-/// woken, it asks from time to time, as it does for locks that expire or that another kind of client
-/// releases. If a lock changes hands twice and no client is woken, because clients of other libraries want it,
-/// too, one waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
-/// the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
-/// EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
+/// woken, it asks from time to time, as it does for locks that expire or that another kind of client releases.
+/// If a lock changes hands twice and no client is woken, because clients of other libraries want it, too, one
+/// waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with
+/// servers older than Redis 6.0. It is also the case if the ACL user lacks the right to the channel (Redis 7.0
+/// gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EXISTS, TIME, ZADD, ZCARD, ZRANK,
+/// ZRANGE, ZREM and ZPOPMIN, which it needs in addition to what other locks need. A line in the log reports
+/// this.
 ///
 /// @param rl      the manager.
 /// @param enabled true, the default, or false: callers of this manager ask from time to time, and its

@@ -9,7 +9,7 @@ use crate::server_set::ServerSet;
 
 impl HeldLock {
     /// The holder gives the lock away. From now on, nothing is sent that could release the lock, or set it
-    /// anywhere again. Returns false, and changes nothing, if the lock was released or lost before.
+    /// anywhere again. Returns false, and changes nothing, if the lock was already released or lost.
     pub(crate) fn detach(&self) -> bool {
         // Repairs begin while this mutex is held, so none begins after this.
         let _standings = self.standings();

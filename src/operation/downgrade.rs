@@ -117,7 +117,7 @@ impl Downgrade {
 
 /// The error if the lock may be shared on some servers already.
 fn shared_all_the_same(error: &Error) -> Error {
-    let words = format!("{error}; the lock is held still, but from now on it counts as shared");
+    let words = format!("{error}; the lock is still held, but counts as shared from now on");
     Error::new(error.status(), words)
 }
 

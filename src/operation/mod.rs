@@ -122,6 +122,11 @@ pub(crate) trait Operation: Send {
         None
     }
 
+    /// Until when the operation waits for the open question at the latest, if that can come nearer meanwhile.
+    fn limit(&self) -> Option<Moment> {
+        None
+    }
+
     /// The servers whose condition the operation must be told, now that the question is closed.
     fn wanted_conditions(&mut self) -> ServerSet {
         self.question().map_or_else(ServerSet::default, |question| question.wanted_conditions())
@@ -385,7 +390,7 @@ pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
         return Err(detached());
     }
     if hold.has_ended() {
-        return Err(Error::new(Status::Lost, "the lock was released or lost before"));
+        return Err(Error::new(Status::Lost, "the lock was already released or lost"));
     }
     let valid_until = hold.valid_until();
     if now < valid_until {
@@ -398,7 +403,7 @@ pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
 
 /// The error of a call on a lock that was given away.
 fn detached() -> Error {
-    Error::new(Status::Lost, "the lock was detached: it is for whoever adopts its ticket")
+    Error::new(Status::Lost, "the lock was detached: adopt its ticket to use it")
 }
 
 /// The error of a call that was cancelled.

@@ -61,7 +61,7 @@ impl Release {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         if self.was_over {
-            let error = Error::new(Status::Lost, "the lock had ended before");
+            let error = Error::new(Status::Lost, "the lock had already ended");
             return actions.end(Err(error.into()));
         }
         let hold = self.view.hold();

@@ -116,7 +116,7 @@ impl Renew {
         let is_lost = hold.has_ended() || actions.now() >= hold.valid_until();
         let status = if is_lost { Status::Lost } else { Status::Unreachable };
         let why = self.failure.take().map(|error| format!(": {error}")).unwrap_or_default();
-        let words = format!("the lock could not be kept{why}");
+        let words = format!("the lock could not be kept alive{why}");
         actions.mark(Mark::Unkept);
         let (hold, error) = (Arc::clone(hold), Error::new(status, words));
         actions.end(Ok(Ended::Unkept { hold, error }));
@@ -187,6 +187,11 @@ impl Operation for Renew {
 
     fn urgency(&self) -> Urgency {
         Urgency::Keeps
+    }
+
+    /// A confirmation or a downgrade may find that the lock ends earlier, while it is being extended.
+    fn limit(&self) -> Option<Moment> {
+        Some(self.given_up_at())
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {

@@ -18,15 +18,15 @@ pub(super) fn came_first(permission: Permission) -> Error {
 
 fn held_here(what: &str, left_ms: i64, readers: usize) -> Error {
     let through = match readers {
-        0 => "held through another lease".to_owned(),
-        _ => format!("held shared through {readers} leases"),
+        0 => "held by another lease".to_owned(),
+        _ => format!("held shared by {readers} leases"),
     };
     let words = format!("{what}{through} of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
 fn others_first(what: &str) -> Error {
-    let words = format!("others of this process want {what}, too, and came first");
+    let words = format!("other callers in this process are ahead in the queue for {what}");
     Error::new(Status::Taken, words)
 }
 
@@ -40,13 +40,13 @@ mod tests {
         let place = Place { nth: 2, of: 3 };
         let told = |permission| came_first(permission).to_string();
         let held = |readers| told(Permission::Held { left_ms: 7, readers });
-        assert_eq!(held(0), "held through another lease of this manager (7 ms left)");
-        assert_eq!(held(2), "held shared through 2 leases of this manager (7 ms left)");
-        let words = "others of this process want the resource, too, and came first";
+        assert_eq!(held(0), "held by another lease of this manager (7 ms left)");
+        assert_eq!(held(2), "held shared by 2 leases of this manager (7 ms left)");
+        let words = "other callers in this process are ahead in the queue for the resource";
         assert_eq!(told(Permission::NotYet), words);
-        let words = "resource 2 of 3 held through another lease of this manager (7 ms left)";
+        let words = "resource 2 of 3 held by another lease of this manager (7 ms left)";
         assert_eq!(told(Permission::Blocked { place, left_ms: Some(7) }), words);
-        let words = "others of this process want resource 2 of 3, too, and came first";
+        let words = "other callers in this process are ahead in the queue for resource 2 of 3";
         assert_eq!(told(Permission::Blocked { place, left_ms: None }), words);
         assert_eq!(came_first(Permission::NotYet).status(), Status::Taken);
     }

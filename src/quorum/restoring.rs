@@ -14,8 +14,9 @@ pub enum State {
     ByClock,
     /// It has lost them. Attempts may still be under way for which it drew a number.
     Lost,
-    /// It has lost them, and there is no such attempt any more.
-    ToRestore,
+    /// It has lost them, and there is no such attempt any more. If this has been so for a while, its clock may stand for
+    /// servers that cannot be read.
+    ToRestore { may_go_by_clock: bool },
 }
 
 /// What is known of all servers.
@@ -58,17 +59,18 @@ impl Restoring {
 
     /// From where this server goes on, if it can be restored, or restored better than it was.
     pub fn base_of(&self, server: usize) -> Option<Base> {
-        let state = self.states.iter().find(|it| it.0 == server)?.1;
-        if !matches!(state, State::ToRestore | State::ByClock) {
-            return None;
-        }
+        let may_go_by_clock = match self.states.iter().find(|it| it.0 == server)?.1 {
+            State::ToRestore { may_go_by_clock } => may_go_by_clock,
+            State::ByClock => false,
+            State::Whole | State::Lost => return None,
+        };
         let others = self.states.iter().filter(|it| it.0 != server && it.1 == State::Whole).count();
         let is_enough = others > self.ballot.tolerance() as usize;
         // If every server was read, nothing more will ever be known.
         let is_all = self.ballot.yes() == self.ballot.servers();
         let is_by_clock = !is_enough && !is_all;
         let base = Base { number: self.greatest, needs_clock: !is_enough, is_by_clock };
-        (state == State::ToRestore || !is_by_clock).then_some(base)
+        (may_go_by_clock || !is_by_clock).then_some(base)
     }
 
     /// Which servers have answered.
@@ -97,12 +99,13 @@ mod tests {
 
     const WHOLE: Option<State> = Some(Whole);
     const LOST: Option<State> = Some(Lost);
-    const DUE: Option<State> = Some(ToRestore);
+    const DUE: Option<State> = Some(ToRestore { may_go_by_clock: false });
+    const OVERDUE: Option<State> = Some(ToRestore { may_go_by_clock: true });
     const BY_CLOCK: Option<State> = Some(ByClock);
 
     #[test]
     fn as_many_others_are_read_as_share_a_server_with_every_quorum_less_one() {
-        for state in [DUE, BY_CLOCK] {
+        for state in [DUE, OVERDUE, BY_CLOCK] {
             assert_eq!(base(&[state, WHOLE, WHOLE]), Some((9, false, false)));
             assert_eq!(base(&[state, WHOLE, WHOLE, WHOLE, None]), Some((10, false, false)));
             assert_eq!(base(&[state, WHOLE]), Some((8, false, false)));
@@ -114,15 +117,17 @@ mod tests {
     #[test]
     fn the_clock_stands_for_what_cannot_be_read_and_that_is_marked() {
         for states in [
-            [DUE, WHOLE, None],
-            [DUE, None, None],
+            [OVERDUE, WHOLE, None],
+            [OVERDUE, None, None],
             // Those were restored by the clock themselves.
-            [DUE, BY_CLOCK, None],
+            [OVERDUE, BY_CLOCK, None],
         ] {
             assert_eq!(base(&states).map(|it| (it.1, it.2)), Some((true, true)), "{states:?}");
         }
-        assert_eq!(base(&[DUE, WHOLE, WHOLE, None, None]), Some((9, true, true)));
-        assert_eq!(base(&[DUE, WHOLE, WHOLE, BY_CLOCK, None]), Some((10, true, true)));
+        assert_eq!(base(&[OVERDUE, WHOLE, WHOLE, None, None]), Some((9, true, true)));
+        assert_eq!(base(&[OVERDUE, WHOLE, WHOLE, BY_CLOCK, None]), Some((10, true, true)));
+        // A server that is only slow will be read soon.
+        assert_eq!(base(&[DUE, WHOLE, None]), None);
         // It waits until more can be read.
         assert_eq!(base(&[BY_CLOCK, WHOLE, None]), None);
     }

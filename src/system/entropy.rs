@@ -14,7 +14,10 @@ pub(crate) struct SystemEntropy;
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), Error> {
         SysRng.try_fill_bytes(bytes).map_err(|error| {
-            Error::new(Status::Internal, format!("the system gave no randomness: {error}"))
+            Error::new(
+                Status::Internal,
+                format!("cannot get random bytes from the system: {error}"),
+            )
         })
     }
 }

@@ -61,7 +61,7 @@ impl Account {
             Told::Known(credentials) => Some(credentials),
             Told::Asked { user, source } => {
                 let answer = self.answer_of(&source).cloned();
-                let password = answer.ok_or("its password is not known yet")?;
+                let password = answer.ok_or("no password from the password callback yet")?;
                 Some(Credentials { user, password })
             }
         };

@@ -31,7 +31,7 @@ impl fmt::Display for CloseReason {
         match self {
             Self::ProtocolError(it) => it.fmt(f),
             Self::Forgotten(it) => it.fmt(f),
-            Self::Demoted => f.write_str("it is a replica by now"),
+            Self::Demoted => f.write_str("the server became a replica"),
         }
     }
 }

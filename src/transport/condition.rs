@@ -9,7 +9,7 @@ use crate::moment::Moment;
 pub struct Condition {
     /// Whether there is a connection that can be used.
     pub is_connected: bool,
-    /// The state in words, as in "asked 3 ms ago, not answered yet".
+    /// The state in words, as in "no reply yet, asked 3 ms ago".
     pub words: String,
 }
 
@@ -27,8 +27,8 @@ impl Condition {
     /// There is a connection. `asked_at` is the time when the server was asked, if it was.
     pub(super) fn up(asked_at: Option<Moment>, now: Moment) -> Self {
         let words = match asked_at {
-            Some(at) => format!("asked {} ms ago, not answered yet", now.ms_since(at)),
-            None => "connected, but not asked: it was decided without it".to_owned(),
+            Some(at) => format!("no reply yet, asked {} ms ago", now.ms_since(at)),
+            None => "connected, not asked: the result was already decided".to_owned(),
         };
         Self { is_connected: true, words }
     }
@@ -44,7 +44,7 @@ mod tests {
         let refused = Failure::NotConnected("connection refused".to_owned());
         assert_eq!(Condition::down(&refused).words, "not connected: connection refused");
         let asked = Condition::up(Some(now), now.plus_ms(3));
-        assert_eq!(asked.words, "asked 3 ms ago, not answered yet");
-        assert!(Condition::up(None, now).words.starts_with("connected, but not asked"));
+        assert_eq!(asked.words, "no reply yet, asked 3 ms ago");
+        assert!(Condition::up(None, now).words.starts_with("connected, not asked"));
     }
 }

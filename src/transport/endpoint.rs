@@ -78,21 +78,23 @@ impl Endpoint {
             "rediss-sentinel" | "rediss+sentinel" | "valkeys-sentinel" => (Kind::Master, true),
             // The scheme is not quoted, because it may be part of a password.
             _ => {
-                let words = "the scheme of the URL is not one known here: redis, rediss, unix, redis+unix, redis-sentinel, rediss-sentinel";
+                let words = "unknown URL scheme: use redis, rediss, unix, redis+unix, redis-sentinel or rediss-sentinel";
                 return Err(words.to_owned());
             }
         };
         if has_tls && !tls::IS_THERE {
-            return Err(format!("{scheme}:// needs TLS, which this build has not"));
+            return Err(format!("{scheme}:// needs TLS: this build has no TLS support"));
         }
         if port != 0 {
-            return Err(format!("port is {port}, but a URL names its port itself: pass 0"));
+            return Err(format!(
+                "port is {port}: with a URL, pass 0 and put the port into the URL"
+            ));
         }
         // The parsers' own words are not passed on, because they may quote the URL with its password.
-        let fault = |what: &str| format!("the {scheme}:// URL is malformed: {what}");
+        let fault = |what: &str| format!("invalid {scheme}:// URL: {what}");
         // The parsers skip line ends and tabs wherever they find them.
         if url.chars().any(char::is_control) {
-            return Err(fault("it holds a line end or another control character"));
+            return Err(fault("it contains a control character"));
         }
         check_escapes(url).map_err(|what| fault(&what))?;
         if kind == Kind::Master {
@@ -118,7 +120,7 @@ impl Endpoint {
         if has_tls {
             sentinels.places().iter().try_for_each(tls::check_name)?;
         }
-        let url = Url::parse(&plain).map_err(|_| "its user or password cannot be made out")?;
+        let url = Url::parse(&plain).map_err(|_| "invalid user or password")?;
         let site = Site::Watched(Arc::new(sentinels));
         Ok(Self { site, has_tls, ..Self::from_url(url, None)? })
     }
@@ -130,14 +132,14 @@ impl Endpoint {
         }
         let info = url.into_connection_info().map_err(|error| wrong_value(&error))?;
         let place = match info.addr() {
-            ConnectionAddr::Tcp(_, 0) => return Err("its port is 0".to_owned()),
+            ConnectionAddr::Tcp(_, 0) => return Err("the port is 0, not 1 to 65535".to_owned()),
             ConnectionAddr::Tcp(host, port) => Place::of(zoned.unwrap_or(host), *port)?,
             ConnectionAddr::Unix(path) => Place::of_path(path)?,
-            _ => return Err("it names a kind of connection that this build has not".to_owned()),
+            _ => return Err("this build does not support this kind of connection".to_owned()),
         };
         let settings = info.redis_settings();
         if settings.db() < 0 {
-            return Err("its database number is less than 0".to_owned());
+            return Err("the database number is negative".to_owned());
         }
         Ok(Self {
             site: Site::At(place),
@@ -213,25 +215,25 @@ fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
     let behind = host.rsplit_once(':').filter(|at| !is_bare_address(host) && !at.1.contains(']'));
     if port != 0 {
         let beside = u16::try_from(port).ok().filter(|&port| port > 0);
-        let beside = beside.ok_or_else(|| format!("port is {port}, not 1 to 65535"))?;
+        let beside = beside.ok_or_else(|| format!("port is {port}: it must be 1 to 65535"))?;
         let twice = behind.and_then(|(host, it)| Some((Place::of(host, 1).ok()?, port_of(it)?)));
         return match twice {
             None => Ok((host, beside)),
             Some((_, it)) => Err(format!(
-                "the port is given twice, {it} behind the colon of the host and {beside} beside it: pass one of them, or 0"
+                "port is {beside}, but the host already has port {it}: pass one of them, or port 0"
             )),
         };
     }
     match behind {
         Some((host, _)) if host.contains(':') && !host.starts_with('[') => Err(
-            "port is 0, and the host has several colons: an IPv6 address with a port stands in brackets, as in [::1]:6379, and a user or password needs a URL, as in redis://user:password@host".to_owned(),
+            "port is 0, and the host has several colons: write an IPv6 address as [::1]:6379, and a user or password as redis://user:password@host".to_owned(),
         ),
         Some((host, port)) => {
-            let words = "port is 0, and what stands behind the colon of the host is not 1 to 65535";
+            let words = "port is 0, and the port after the colon of the host is not 1 to 65535";
             Ok((host, port_of(port).ok_or(words)?))
         }
         None => Err(
-            "port is 0, not 1 to 65535, and the host names none: 0 goes with host:port, [IPv6 address]:port or a URL".to_owned(),
+            "port is 0, and the host has no port: pass host:port, [IPv6 address]:port, a URL, or a port of 1 to 65535".to_owned(),
         ),
     }
 }
@@ -276,29 +278,29 @@ mod tests {
         // This is an address as it stands.
         assert!(name("::1:6379", 0).contains("[IPv6 address]:port"));
         assert_eq!(name("::1:6379", 1), "[::1:6379]:1");
-        assert!(name("fe80::1%eth0:7", 0).contains("brackets"));
+        assert!(name("fe80::1%eth0:7", 0).contains("[::1]:6379"));
         for host in ["h:", "h:0", "h:65536", "h:+1", "h:x", ":"] {
             assert!(name(host, 0).contains("not 1 to 65535"), "{host}: {}", name(host, 0));
         }
-        assert!(name(":1", 0).contains("neither a name nor an address"));
-        assert!(name("h:1", 2).contains("1 behind the colon of the host and 2 beside it"));
-        assert!(name("[::1]:1", 2).contains("twice"));
+        assert!(name(":1", 0).contains("not a valid host name"));
+        assert!(name("h:1", 2).contains("port is 2, but the host already has port 1"));
+        assert!(name("[::1]:1", 2).contains("already has port 1"));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for port in [0, -1, 65_536] {
-            assert!(name("h", port).starts_with(&format!("port is {port}, not")));
+            assert!(name("h", port).starts_with(&format!("port is {port}")));
         }
         assert!(name("redis://h:1", 1).contains("pass 0"));
         assert!(name("", 1).contains("empty"));
-        assert!(name("a b", 1).contains("neither a name nor an address"));
-        assert!(name("h:1", 1).contains("colon"));
-        assert!(name("http://h", 0).starts_with("the scheme of the URL is not one"));
-        assert!(name("redis://h:99999", 0).contains("malformed"));
-        assert!(name("redis://", 0).contains("malformed"));
+        assert!(name("a b", 1).contains("not a valid host name"));
+        assert!(name("h:1", 1).contains("already has port 1"));
+        assert!(name("http://h", 0).starts_with("unknown URL scheme"));
+        assert!(name("redis://h:99999", 0).contains("invalid redis:// URL"));
+        assert!(name("redis://", 0).contains("invalid redis:// URL"));
         assert!(name("redis://h/x", 0).contains("database is not a number"));
-        assert!(name("redis://h/-1", 0).contains("less than 0"));
+        assert!(name("redis://h/-1", 0).contains("negative"));
         assert!(name("redis://h:0", 0).contains("0"));
         for url in [
             "redis://h/+1",
@@ -307,14 +309,14 @@ mod tests {
             "redis-sentinel://h/m/+1",
             "unix:///s?db=%2B1",
         ] {
-            assert!(name(url, 0).contains("its database has a sign"), "{}", name(url, 0));
+            assert!(name(url, 0).contains("the database number has a sign"), "{}", name(url, 0));
         }
         // A path may begin with that sign.
         assert_eq!(name("unix:///+1", 0), "/+1");
-        assert!(name("unix:///s?db=1&db=1", 0).contains("says db twice"));
+        assert!(name("unix:///s?db=1&db=1", 0).contains("db is given twice"));
         for scheme in ["redis", "rediss", "redis-sentinel"] {
             let words = name(&format!("{scheme}://u:p%ZZ@h/m"), 0);
-            assert!(words.contains("a % in its password is not followed"), "{words}");
+            assert!(words.contains("invalid % escape in the password"), "{words}");
         }
     }
 
@@ -333,8 +335,8 @@ mod tests {
         for host in ["[fe80::1%25]", "[fe80::1%25a%20b]", "[fe80::1%25a%25b]"] {
             assert!(name(&format!("redis://{host}"), 0).contains("zone"), "{host}");
         }
-        assert!(name("redis://[fe80::1%eth0]", 0).contains("a % in its host"));
-        assert!(name("redis://[::g%25eth0]", 0).contains("neither a name nor an address"));
+        assert!(name("redis://[fe80::1%eth0]", 0).contains("invalid % escape in the host"));
+        assert!(name("redis://[::g%25eth0]", 0).contains("not a valid host name"));
     }
 
     #[test]
@@ -365,7 +367,7 @@ mod tests {
         assert!(has_tls("rediss://h") && has_tls("VALKEYS://h"));
         assert!(!has_tls("redis://h") && !has_tls("unix:///h"));
         assert!(name("rediss://h/#insecure", 0).contains("fragment"));
-        assert!(name("rediss://h-/", 0).contains("no certificate"));
+        assert!(name("rediss://h-/", 0).contains("not a valid name for a certificate"));
     }
 
     #[test]

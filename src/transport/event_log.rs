@@ -8,6 +8,7 @@ use crate::command::{Answer, Kind};
 use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
+use crate::refusal::Refusal;
 
 /// The minimum time between two lines about events of one kind.
 const APART_MS: i64 = 1_000;
@@ -20,6 +21,8 @@ pub(super) enum Event {
     Lost,
     /// The server lost its memory, and has no vote for now.
     Forgot,
+    /// A loss of the server's memory is not noticed.
+    Unguarded,
     /// What the server grants does not outlive its process any more.
     LogsLess,
     /// The server has lost the numbers of its fencing tokens, or has them again.
@@ -31,8 +34,8 @@ pub(super) enum Event {
     /// The second connection is up.
     Replaced,
     AnswersAgain,
-    /// The server answers a kind of request with this error, in our words. There are few such words.
-    Refuses(&'static str),
+    /// The server answers a kind of request with this error, or with none that is known.
+    Refuses(Option<Refusal>),
     WorksAgain,
 }
 
@@ -80,12 +83,8 @@ impl EventLog {
                 let is_known = self.refused.values().any(|known| known == failure);
                 self.refused.insert(kind, failure.clone());
                 if !is_known {
-                    let words = match failure {
-                        Failure::Refused(words) => words,
-                        _ => "",
-                    };
                     let line = (Level::Warning, failure.to_string());
-                    self.say(Event::Refuses(words), line, now(), lines);
+                    self.say(Event::Refuses(failure.refusal()), line, now(), lines);
                 }
             }
             _ => {
@@ -154,9 +153,9 @@ impl EventLog {
 /// The words for so many omitted lines, and whether another event has happened since.
 fn more(left_out: usize, is_past: bool) -> String {
     let mut words = String::new();
-    let late = if is_past { ", told late" } else { "" };
+    let late = if is_past { ", logged late" } else { "" };
     let _ = match left_out {
-        0 if is_past => write!(words, " (told late)"),
+        0 if is_past => write!(words, " (logged late)"),
         0 => Ok(()),
         _ => write!(words, " (and {left_out} more like it{late})"),
     };
@@ -168,8 +167,11 @@ mod tests {
     use super::*;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-    const OOM: &str = "OOM: out of memory";
-    const NOPERM: &str = "NOPERM: does not permit this user the command or the key";
+    use crate::refusal::Lacks;
+
+    const OOM: Refusal = Refusal::OutOfMemory;
+    const NOPERM: Refusal =
+        Refusal::NoPermission { lacks: Lacks::Command("set"), in_script: false };
 
     /// The log lines about one server, with simulated time.
     struct Played {
@@ -183,7 +185,7 @@ mod tests {
             Self { event_log: EventLog::new("s".to_owned()), now: NOW, lines: Vec::new() }
         }
 
-        fn refuses(&mut self, kind: Kind, error: &'static str) {
+        fn refuses(&mut self, kind: Kind, error: Refusal) {
             let answer = Answer::Failed(Failure::Refused(error));
             self.event_log.note_answer(kind, &answer, || self.now, &mut self.lines);
         }
@@ -216,7 +218,7 @@ mod tests {
         played.refuses(Kind::Extending, NOPERM);
         assert_eq!(played.told(), [format!("s: {NOPERM}")]);
         played.does(Kind::Releasing);
-        let still = format!("s: releasing works again, extending does not: {NOPERM}");
+        let still = format!("s: releasing locks works again, extending locks does not: {NOPERM}");
         assert_eq!(played.told(), [still]);
         played.after_ms(1_000);
         played.does(Kind::Extending);
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn two_errors_by_turns_are_a_line_each_in_a_second() {
-        let (mut played, other) = (Played::new(), "BUSY: runs a script that does not end");
+        let (mut played, other) = (Played::new(), Refusal::Busy);
         let (mut told, mut counted) = (Vec::new(), 0);
         for nth in 0..10_000 {
             played.refuses(Kind::Acquiring, if nth % 2 == 0 { OOM } else { other });
@@ -271,7 +273,7 @@ mod tests {
         assert!(played.told().is_empty());
         played.after_ms(1);
         let late = [
-            format!("s: {OOM} (and 1 more like it, told late)"),
+            format!("s: {OOM} (and 1 more like it, logged late)"),
             "s: works again (and 1 more like it)".to_owned(),
         ];
         assert_eq!(played.told(), late);
@@ -287,7 +289,7 @@ mod tests {
             [format!("s: {OOM}"), format!("s: {NOPERM}"), "s: works again".into()]
         );
         played.after_ms(1_000);
-        assert_eq!(played.told(), [format!("s: {OOM} (told late)")]);
+        assert_eq!(played.told(), [format!("s: {OOM} (logged late)")]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! again behind each acquire. A grant counts if the note is the same as when this connection began, and is
 //! old enough.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
@@ -19,6 +20,7 @@ use crate::command::identity::{RoleTold, RunId};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::quorum::validity::Drift;
+use crate::refusal::Refusal;
 
 /// The protection against servers that forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +102,8 @@ impl Rules {
         let is_due = ttl_ms > cap_ms && self.are_kept();
         (is_due && !self.has_warned.swap(true, Ordering::Relaxed)).then(|| {
             format!(
-                "a lock of {ttl_ms} ms is guarded against servers that lose their memory for {cap_ms} ms only, \
-                 the bound of RedLock_SetRestartGuard"
+                "the restart guard covers only {cap_ms} ms of a lock with a TTL of {ttl_ms} ms: \
+                 use a shorter TTL or a greater cap of the guard"
             )
         })
     }
@@ -143,6 +145,8 @@ pub(super) struct Guard {
     lost_at: Option<Moment>,
     /// Whether the server does not let this user ask or note everything.
     is_blind: bool,
+    /// What it has refused, if that is known.
+    refusal: Option<Refusal>,
     /// What else to report about the server although its grants are votes.
     caveat: &'static str,
 }
@@ -171,7 +175,7 @@ pub(super) struct Forgotten;
 
 impl fmt::Display for Forgotten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it lost its memory")
+        f.write_str("the server lost its data")
     }
 }
 
@@ -181,8 +185,8 @@ impl Guard {
     const ROLE_MS: i64 = 50;
 
     /// The guard of a server whose note cannot be read.
-    pub(super) fn blind() -> Self {
-        Self { is_blind: true, ..Self::default() }
+    pub(super) fn blind(refusal: Option<Refusal>) -> Self {
+        Self { is_blind: true, refusal, ..Self::default() }
     }
 
     /// The same for a server that lost its memory at this time at the latest, if it did.
@@ -382,14 +386,20 @@ impl Guard {
         self.objection(0, step, now, now, rules)
     }
 
+    /// Whether a loss of the server's memory is not noticed, because it does not let this user ask for what shows it.
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind
+    }
+
     /// What to report about the server although its grants are votes.
-    pub(super) fn caveat(&self) -> &'static str {
-        match self.is_blind {
-            true => {
-                "not guarded when it restarts: it does not let this user have INFO, TIME, EVAL and the key redlock:guard"
-            }
-            false => self.caveat,
+    pub(super) fn caveat(&self) -> Cow<'static, str> {
+        if !self.is_blind {
+            return Cow::Borrowed(self.caveat);
         }
+        let refusal = self.refusal.map_or_else(String::new, |it| format!(" ({it})"));
+        Cow::Owned(format!(
+            "not guarded against restarts: the user needs +info +time +getrange +eval ~redlock:guard{refusal}"
+        ))
     }
 
     /// The server does not let this user ask for its role, so a promotion is not seen.
@@ -502,7 +512,7 @@ mod tests {
     #[test]
     fn a_step_says_nothing_of_a_server_that_is_not_guarded() {
         let step = Some(Step { at: NOW, ms: 70 });
-        for unguarded in [Guard::default(), Guard::blind()] {
+        for unguarded in [Guard::default(), Guard::blind(None)] {
             assert_eq!(unguarded.objection(10_000, step, NOW, NOW, &Rules::default()), None);
         }
     }

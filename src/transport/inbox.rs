@@ -85,9 +85,7 @@ impl Inbox {
         let room = self.bytes.len() - self.end;
         match wire.receive(&mut self.bytes[self.end..])? {
             None => Ok(Received::Nothing),
-            Some(0) => {
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))
-            }
+            Some(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the server")),
             Some(received) => {
                 self.end += received;
                 Ok(if received < room { Received::All } else { Received::Part })

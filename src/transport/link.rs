@@ -196,7 +196,7 @@ impl Link {
     }
 
     pub(super) fn why_down(&self) -> &str {
-        if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
+        if self.failures == 0 && !self.is_down() { "still connecting" } else { &self.why_down }
     }
 
     /// What the server said about itself when it was last asked.
@@ -246,13 +246,13 @@ impl Link {
             State::Down => self.connect(now),
             State::Searching => self.search(now),
             State::Connecting { since, .. } => {
-                let why = format!("no answer in {} ms", now.ms_since(*since));
+                let why = format!("timed out after {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
             State::Handshake { handshake, .. } if !handshake.is_asking() => self.end_waiting(now),
             State::Handshake { wire, since, .. } => {
                 let why = format!(
-                    "no greeting in {} ms{}",
+                    "timed out after {} ms{}",
                     now.ms_since(*since),
                     tls_mismatch::lacking(wire)
                 );

@@ -1,6 +1,9 @@
 //! Whether a server has the numbers that it draws as fencing tokens.
 
+use std::borrow::Cow;
+
 use crate::log::Level;
+use crate::refusal::Refusal;
 
 /// The state of a server's numbers, as its last answer about them shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,34 +16,36 @@ pub(super) enum Numbers {
     /// Something else is in their place.
     Damaged,
     /// This user may not use them.
-    Forbidden,
+    Forbidden(Refusal),
 }
 
 impl Numbers {
     /// What to report about the server.
-    pub(super) fn caveat(self) -> &'static str {
-        match self {
+    pub(super) fn caveat(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Known => "",
             Self::Lost => {
-                "no vote for locks with fencing tokens: it lost their numbers, and they are not restored yet"
+                "no vote for locks with fencing tokens: the fencing counters are lost and not restored yet"
             }
             Self::ByClock => {
-                "its fencing tokens go by its clock: it lost their numbers, and too few servers could be read"
+                "the fencing counters were lost and restarted from the clock, because too few other servers could be read"
             }
             Self::Damaged => {
-                "no vote for locks with fencing tokens: it has something else in its key redlock:fence: delete that key"
+                "no vote for locks with fencing tokens: key redlock:fence holds something else: delete the key"
             }
-            Self::Forbidden => {
-                "no fencing tokens: it does not let this user have TIME, EVAL and the key redlock:fence"
+            Self::Forbidden(refusal) => {
+                return Cow::Owned(format!(
+                    "no fencing tokens: the user needs +eval +time +hmget +hset +hdel +hgetall ~redlock:fence ({refusal})"
+                ));
             }
-        }
+        })
     }
 
     /// The log line about a change to this state.
     pub(super) fn line(self) -> (Level, String) {
         match self {
-            Self::Known => (Level::Info, "it draws fencing tokens again".to_owned()),
-            _ => (Level::Warning, self.caveat().to_owned()),
+            Self::Known => (Level::Info, "fencing tokens are available again".to_owned()),
+            _ => (Level::Warning, self.caveat().into_owned()),
         }
     }
 }

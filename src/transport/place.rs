@@ -36,24 +36,22 @@ impl Place {
             return Ok(Self::Name(bare.to_ascii_lowercase(), port));
         }
         if bare.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok()) {
-            return Err(
-                "the zone of its address is neither the name nor the number of a network interface"
-                    .to_owned(),
-            );
+            return Err("the IPv6 zone is not the name or number of a network interface".to_owned());
         }
         let is_address = |letter: char| letter.is_ascii_alphanumeric() || ".:-".contains(letter);
         if bare.contains(':') && bare.chars().all(is_address) {
-            return Err("the host holds a colon, but is no IPv6 address: the port is an argument of its own".to_owned());
+            return Err(
+                "the host contains a colon, but is not an IPv6 address: pass the port separately"
+                    .to_owned(),
+            );
         }
-        Err("the host is neither a name nor an address".to_owned())
+        Err("the host is not a valid host name or IP address".to_owned())
     }
 
     pub(super) fn of_path(path: &Path) -> Result<Self, String> {
         let has_nul = path.as_os_str().as_bytes().contains(&0);
         if has_nul || socket2::SockAddr::unix(path).is_err() {
-            return Err(
-                "its path is longer than that of a socket may be, or holds a NUL".to_owned()
-            );
+            return Err("the socket path is too long or contains a NUL byte".to_owned());
         }
         Ok(Self::Path(path.to_owned()))
     }
@@ -99,9 +97,9 @@ pub(crate) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> 
     match ((name, port).to_socket_addrs(), zoned(name)) {
         (Ok(addresses), _) => Ok(addresses.collect()),
         // The resolver's words are about names.
-        (Err(_), Some((address, zone))) => {
-            Err(format!("{address} has the zone {zone}, which is no network interface for it here"))
-        }
+        (Err(_), Some((address, zone))) => Err(format!(
+            "IPv6 zone {zone} of {address} is not a usable network interface of this machine"
+        )),
         (Err(error), None) => Err(error.to_string()),
     }
 }

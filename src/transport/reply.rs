@@ -33,10 +33,10 @@ pub(super) enum ProtocolError {
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unwanted => f.write_str("it said what no server should"),
+            Self::Unwanted => f.write_str("protocol error: unexpected reply"),
             Self::TooLarge => write!(
                 f,
-                "it sent a reply that does not fit: over {} KiB, {ELEMENTS_MAX} elements or {DEPTH_MAX} levels",
+                "protocol error: reply too large (limit: {} KiB, {ELEMENTS_MAX} elements, {DEPTH_MAX} levels)",
                 LENGTH_MAX / 1024
             ),
         }

@@ -163,8 +163,10 @@ impl SentinelClient {
             let addresses = &self.addresses[which];
             self.others.extend(addresses.iter().map(|address| (which, address)));
             if addresses.is_empty() {
-                self.said
-                    .push(format!("the name of {} is not known", self.sentinels.places()[which]));
+                self.said.push(format!(
+                    "{}: cannot resolve the host name",
+                    self.sentinels.places()[which]
+                ));
             }
         }
         self.share_ms = (within_ms / i64::try_from(self.others.len()).unwrap_or(1).max(1)).max(1);
@@ -289,7 +291,7 @@ impl SentinelClient {
             State::Asking(wire, _) => words::of_silence(wire),
             _ => "",
         };
-        format!(": no answer in {} ms{perhaps}", self.share_ms)
+        format!(": timed out after {} ms{perhaps}", self.share_ms)
     }
 
     fn note(&mut self, why: String) {
@@ -298,7 +300,7 @@ impl SentinelClient {
 
     fn failed(&mut self) -> Found {
         let said = mem::take(&mut self.said).join(", ");
-        Err(format!("no Sentinel of {} says where it is: {said}", self.sentinels.master()))
+        Err(format!("no Sentinel knows the address of master {}: {said}", self.sentinels.master()))
     }
 
     /// Sends the question, if the connection is up.

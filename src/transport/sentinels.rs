@@ -35,7 +35,7 @@ impl Sentinels {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         if tail.contains('#') {
-            return Err("it has a fragment (#), which means nothing".to_owned());
+            return Err("a fragment (#) is not allowed".to_owned());
         }
         let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
         let credentials = credentials(query)?;
@@ -48,7 +48,7 @@ impl Sentinels {
         let master = name(parts.next().unwrap_or_default())?;
         let database = parts.next().unwrap_or_default();
         if database.contains('/') {
-            return Err("its path goes on behind the database".to_owned());
+            return Err("the path continues after the database".to_owned());
         }
         Ok((Self { master, places, credentials }, format!("redis://{login}host/{database}")))
     }
@@ -93,11 +93,13 @@ fn name(text: &str) -> Result<String, String> {
     // Sentinels accept only these bytes.
     let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() {
-        return Err("it names no master: redis-sentinel://host:26379/master".to_owned());
+        return Err(
+            "the master name is missing: write redis-sentinel://host:26379/master".to_owned()
+        );
     }
     if text.len() > NAME_MAX || !text.bytes().all(is_of_one) {
         let words =
-            "the name of its master is not 1 to 128 letters, digits, dots, hyphens and underscores";
+            "the master name is not 1 to 128 letters, digits, dots, hyphens and underscores";
         return Err(words.to_owned());
     }
     Ok(text.to_owned())
@@ -108,12 +110,12 @@ fn places(hosts: &str) -> Result<Vec<Place>, String> {
     for host in hosts.split(',') {
         let place = place(host)?;
         if places.contains(&place) {
-            return Err("it names a Sentinel twice".to_owned());
+            return Err("a Sentinel is listed twice".to_owned());
         }
         places.push(place);
     }
     if places.len() > COUNT_MAX {
-        return Err(format!("it names more than {COUNT_MAX} Sentinels"));
+        return Err(format!("more than {COUNT_MAX} Sentinels"));
     }
     Ok(places)
 }
@@ -125,10 +127,10 @@ fn place(text: &str) -> Result<Place, String> {
         _ => (text, None),
     };
     if host.is_empty() {
-        return Err("it names no Sentinel, or there is one comma too many".to_owned());
+        return Err("a Sentinel host is missing, or there is an extra comma".to_owned());
     }
     if host.contains(':') && !host.starts_with('[') {
-        return Err("an IPv6 address of a Sentinel stands in brackets, as in [::1]".to_owned());
+        return Err("write the IPv6 address of a Sentinel in brackets, as in [::1]".to_owned());
     }
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let port = match port {
@@ -139,7 +141,7 @@ fn place(text: &str) -> Result<Place, String> {
     if port == 0 {
         return Err(wrong_port());
     }
-    let wrong_host = |_| "the host of a Sentinel is neither a name nor an address".to_owned();
+    let wrong_host = |_| "the host of a Sentinel is not a valid host name or IP address".to_owned();
     // In a URL, the percent sign before the zone of an address is escaped.
     let zoned = host.replacen("%25", "%", 1);
     Place::of(if host.starts_with('[') { &zoned } else { host }, port).map_err(wrong_host)
@@ -148,7 +150,7 @@ fn place(text: &str) -> Result<Place, String> {
 /// The login on the Sentinels, from the query.
 fn credentials(query: &str) -> Result<Option<Credentials>, String> {
     let url = Url::parse(&format!("redis://host/?{query}"));
-    let url = url.map_err(|_| "its query (?) cannot be made out".to_owned())?;
+    let url = url.map_err(|_| "invalid query".to_owned())?;
     let (mut user, mut password) = (None, None);
     for (name, value) in url.query_pairs() {
         let slot = match &*name {
@@ -156,18 +158,18 @@ fn credentials(query: &str) -> Result<Option<Credentials>, String> {
             PASSWORD => &mut password,
             _ => {
                 return Err(format!(
-                    "of a query (?), {USER} and {PASSWORD} alone are known; the name of the master is the path"
+                    "unknown query parameter: known are {USER} and {PASSWORD}; the master name goes into the path"
                 ));
             }
         };
         if slot.replace(value.into_owned().into_bytes()).is_some() {
-            return Err(format!("its query (?) says {name} twice"));
+            return Err(format!("query parameter {name} is given twice"));
         }
     }
     match (user, password) {
         (None, None) => Ok(None),
         (user, Some(password)) => Ok(Some(Credentials { user, password })),
-        (Some(_), None) => Err(format!("its query (?) has {USER} without {PASSWORD}")),
+        (Some(_), None) => Err(format!("the query has {USER} without {PASSWORD}")),
     }
 }
 
@@ -199,24 +201,24 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_without_quoting_it() {
         for (rest, part) in [
-            ("h", "names no master"),
-            ("h/", "names no master"),
-            ("h//0", "names no master"),
-            ("h/s3cret%20", "name of its master"),
-            ("h/s3cret,b", "name of its master"),
-            ("h/m/0/s3cret", "goes on behind"),
-            ("/m", "no Sentinel"),
-            ("u:s3cret@/m", "no Sentinel"),
-            ("h,/m", "no Sentinel"),
+            ("h", "master name is missing"),
+            ("h/", "master name is missing"),
+            ("h//0", "master name is missing"),
+            ("h/s3cret%20", "the master name is not"),
+            ("h/s3cret,b", "the master name is not"),
+            ("h/m/0/s3cret", "continues after"),
+            ("/m", "Sentinel host is missing"),
+            ("u:s3cret@/m", "Sentinel host is missing"),
+            ("h,/m", "Sentinel host is missing"),
             ("h,H:26379/m", "twice"),
             ("h:0/m", "port of a Sentinel"),
             ("h:s3cret/m", "port of a Sentinel"),
             ("h:65536/m", "port of a Sentinel"),
             ("::1/m", "brackets"),
-            ("s3cret!/m", "neither a name nor an address"),
-            ("[s3cret]x/m", "neither a name nor an address"),
+            ("s3cret!/m", "not a valid host name"),
+            ("[s3cret]x/m", "not a valid host name"),
             ("h/m#s3cret", "fragment"),
-            ("h/0?sentinelMasterId=s3cret", "alone are known"),
+            ("h/0?sentinelMasterId=s3cret", "unknown query parameter"),
             ("h/m?sentinel_username=s3cret", "without sentinel_password"),
             ("h/m?sentinel_password=s3cret&sentinel_password=s3cret", "twice"),
         ] {

@@ -53,6 +53,8 @@ pub(crate) struct Server {
     looked_at: Moment,
     /// Calls that wait for the connection itself.
     awaiting_connection: Vec<Ticket>,
+    /// Whether it was logged that a loss of the server's memory is not noticed.
+    is_known_blind: bool,
     /// The log lines about this server.
     event_log: EventLog,
     traffic: Traffic,
@@ -80,6 +82,7 @@ impl Server {
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
+            is_known_blind: false,
             traffic: Traffic::default(),
         }
     }
@@ -187,8 +190,7 @@ impl Server {
             self.not_connected()
         } else {
             let lacking = self.link.lacking();
-            let what = if lacking.is_empty() { "no connection" } else { "not ready" };
-            Failure::NotConnected(format!("{what} within {ms} ms{lacking}"))
+            Failure::NotConnected(format!("timed out after {ms} ms{lacking}"))
         }
     }
 
@@ -230,7 +232,7 @@ impl Server {
         }
         if self.queue.is_silent(now) {
             let ms = now.ms_since(self.link.heard_at());
-            let change = self.link.break_off(format!("silent for {ms} ms"), now);
+            let change = self.link.break_off(format!("no data received for {ms} ms"), now);
             self.handle_change(change, effects);
         }
         // A caller that needs the server does not fail because of a connection that nobody has used for long.
@@ -358,6 +360,7 @@ impl Server {
                 }
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
+                self.tell_of_blindness(clock::now(), effects);
                 for ticket in mem::take(&mut self.awaiting_connection) {
                     self.deliver(ticket, Answer::Done, effects);
                 }

@@ -12,15 +12,15 @@ use super::wire::Wire;
 pub(super) const ALERT: Option<u8> = Some(0x15);
 
 /// The server answered a greeting without TLS with an alert.
-pub(super) const SPEAKS_TLS: &str = "it seems to speak TLS (use rediss://)";
+pub(super) const SPEAKS_TLS: &str = "the server expects TLS (use rediss://)";
 
 /// Why the other end may have closed a connection that has just begun, or not answered on it. Without TLS,
 /// `has_spoken` is set if it has sent anything.
 pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'static str {
     match (wire, place) {
-        (Wire::Tls(_), _) if wire.is_silent() => ": perhaps it does not speak TLS (use redis://)",
+        (Wire::Tls(_), _) if wire.is_silent() => ": it may not support TLS (use redis://)",
         (Wire::Plain(_), Some(Place::Address(_) | Place::Name(..))) if !has_spoken => {
-            ", when it was greeted: perhaps it wants TLS (use rediss://)"
+            " after the first request: it may expect TLS (use rediss://)"
         }
         _ => "",
     }
@@ -29,9 +29,9 @@ pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'st
 /// What the other end has not done, while the connection is not usable for that reason, and a possible cause.
 pub(super) fn lacking(wire: &Wire) -> String {
     let what = match wire.is_shaking_hands() {
-        true if wire.is_silent() => "said nothing in the TLS handshake",
-        true => "did not end the TLS handshake",
-        false => "said nothing",
+        true if wire.is_silent() => "no reply in the TLS handshake",
+        true => "TLS handshake not completed",
+        false => "no reply",
     };
-    format!(": it accepted, but {what}{}", hint(wire, true, None))
+    format!(": connection accepted, but {what}{}", hint(wire, true, None))
 }

@@ -29,18 +29,11 @@ impl<'a> Parts<'a> {
 /// typing error would be sent to the server.
 pub(super) fn check_escapes(url: &str) -> Result<(), String> {
     let Parts { user, password, host, path, query } = Parts::of(url);
-    let named = [
-        ("user", user),
-        ("password", password),
-        ("host", host),
-        ("path", path),
-        ("query (?)", query),
-    ];
+    let named =
+        [("user", user), ("password", password), ("host", host), ("path", path), ("query", query)];
     match named.iter().find(|(_, text)| !is_escaped(text)) {
         None => Ok(()),
-        Some((name, _)) => Err(format!(
-            "a % in its {name} is not followed by two hexadecimal digits; a percent sign itself is written %25"
-        )),
+        Some((name, _)) => Err(format!("invalid % escape in the {name}: write % as %25")),
     }
 }
 
@@ -54,7 +47,7 @@ fn is_escaped(text: &str) -> bool {
 /// Checks a database number. The parser of numbers accepts a plus sign.
 pub(super) fn check_database(text: &str) -> Result<(), &'static str> {
     match text.starts_with('+') {
-        true => Err("its database has a sign: it is a number from 0"),
+        true => Err("the database number has a sign"),
         false => Ok(()),
     }
 }
@@ -65,13 +58,13 @@ fn check_query(url: &Url, known: &[&'static str]) -> Result<(), String> {
     for (name, value) in url.query_pairs() {
         let Some(name) = known.iter().find(|it| **it == name) else {
             return Err(if known.is_empty() {
-                "it has a query (?), but its host, user and database stand before".to_owned()
+                "a query (?) is not allowed: put host, user and database before it".to_owned()
             } else {
-                format!("of a query (?), {} alone are known", list(known))
+                format!("unknown query parameter: known are {}", list(known))
             });
         };
         if seen.contains(name) {
-            return Err(format!("its query (?) says {name} twice"));
+            return Err(format!("query parameter {name} is given twice"));
         }
         if *name == "db" {
             check_database(&value)?;
@@ -105,10 +98,10 @@ pub(super) fn without_zone(url: &str) -> (Cow<'_, str>, Option<String>) {
 /// What follows the place in a URL must have a meaning.
 pub(super) fn check_extras(url: &Url, is_path: bool) -> Result<(), String> {
     if !is_path && url.host().is_none() {
-        return Err("it names no host".to_owned());
+        return Err("the host is missing".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("it has a fragment (#), which means nothing".to_owned());
+        return Err("a fragment (#) is not allowed".to_owned());
     }
     check_query(url, if is_path { &["db", "user", "pass"] } else { &[] })
 }
@@ -116,28 +109,31 @@ pub(super) fn check_extras(url: &Url, is_path: bool) -> Result<(), String> {
 /// Which part of a URL could not be parsed.
 pub(super) fn wrong_part(error: ParseError) -> &'static str {
     match error {
-        ParseError::InvalidPort => "its port is not 1 to 65535",
-        ParseError::EmptyHost => "it names no host",
+        ParseError::InvalidPort => "the port is not 1 to 65535",
+        ParseError::EmptyHost => "the host is missing",
         ParseError::IdnaError
         | ParseError::InvalidIpv4Address
         | ParseError::InvalidIpv6Address
-        | ParseError::InvalidDomainCharacter => "its host is neither a name nor an address",
-        _ => "its host or port cannot be made out",
+        | ParseError::InvalidDomainCharacter => "the host is not a valid host name or IP address",
+        _ => "invalid host or port",
     }
 }
 
 /// Which part of a URL the redis crate rejects. The crate's words never quote the URL.
 pub(super) fn wrong_value(error: &redis::RedisError) -> &'static str {
     const PARTS: [(&str, &str); 6] = [
-        ("hostname", "it names no host"),
-        ("wildcard", "its host is the address of any server, not of one"),
-        ("database", "its database is not a number"),
-        ("path", "its path is not that of a socket: unix:///path"),
-        ("sername", "its user is not UTF-8"),
-        ("assword", "its password is not UTF-8"),
+        ("hostname", "the host is missing"),
+        ("wildcard", "the host is a wildcard address"),
+        ("database", "the database is not a number"),
+        ("path", "invalid socket path: write unix:///path"),
+        ("sername", "the user is not UTF-8"),
+        ("assword", "the password is not UTF-8"),
     ];
     let words = error.to_string();
-    PARTS.iter().find(|part| words.contains(part.0)).map_or("part names no server", |part| part.1)
+    PARTS
+        .iter()
+        .find(|part| words.contains(part.0))
+        .map_or("it does not name a server", |part| part.1)
 }
 
 #[cfg(test)]
@@ -154,12 +150,12 @@ mod tests {
             ("redis://u:p@h%", "host"),
             ("redis://[fe80::1%eth0]:1", "host"),
             ("unix:///a%2", "path"),
-            ("unix:///a?pass=s3cret%x1", "query (?)"),
+            ("unix:///a?pass=s3cret%x1", "query"),
             ("redis-sentinel://u:s3cret%+1@a,b/m", "password"),
-            ("redis-sentinel://a/m?sentinel_password=s3cret%", "query (?)"),
+            ("redis-sentinel://a/m?sentinel_password=s3cret%", "query"),
         ] {
             let words = check_escapes(url).expect_err("it is wrong");
-            assert!(words.contains(&format!("in its {part} is not")), "{url}: {words}");
+            assert!(words.contains(&format!("in the {part}: write")), "{url}: {words}");
             assert!(!words.contains("s3cret"));
         }
     }
@@ -186,10 +182,13 @@ mod tests {
         };
         let known: &[&str] = &["db", "user", "pass"];
         assert_eq!(check("db=1&user=u&pass=p", known), "");
-        assert_eq!(check("db=1&db=1", known), "its query (?) says db twice");
-        assert_eq!(check("pass=p&pass=q", known), "its query (?) says pass twice");
-        assert_eq!(check("db=%2B1", known), "its database has a sign: it is a number from 0");
-        assert_eq!(check("s3cret=1", known), "of a query (?), db, user and pass alone are known");
-        assert!(check("db=1", &[]).starts_with("it has a query (?), but"));
+        assert_eq!(check("db=1&db=1", known), "query parameter db is given twice");
+        assert_eq!(check("pass=p&pass=q", known), "query parameter pass is given twice");
+        assert_eq!(check("db=%2B1", known), "the database number has a sign");
+        assert_eq!(
+            check("s3cret=1", known),
+            "unknown query parameter: known are db, user and pass"
+        );
+        assert!(check("db=1", &[]).starts_with("a query (?) is not allowed"));
     }
 }

@@ -54,6 +54,17 @@ fn the_package_is_sound_in_itself() {
     workshop.succeed(go(&module()).args(["test", "-race", "-count=1", "./..."]));
 }
 
+/// Without cgo the compiler says what to do, and nothing else.
+#[test]
+fn who_builds_it_without_cgo_is_told_what_to_do() {
+    let workshop = Workshop::new();
+    let run = workshop.run(go(&module()).args(["build", "."]).env("CGO_ENABLED", "0"));
+    assert!(!run.status.success());
+    let errors: Vec<_> = run.stderr.lines().filter(|it| !it.starts_with('#')).collect();
+    let says = "redlock_needs_cgo__set_CGO_ENABLED_to_1_and_install_a_C_compiler";
+    assert!(errors.len() == 1 && errors[0].contains(says), "{}", run.stderr);
+}
+
 #[test]
 fn what_is_exported_is_documented() {
     let workshop = Workshop::new();

@@ -69,6 +69,27 @@ fn the_headers_of_the_package_go_first() {
     assert!(run.stderr.contains(words), "{}", run.stderr);
 }
 
+/// The addon finds a library in a directory of its own without LD_LIBRARY_PATH.
+#[test]
+fn an_addon_remembers_the_directory_that_pkg_config_names() {
+    let workshop = Workshop::new();
+    let (include, lib) = (library::root().join("include"), library::directory());
+    let text = format!(
+        "Name: redlock\nDescription: as installed\nVersion: 0\nCflags: -I{}\nLibs: -L{} -lredlock\n",
+        include.display(),
+        lib.display()
+    );
+    let file = workshop.write("pkgconfig/redlock.pc", &text);
+    let addon = workshop.fresh("redlock").with_extension("node");
+    let mut command = build_command(&addon, "cc");
+    command.env_remove("REDLOCK_INCLUDE").env_remove("REDLOCK_LIBRARY");
+    workshop.succeed(command.env("PKG_CONFIG_PATH", file.parent().expect("a directory")));
+    let mut load = node(Path::new("-p"), &addon);
+    let index = library::root().join("c-examples/node/index.js");
+    load.arg(format!("require('{}').version", index.display())).env_remove("LD_LIBRARY_PATH");
+    assert_eq!(workshop.succeed(&mut load).stdout.trim(), env!("CARGO_PKG_VERSION"));
+}
+
 #[test]
 fn the_tool_check_can_ask_for_headers() {
     let workshop = Workshop::new();

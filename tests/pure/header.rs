@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 22] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -22,6 +22,7 @@ const PARTS: [&str; 21] = [
     "stats.rs",
     "fencing.rs",
     "waking.rs",
+    "language.rs",
     "access.rs",
     "lease.rs",
     "resources.rs",

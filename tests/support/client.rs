@@ -10,6 +10,7 @@ use std::ptr;
 use redlock::ffi::fencing::RedLock_SetFencing;
 use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
+use redlock::ffi::language::RedLock_SetLanguage;
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard};
 use redlock::ffi::shared_lock::RedLock_Downgrade;
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
@@ -131,6 +132,11 @@ impl Manager {
     pub(crate) fn set_waking(&self, enabled: bool) -> RedLockStatus {
         // SAFETY: the manager is alive.
         unsafe { RedLock_SetWaking(self.raw, enabled) }
+    }
+
+    pub(crate) fn set_language(&self, language: i32) -> RedLockStatus {
+        // SAFETY: the manager is alive.
+        unsafe { RedLock_SetLanguage(self.raw, language) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {

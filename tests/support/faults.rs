@@ -38,7 +38,7 @@ impl Fault {
     pub(crate) const FROZEN: Self = Self {
         strike: Server::freeze,
         mend: Server::resume,
-        words: &["no answer", "not answered", "said nothing"],
+        words: &["timed out", "no reply"],
         ..Self::TOTAL
     };
 

@@ -134,7 +134,7 @@ fn doctor_finds_what_is_wrong_and_says_what_to_do() {
     healthy[1].must(&["DEL", "redlock:fence"]);
     let outcome = finish(redlock(&healthy, &["doctor"]));
     assert_eq!(outcome.status, Some(1), "{outcome:?}");
-    for words in ["key redlock:fence: delete that key", "it lost their numbers"] {
+    for words in ["key redlock:fence holds something else: delete the key", "not restored yet"] {
         assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
     }
 
@@ -153,6 +153,33 @@ fn doctor_finds_what_is_wrong_and_says_what_to_do() {
     }
     let told = finish(redlock(&cluster, &["doctor", "--json"])).json();
     assert_eq!(told["well"], false);
+}
+
+#[test]
+fn doctor_reports_servers_that_are_not_guarded_and_cluster_nodes() {
+    let cluster = Cluster::start(3);
+    let rights = ["+@all", "-info"];
+    for server in cluster.iter() {
+        server.must(&[&["ACL", "SETUSER", "u", "on", ">p", "~*", "&*"][..], &rights].concat());
+    }
+    let mut command = redlock(&cluster, &["doctor", "--json"]);
+    command.envs([("REDLOCK_USER", "u"), ("REDLOCK_PASSWORD", "p")]);
+    let outcome = finish(command);
+    assert_eq!(outcome.status, Some(1), "{outcome:?}");
+    let server = &outcome.json()["servers"][0];
+    assert_eq!((&server["votes"], &server["guarded"]), (&true.into(), &false.into()));
+    assert_eq!(server["advice"][0]["fault"], true, "{server}");
+
+    let node: Cluster = [Server::start_with(&["--cluster-enabled", "yes"])].into_iter().collect();
+    node[0].must(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    wait_until("the cluster is up", || {
+        node[0].must(&["CLUSTER", "INFO"]).text().is_some_and(|it| it.contains("state:ok"))
+    });
+    let outcome = finish(redlock(&node, &["doctor"]));
+    assert_eq!(outcome.status, Some(1), "{outcome:?}");
+    for words in ["wrong", "cluster node", "MOVED", "CROSSSLOT"] {
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
 }
 
 #[test]

@@ -18,3 +18,4 @@ mod statuses;
 mod terminal;
 mod tickets;
 mod trials;
+mod unlock;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::{bare, finish};
+use crate::support::Cluster;
 
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "bash-completion/redlock"), ("zsh", "zsh/_redlock"), ("fish", "fish/redlock.fish")];
@@ -31,6 +32,8 @@ fn completions_are_those_that_are_installed() {
 fn say(shell: &str, script: &str) -> String {
     let mut command = Command::new(shell);
     // Whatever the user has set for the shell is left out.
+    let tool = Path::new(env!("CARGO_BIN_EXE_redlock")).parent().expect("a folder").display();
+    command.env("PATH", format!("{tool}:{}", std::env::var("PATH").unwrap_or_default()));
     let command = match shell {
         "zsh" => command.arg("-f"),
         "fish" => command.arg("--no-config"),
@@ -50,12 +53,37 @@ fn shells_complete_what_is_begun() {
     let in_fish = "source fish/redlock.fish; complete --do-complete 'redlock run --p'";
     // It completes only where somebody types.
     let in_zsh = "fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -D -u
-        autoload +X _redlock; print -r -- $_comps[redlock]; print -r -- $functions[_redlock]";
+        print -r -- $_comps[redlock]; words=(redlock run --p); CURRENT=3
+        _describe() { print -r -- ${(P)@[-1]} }; _redlock";
     for (shell, script) in [("bash", in_bash), ("fish", in_fish), ("zsh", in_zsh)] {
         let told = say(shell, script);
         assert!(told.contains("--permits"), "{shell}: {told}");
         assert!(shell != "zsh" || told.starts_with("_redlock\n"), "{told}");
     }
+}
+
+#[test]
+fn names_of_locks_are_completed() {
+    let cluster = Cluster::start(3);
+    for name in ["job:1", "job:2", "other", "job:\u{1b}"] {
+        cluster.iter().for_each(|it| drop(it.must(&["SET", name, "x", "PX", "600000"])));
+    }
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "job:3", "no lock"])));
+    let completed = |words: &[&str], servers: &str| {
+        let mut command = bare(&[&["--"], words].concat());
+        command.env("REDLOCK_SERVERS", servers).env("REDLOCK_COMPLETE", "bash");
+        command.env("_CLAP_IFS", ",").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        finish(command).stdout
+    };
+    let servers = cluster.urls().join(",");
+    for verb in
+        [&["status"][..], &["unlock", "--force"], &["run", "--ttl", "3s"], &["list"], &["top"]]
+    {
+        let words = [&["redlock"], verb, &["job"]].concat();
+        assert_eq!(completed(&words, &servers), "job:1,job:2", "{verb:?}");
+    }
+    assert_eq!(completed(&["redlock", "--servers", &servers, "status", "o"], ""), "other");
+    assert_eq!(completed(&["redlock", "status", "o"], ""), "");
 }
 
 #[test]
@@ -69,7 +97,7 @@ fn shells_understand_their_completions() {
 fn the_manual_page_names_all_that_there_is_and_formatters_find_no_fault() {
     let file = folder("redlock.1");
     let page = fs::read_to_string(&file).expect("the page").replace('\\', "");
-    let verbs = ["run", "status", "list", "doctor", "top", "bench", "completions"];
+    let verbs = ["run", "status", "unlock", "list", "doctor", "top", "bench", "completions"];
     let general = finish(bare(&["--help"])).stdout;
     for verb in verbs {
         assert!(page.contains(&format!(".SS {verb}")), "{verb}");

@@ -27,7 +27,7 @@ fn every_block_of_the_page_runs() {
             script = script.replace(&format!("10.0.0.{}:6379", number + 1), &server.address());
         }
         let mut command = Command::new("sh");
-        command.args(["-euc", &script]).env("PATH", &path);
+        command.args(["-euc", &script]).env("PATH", &path).current_dir(cluster[0].file(""));
         command.env("REDLOCK_SERVERS", cluster.urls().join(","));
         let outcome = finish(command);
         assert_eq!(outcome.status, Some(0), "{block}\n{outcome:?}");

@@ -37,7 +37,7 @@ fn a_lock_that_somebody_has_is_taken() {
     ] {
         let outcome = finish(redlock(&cluster, arguments));
         assert_eq!(outcome.status, Some(expected), "{outcome:?}");
-        assert_eq!(expected != 0, outcome.stderr.contains("held by another"), "{outcome:?}");
+        assert_eq!(expected != 0, outcome.stderr.contains("held by another client"), "{outcome:?}");
     }
     let outcome = finish(redlock(&cluster, &["--json", "run", "-n", "r", "--", "true"]));
     assert_eq!(outcome.event("taken")["status"], 124);
@@ -197,4 +197,22 @@ fn it_says_what_it_waits_for() {
     assert!(told["left_ms"].is_null(), "{told}");
     cluster[0].resume();
     cluster[1].resume();
+}
+
+/// Two new servers beside one that is down look like two that have lost their memory.
+#[test]
+fn servers_without_a_vote_are_told_of_at_once() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(Server::be_new);
+    cluster[2].kill();
+    let outcome = finish(redlock(&cluster, &["run", "--wait", "200ms", "r", "--", "true"]));
+    assert_eq!(outcome.status, Some(123), "{outcome:?}");
+    let first = outcome.stderr.lines().next().expect("a line");
+    assert!(first.starts_with("redlock: waiting: too few servers vote: "), "{outcome:?}");
+    assert!(first.contains("no vote for another"), "{outcome:?}");
+    let outcome = finish(redlock(&cluster, &["doctor"]));
+    assert!(
+        outcome.stdout.contains("start all new servers before the first client"),
+        "{outcome:?}"
+    );
 }

@@ -14,7 +14,7 @@ use crate::command::{is_alive, redlock};
 use crate::support::{Cluster, wait_until};
 
 /// A terminal, and what was written to it.
-struct Terminal {
+pub(crate) struct Terminal {
     ours: File,
     shown: std::sync::Arc<std::sync::Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -22,7 +22,7 @@ struct Terminal {
 
 impl Terminal {
     /// A terminal, and the command that runs in it as a session leader.
-    fn start(mut command: Command) -> (Self, Child) {
+    pub(crate) fn start(mut command: Command) -> (Self, Child) {
         let pty = openpty(None, None).expect("a terminal");
         let its: OwnedFd = pty.slave;
         let copy = || its.try_clone().expect("a copy");
@@ -58,7 +58,7 @@ impl Terminal {
         (Self { ours, shown, reader }, child)
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).expect("it is there");
     }
 
@@ -72,7 +72,7 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn shows(&self, words: &str) {
+    pub(crate) fn shows(&self, words: &str) {
         crate::support::wait_until_ok("the terminal shows it", || {
             let shown = self.shown();
             if shown.contains(words) { Ok(()) } else { Err(format!("{words}: {shown:?}")) }

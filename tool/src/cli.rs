@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::completions::names;
 use crate::time::{self, Wait};
 
 /// Run a program while holding a distributed lock, and inspect the Redis or Valkey servers
@@ -22,7 +24,7 @@ pub(crate) struct Cli {
 }
 
 /// The options of all commands: where the servers are, and the form of the output.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Common {
     /// Servers: host:port or URLs, separated by commas; can be repeated
     ///
@@ -55,16 +57,17 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
         permits: Option<u16>,
         /// Names to look up
-        #[arg(required = true, value_name = "NAME")]
+        #[arg(required = true, value_name = "NAME", add = ArgValueCompleter::new(names))]
         names: Vec<String>,
     },
+    Unlock(Unlock),
     /// List the locks whose names begin with PREFIX
     ///
     /// Goes through the keys of all servers (SCAN), and lists the keys that a quorum has under the same token. It
     /// takes a key with a TTL for a lock, and ignores keys without a TTL.
     List {
         /// Beginning of the names; without it, all locks are listed
-        #[arg(default_value = "", value_name = "PREFIX")]
+        #[arg(default_value = "", value_name = "PREFIX", add = ArgValueCompleter::new(names))]
         prefix: String,
         /// List also keys on fewer servers than a quorum: left behind, or being acquired
         #[arg(short, long)]
@@ -80,7 +83,7 @@ pub(crate) enum Verb {
     /// holders are read ten times a second, so at most ten changes of hands per second are counted for a lock.
     Top {
         /// Beginning of the names
-        #[arg(default_value = "", value_name = "PREFIX")]
+        #[arg(default_value = "", value_name = "PREFIX", add = ArgValueCompleter::new(names))]
         prefix: String,
         /// Time between two updates of the page
         #[arg(short, long, default_value = "1s", value_parser = time::parse, value_name = "TIME")]
@@ -156,11 +159,32 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with_all = ["names", "shared", "permits", "wait", "no_wait"])]
     pub(crate) adopt: bool,
     /// Name to lock: the key on the servers; of several names, either all are locked or none
-    #[arg(value_name = "NAME", required_unless_present = "adopt")]
+    #[arg(value_name = "NAME", required_unless_present = "adopt", add = ArgValueCompleter::new(names))]
     pub(crate) names: Vec<String>,
     /// Program to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// End the lock that another program holds
+///
+/// Shows which servers have the lock, and asks before it deletes anything. Deletes only the tokens that it has shown,
+/// never the lock of a successor. The old holder works on until its next renewal fails: stop it first, or use fencing
+/// tokens. A program that `redlock run` has started is stopped then.
+#[derive(Args, Debug)]
+pub(crate) struct Unlock {
+    /// Must be given: the lock belongs to another program
+    #[arg(short, long, required = true)]
+    force: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// The name is a semaphore of K permits: end all that are taken
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) permits: Option<u16>,
+    /// Name of the lock
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(names))]
+    pub(crate) name: String,
 }
 
 impl Run {
@@ -179,7 +203,7 @@ Environment:
 
 Exit status:
   0    success
-  1    the check found that something is wrong (doctor)
+  1    the check found that something is wrong (doctor), or the answer was no (unlock)
   121  the lock was lost, and a process of the program could not be killed
   122  the lock was lost
   123  too few servers could be reached
@@ -201,15 +225,10 @@ Exit status: that of the program, or 128+n if signal n ended it; otherwise
 
 Example: redlock run --ttl 10s --wait 1m backup -- sh -c 'pg_dump shop > shop.sql'";
 
-/// Returns the completion script for this shell.
-pub(crate) fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "redlock", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]

@@ -93,7 +93,8 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
         );
     }
     if !words.is_empty() {
-        say(words.contains("delete that key"), words);
+        let is_fault = !server.is_guarded || server.is_cluster_node;
+        say(is_fault || words.contains("delete the key"), words);
     }
     found
 }
@@ -104,9 +105,12 @@ fn cure(words: &str, is_connected: bool) -> &'static str {
         ("evict", "CONFIG SET maxmemory-policy noeviction, and in its configuration file"),
         ("replica", "name a primary in its place, or watch it by Sentinels (redis-sentinel://)"),
         ("entinel", "name it as redis-sentinel://HOSTS/MASTER"),
-        ("of another type", "delete the key redlock:guard, and find out who uses it"),
-        ("later version", "update this program"),
-        ("memory", "wait: its vote counts again by itself"),
+        ("wrong type", "delete the key redlock:guard, and find out who uses it"),
+        ("newer version", "update this program"),
+        (
+            "its data",
+            "wait: its vote counts again by itself; start all new servers before the first client, and none waits",
+        ),
         ("clock", "wait: its vote counts again by itself; and find out who set its clock"),
         ("refused", "start it, or see whether the address and the port are right"),
         ("password", "set REDLOCK_PASSWORD, or the password in the configuration file"),
@@ -212,7 +216,8 @@ fn as_json(
         .iter()
         .zip(findings)
         .map(|(it, found)| {
-            json!({"name": it.name, "connected": it.is_connected, "votes": it.has_vote, "words": it.words,
+            json!({"name": it.name, "connected": it.is_connected, "votes": it.has_vote,
+                "guarded": it.is_guarded, "cluster": it.is_cluster_node, "words": it.words,
                 "version": it.version, "role": it.role, "run_id": it.run_id, "keeps": it.keeps,
                 "eviction": it.eviction, "round_trip_us": it.round_trip.map(|it| it.as_micros()),
                 "clock_offset_us": it.clock_offset_us, "advice": advice(found)})

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use redlock::argument::Language;
 use redlock::{Error, Status};
 use serde_json::json;
 
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
     Signal(i32),
     /// `doctor` found that something is wrong.
     Unwell,
+    /// The user was asked, and said no.
+    Declined,
     /// The status that the user has chosen for a lock that is taken.
     Chosen(u8),
 }
@@ -44,7 +47,7 @@ pub(crate) struct Failure {
 impl Kind {
     pub(crate) fn status(self) -> u8 {
         match self {
-            Self::Unwell => 1,
+            Self::Unwell | Self::Declined => 1,
             Self::Unkillable => 121,
             Self::Lost => 122,
             Self::Unreachable => 123,
@@ -60,6 +63,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Unwell => "unwell",
+            Self::Declined => "declined",
             Self::Unkillable => "unkillable",
             Self::Lost => "lost",
             Self::Unreachable => "unreachable",
@@ -108,7 +112,7 @@ impl From<Error> for Failure {
             Status::Lost | Status::TooShort => Kind::Lost,
             _ => Kind::Usage,
         };
-        Self::new(kind, error.to_string())
+        Self::new(kind, error.words(Language::Command))
     }
 }
 

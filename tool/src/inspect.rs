@@ -74,5 +74,5 @@ fn look_at_permits(manager: &Manager, name: &str, of: u16) -> Result<Seen, Error
 
 /// For how long a lock still exists.
 pub(crate) fn left_words(left: Option<Duration>) -> String {
-    left.map_or_else(|| "for ever".to_owned(), time::short)
+    left.map_or_else(|| "no expiry".to_owned(), time::short)
 }

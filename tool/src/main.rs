@@ -8,6 +8,7 @@
 
 mod bench;
 mod cli;
+mod completions;
 mod config;
 mod doctor;
 mod failure;
@@ -24,6 +25,7 @@ mod survey;
 mod table;
 mod time;
 mod top;
+mod unlock;
 
 use std::env;
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Kind};
 
 fn main() -> ExitCode {
+    completions::complete();
     // If the arguments are wrong, this much is still known of them.
     let json = env::args_os().take_while(|it| it != "--").any(|it| it == "--json");
     match servers::check_arguments(env::args_os()).map(|()| Cli::try_parse()) {
@@ -53,13 +56,11 @@ fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.verb {
         Verb::Run(options) => run::run(&cli.common, &options),
         Verb::Status { permits, names } => inspect::status(&cli.common, &names, permits),
+        Verb::Unlock(options) => unlock::unlock(&cli.common, &options),
         Verb::List { prefix, all } => list::list(&cli.common, &prefix, all),
         Verb::Doctor => doctor::doctor(&cli.common),
         Verb::Top { prefix, interval, once } => top::top(&cli.common, &prefix, interval, once),
         Verb::Bench { duration, threads } => bench::bench(&cli.common, duration, threads),
-        Verb::Completions { shell } => {
-            output::print(cli::completions(shell))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Verb::Completions { shell } => completions::completions(shell),
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the keys on the servers. It uses its own connections, because the library never looks at resources
 //! that it was not asked to lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ const REPLY: Duration = Duration::from_secs(3);
 
 /// The number of keys in one request.
 const BATCH: usize = 500;
+
+/// How many requests go through a part of the keys, each through about a thousand.
+const QUICK_SCANS: usize = 20;
 
 /// Connections to all servers that can be reached.
 pub(crate) struct Survey {
@@ -68,19 +71,26 @@ impl Survey {
         Ok(Self { places })
     }
 
-    fn quorum(&self) -> usize {
+    pub(crate) fn quorum(&self) -> usize {
         self.places.len() / 2 + 1
     }
 
     /// All keys that look like a lock and begin with the prefix, by name.
     pub(crate) fn locks(&mut self, prefix: &str) -> Result<Vec<Found>, Failure> {
-        let found = self.ask(|connection| entries(connection, prefix))?;
+        let found = self.ask(|connection| entries(connection, prefix, usize::MAX))?;
         let quorum = self.quorum();
         let mut by_name: BTreeMap<Vec<u8>, Vec<Entry>> = BTreeMap::new();
         for (name, entry) in found.into_iter().flatten() {
             by_name.entry(name).or_default().push(entry);
         }
         Ok(by_name.into_iter().map(|(name, entries)| merge(name, &entries, quorum)).collect())
+    }
+
+    /// The names of some locks that begin with the prefix. On large servers, only a part of the keys is looked at.
+    pub(crate) fn some_names(&mut self, prefix: &str) -> Result<Vec<Vec<u8>>, Failure> {
+        let found = self.ask(|connection| entries(connection, prefix, QUICK_SCANS))?;
+        let names: BTreeSet<Vec<u8>> = found.into_iter().flatten().map(|it| it.0).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// For each name, the token that a quorum of the servers has.
@@ -104,6 +114,14 @@ impl Survey {
         &mut self,
         question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
     ) -> Result<Vec<T>, Failure> {
+        Ok(self.ask_each(question)?.into_iter().flatten().collect())
+    }
+
+    /// The same, and returns the answer of each server in the order of [`Survey::names`].
+    pub(crate) fn ask_each<T: Send>(
+        &mut self,
+        question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
+    ) -> Result<Vec<Option<T>>, Failure> {
         let question = &question;
         let answers: Vec<Option<T>> = thread::scope(|scope| {
             let asked = self.places.iter_mut().map(|place| {
@@ -122,17 +140,27 @@ impl Survey {
             let asked: Vec<_> = asked.collect();
             asked.into_iter().map(|it| it.join().unwrap_or(None)).collect()
         });
-        let answers: Vec<T> = answers.into_iter().flatten().collect();
-        if answers.len() >= self.quorum() {
+        let count = answers.iter().flatten().count();
+        if count >= self.quorum() {
             return Ok(answers);
         }
-        let silent = self.places.iter().filter_map(|place| {
-            place.connection.as_ref().err().map(|why| format!("{} {why}", place.name))
-        });
-        let (count, all, quorum) = (answers.len(), self.places.len(), self.quorum());
+        let silent = self.silent().map(|(name, why)| format!("{name} {why}"));
+        let (all, quorum) = (self.places.len(), self.quorum());
         let silent = silent.collect::<Vec<_>>().join(", ");
         let words = format!("{count} of {all} servers answered, {quorum} needed: {silent}");
         Err(Failure::new(Kind::Unreachable, words))
+    }
+
+    /// The names of all servers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().map(|it| it.name.as_str())
+    }
+
+    /// The servers that do not answer, and why.
+    pub(crate) fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.places
+            .iter()
+            .filter_map(|it| Some((it.name.as_str(), it.connection.as_ref().err()?.as_str())))
     }
 }
 
@@ -250,11 +278,15 @@ fn words(error: &RedisError) -> String {
     }
 }
 
-/// The keys of one server.
-fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8>, Entry)>> {
+/// The keys of one server. At most so many requests go through them.
+fn entries(
+    connection: &mut Connection,
+    prefix: &str,
+    scans: usize,
+) -> RedisResult<Vec<(Vec<u8>, Entry)>> {
     let pattern = format!("{}*", escape(prefix));
-    let names = scan(connection, &pattern, "string")?;
-    let lines = scan(connection, &format!("{pattern}:w"), "zset")?;
+    let names = scan(connection, &pattern, "string", scans)?;
+    let lines = scan(connection, &format!("{pattern}:w"), "zset", scans)?;
     let mut waiting = BTreeMap::new();
     for batch in lines.chunks(BATCH) {
         let mut request = pipe();
@@ -283,21 +315,27 @@ fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8
     Ok(found)
 }
 
-fn scan(connection: &mut Connection, pattern: &str, kind: &str) -> RedisResult<Vec<Vec<u8>>> {
+fn scan(
+    connection: &mut Connection,
+    pattern: &str,
+    kind: &str,
+    scans: usize,
+) -> RedisResult<Vec<Vec<u8>>> {
     let (mut names, mut cursor) = (Vec::new(), 0u64);
-    loop {
+    for _ in 0..scans {
         let mut request = cmd("SCAN");
         request.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000).arg("TYPE").arg(kind);
         let (next, mut found): (u64, Vec<Vec<u8>>) = request.query(connection)?;
         names.append(&mut found);
         cursor = next;
         if cursor == 0 {
-            // SCAN may return a key twice.
-            names.sort_unstable();
-            names.dedup();
-            return Ok(names);
+            break;
         }
     }
+    // SCAN may return a key twice.
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
 }
 
 /// A pattern that matches only the text itself.

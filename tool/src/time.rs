@@ -15,7 +15,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "m" => 60.0,
         "h" => 3600.0,
         "d" => 86400.0,
-        _ => return Err("a time is a number and ms, s, m, h or d, such as 10s".to_owned()),
+        _ => {
+            let words =
+                "a time is a number and ms, s, m, h or d, such as 10s; a number alone is seconds";
+            return Err(words.to_owned());
+        }
     };
     let number: f64 = number.parse().map_err(|_| "there is no number before the unit")?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "it is too long".to_owned())

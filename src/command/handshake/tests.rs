@@ -100,7 +100,7 @@ fn each_reply_is_judged_by_its_step() {
     assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
     let loading = log_in("-LOADING yes\r\n");
     assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
-    assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
+    assert!(is_refused(&log_in("+QUEUED\r\n"), "protocol error"));
     // Without a login the failure is not about the password.
     let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
     assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
@@ -108,10 +108,10 @@ fn each_reply_is_judged_by_its_step() {
     let database =
         after(&mut Handshake::new(None, 99, PLAIN), &["-ERR DB index is out of range\r\n"]);
     assert!(is_refused(&database, "database"));
-    assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
+    assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "protocol error"));
     assert!(is_refused(
         &after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "+OK\r\n"]),
-        "no server should"
+        "protocol error"
     ));
     // A probe may be refused for any other reason. The server then counts as lacking the command.
     assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
@@ -179,18 +179,21 @@ fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
 
 #[test]
 fn what_this_user_may_not_ask_is_left_out_and_what_is_not_told_for_now_is_asked_later() {
-    let noperm = "-NOPERM no\r\n";
+    let noperm = "-NOPERM this user has no permissions to run the 'time' command\r\n";
     for (clock, note) in [(noperm, "$0\r\n\r\n"), (CLOCK, noperm), (UNKNOWN, UNKNOWN)] {
         let (handshake, progress) = asked(clock, note);
         assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
-        assert_eq!(*handshake.memory(), Memory::Untold);
+        assert!(matches!(handshake.memory(), Memory::Untold(_)));
     }
+    let (denied, _) = asked(noperm, UNKNOWN);
+    let Memory::Untold(Some(refusal)) = denied.memory() else { panic!("it is refused") };
+    assert_eq!(refusal.to_string(), "NOPERM: user lacks +time");
     let wrong_type = asked(CLOCK, "-WRONGTYPE no\r\n");
     let Memory::Read(id, reading) = wrong_type.0.memory() else { panic!("it is told") };
     assert!(matches!(reading.borne, Borne::Unusable(_)));
     let note = note(*id);
     assert!(is_refused(&asked(CLOCK, "-BUSY yes\r\n").1, "BUSY"));
-    for (reply, words) in [("-OOM no\r\n", "OOM"), (":1\r\n", "no server should")] {
+    for (reply, words) in [("-OOM no\r\n", "OOM"), (":1\r\n", "protocol error")] {
         let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
         handshake.mark(&note, Since::Now, &mut Vec::new());
         assert!(is_refused(&after(&mut handshake, &[reply]), words));
@@ -198,6 +201,6 @@ fn what_this_user_may_not_ask_is_left_out_and_what_is_not_told_for_now_is_asked_
     let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
     handshake.mark(&note, Since::Now, &mut Vec::new());
     after(&mut handshake, &[noperm]);
-    assert_eq!(*handshake.memory(), Memory::Untold);
+    assert!(matches!(handshake.memory(), Memory::Untold(_)));
     assert_eq!(*plain().memory(), Memory::NotAsked);
 }

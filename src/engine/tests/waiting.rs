@@ -317,6 +317,45 @@ fn those_who_have_not_answered_are_heard_as_having_failed_when_the_time_is_up() 
     assert_eq!(engine.state.open, 0);
 }
 
+/// A confirmation has found that the lock ends earlier while it is being extended.
+#[test]
+fn a_limit_that_comes_nearer_ends_the_question_of_a_keeper() {
+    let mut engine = engine_of_three();
+    let (asked, _) = ask(&mut engine, 0, 3);
+    let due = engine.state.next_due();
+    for (limit, expected) in [(due.plus_ms(9), due), (due.plus_ms(-9), due.plus_ms(-9))] {
+        engine.state.find(asked).unwrap().operation = Some(Box::new(Limited { limit }));
+        let lock = Token::from_random([7; 20]);
+        let place = asked.place();
+        let wake = Does(move |_, actions: &mut dyn Actions| {
+            actions.wake_keepers(lock);
+            actions.end(Ok(Ended::Left));
+        });
+        engine.state.keepers.insert((lock, place));
+        engine.run(1, Box::new(wake), None);
+        assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
+        assert_eq!(engine.state.next_due(), expected);
+    }
+}
+
+struct Limited {
+    limit: Moment,
+}
+
+impl Operation for Limited {
+    fn handle(&mut self, _: Event, actions: &mut dyn Actions) {
+        actions.end(Ok(Ended::Left));
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+
+    fn limit(&self) -> Option<Moment> {
+        Some(self.limit)
+    }
+}
+
 /// Makes haste, and never has enough answers.
 struct Hasty {
     doublings: u32,

@@ -104,7 +104,7 @@ fn hear_of_fences(fences: &mut Restoring, server: usize, answer: &Answer) -> Vot
         FencesState::Whole => State::Whole,
         FencesState::ByClock => State::ByClock,
         FencesState::Lost { .. } => State::Lost,
-        FencesState::ToRestore => State::ToRestore,
+        FencesState::ToRestore { may_go_by_clock } => State::ToRestore { may_go_by_clock },
     };
     fences.handle_numbers(server, state, greatest);
     Vote::Yes

@@ -66,15 +66,15 @@ pub(super) fn said_of(permits: &Permits, server: usize) -> Option<String> {
     let free = permits.free_on(server).unwrap_or(0);
     let of = permits.of();
     got.filter(|&slot| !is_leader(slot))
-        .map(|_| format!("granted another ({free} of {of} are free)"))
+        .map(|_| format!("granted another permit ({free} of {of} free)"))
 }
 
 /// The words about a server that has given us no slot.
 pub(super) fn describe(of: u16, slots: &Slots) -> String {
     let taken = slots.taken.count();
     match (u32::from(of).saturating_sub(taken), slots.left_ms) {
-        (0, 0..) => format!("all {of} permits taken (the next ends in {} ms)", slots.left_ms),
-        (0, _) => format!("all {of} permits taken (for ever)"),
+        (0, 0..) => format!("all {of} permits taken (the next expires in {} ms)", slots.left_ms),
+        (0, _) => format!("all {of} permits taken (no expiry)"),
         (free, _) => format!("{free} of {of} permits free"),
     }
 }

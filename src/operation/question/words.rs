@@ -23,18 +23,18 @@ impl Question {
         let mut words =
             format!("{yes} of {servers} servers {}, {quorum} needed", self.past_tense());
         words.push_str(match (status, self.outcome(), &self.count) {
-            (Status::TooSlow, ..) => "; that came too late for any validity to be left",
-            (Status::Lost, Outcome::TooLate, _) => "; that came when the lock had expired",
+            (Status::TooSlow, ..) => "; too late: no validity left",
+            (Status::Lost, Outcome::TooLate, _) => "; too late: the lock had expired",
             (Status::Lost, Outcome::Reached, Count::Round(_)) => {
-                "; but the lock had ended when that was looked at"
+                "; but the lock had ended before the replies were read"
             }
             (Status::Unreachable, Outcome::Reached, Count::Round(_)) => {
-                "; but another call has heard that one of them had lost it"
+                "; but another call found that one of them had lost the lock"
             }
             (Status::Unreachable, _, Count::Holders(_) | Count::Taken(_))
                 if yes >= quorum as usize =>
             {
-                "; but their answers differ, and servers that did not answer may complete a quorum"
+                "; but the replies differ, and the missing servers could complete a quorum"
             }
             _ => "",
         });
@@ -57,7 +57,7 @@ impl Question {
         let answer = self.reasons.iter().find(|reason| reason.0 == server);
         answer.map(|reason| self.describe(server, &reason.1)).or_else(|| {
             let is_pending = self.ballot().is_pending(server);
-            is_pending.then(|| "had not answered yet".to_owned())
+            is_pending.then(|| "not waited for".to_owned())
         })
     }
 
@@ -87,18 +87,18 @@ impl Question {
         match &self.count {
             Count::Round(round) | Count::Release(round, _) => match round.goal() {
                 Goal::Acquire { .. } => "granted".to_owned(),
-                Goal::Raise { .. } => "have its fencing token".to_owned(),
+                Goal::Raise { .. } => "stored the fencing token".to_owned(),
                 Goal::Extend { .. } => "extended".to_owned(),
                 Goal::Release => "released".to_owned(),
                 Goal::Connect => "are connected".to_owned(),
             },
             Count::Permits(permits) => permits::past_tense(permits),
             Count::Taken(_) => "answered".to_owned(),
-            Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
+            Count::Confirm(..) if self.view.is_none() => "hold the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) | Count::Readers(_) | Count::Fences(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),
-            Count::Line(_) => "have it free".to_owned(),
+            Count::Line(_) => "report it free".to_owned(),
         }
     }
 
@@ -113,32 +113,32 @@ impl Question {
             (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
                 if confirm.left_ms(answer).is_some() =>
             {
-                format!("has it for {left_ms} ms only")
+                format!("has the lock for only {left_ms} ms more")
             }
             (Answer::Failed(failure), _) => failure.to_string(),
-            (Answer::Absent | Answer::AbsentOrReleased, _) => "has it no more".to_owned(),
+            (Answer::Absent | Answer::AbsentOrReleased, _) => "no longer has the lock".to_owned(),
             (Answer::Found { value, left_ms }, _) if value == shared::VALUE => {
                 held_by("readers", Some(*left_ms))
             }
-            (Answer::Found { left_ms, .. }, _) => held_by("another", Some(*left_ms)),
-            (Answer::Foreign { left_ms }, _) => held_by("another", *left_ms),
+            (Answer::Found { left_ms, .. }, _) => held_by("another client", Some(*left_ms)),
+            (Answer::Foreign { left_ms }, _) => held_by("another client", *left_ms),
             (&Answer::Shared { readers, left_ms }, _) => match readers {
                 0 => held_by("readers", left_ms),
                 1 => held_by("1 reader", left_ms),
                 _ => held_by(&format!("{readers} readers"), left_ms),
             },
             (Answer::WriterWaits { left_ms } | Answer::EnrolledBehindWriter { left_ms, .. }, _) => {
-                format!("keeps it for a writer that waits ({left_ms} ms left)")
+                format!("reserved for a waiting writer ({left_ms} ms left)")
             }
-            (&Answer::Enrolled { left_ms, .. }, _) => held_by("another", Some(left_ms)),
+            (&Answer::Enrolled { left_ms, .. }, _) => held_by("another client", Some(left_ms)),
             (&Answer::EnrolledBehindReaders { left_ms, .. }, _) => {
                 held_by("readers", Some(left_ms))
             }
-            (Answer::Free, _) => "held by nobody".to_owned(),
+            (Answer::Free, _) => "not held".to_owned(),
             (&Answer::Blocked { place, left_ms }, _) => {
-                format!("{place} {}", held_by("another", left_ms))
+                format!("{place} {}", held_by("another client", left_ms))
             }
-            (Answer::Lacking { place }, _) => format!("has {place} no more"),
+            (Answer::Lacking { place }, _) => format!("no longer has {place}"),
             (
                 Answer::Done
                 | Answer::Woke
@@ -150,7 +150,7 @@ impl Question {
             (&Answer::EnrolledForOne { place, left_ms, is_shared, .. }, _) => {
                 format!(
                     "{place} {}",
-                    held_by(if is_shared { "readers" } else { "another" }, left_ms)
+                    held_by(if is_shared { "readers" } else { "another client" }, left_ms)
                 )
             }
             (Answer::Slots(slots), Count::Permits(permits)) => {
@@ -170,7 +170,7 @@ impl Question {
 
     /// Why the word of a server that has the lock is no vote: it granted the lock late, or was given it since.
     fn describe_doubt() -> String {
-        "has it, but has not had it all the time".to_owned()
+        "has the lock, but not without interruption".to_owned()
     }
 
     /// Notes an answer that came after the question was decided. If the question failed, the words say what
@@ -180,10 +180,10 @@ impl Question {
             return;
         }
         let words = match answer {
-            answer if answer.is_grant() => "agreed after that".to_owned(),
-            Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
+            answer if answer.is_grant() => "agreed later".to_owned(),
+            Answer::Extended { .. } if self.is_vote(server) => "agreed later".to_owned(),
             Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
-                "confirmed after that".to_owned()
+                "confirmed later".to_owned()
             }
             _ => self.describe(server, answer),
         };
@@ -195,7 +195,7 @@ impl Question {
 fn held_by(whom: &str, left_ms: Option<i64>) -> String {
     match left_ms {
         Some(left_ms @ 0..) => format!("held by {whom} ({left_ms} ms left)"),
-        Some(_) => format!("held by {whom} (for ever)"),
+        Some(_) => format!("held by {whom} (no expiry)"),
         None => format!("held by {whom}"),
     }
 }

@@ -55,7 +55,7 @@ fn a_release_tells_since_when_the_lock_was_held() {
 fn a_wait_that_goes_on_is_counted_with_its_slices_before() {
     let play = Play::of(3);
     let sliced_wait = Some(Record::new(Account::default(), None).sliced_wait(at(3)));
-    let error = Error::new(Status::Taken, "held by another");
+    let error = Error::new(Status::Taken, "held by another client");
     let (pause_until, backoff) = (at(9), Backoff::default());
     let resumed = BrokenOff { pause_until, backoff, has_asked: true, sliced_wait, error };
     assert_eq!(acquire(&play, Some(Box::new(resumed))).account().sliced_wait, sliced_wait);

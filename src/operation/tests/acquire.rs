@@ -9,7 +9,7 @@ fn by_another(left_ms: i64) -> [Word; 2] {
 }
 
 fn tells_of_another(ms: i64) -> String {
-    format!("a:1 held by another ({ms} ms left), b:1 held by another ({ms} ms left)")
+    format!("a:1 held by another client ({ms} ms left), b:1 held by another client ({ms} ms left)")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
     let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
     assert!(tokens[0] == tokens[1] && tokens[1] != tokens[2]);
     let words = format!("Taken: 0 of 3 servers granted, 2 needed: {}", tells_of_another(4_800));
-    let last = ended(&format!("{words}, c:1 agreed after that"));
+    let last = ended(&format!("{words}, c:1 agreed later"));
     let answers = [taken(0, 4_800), taken(1, 4_800), yes(2)];
     assert_eq!(play.at(210).hear(0, &answers), [Tell(Release, vec![2]), last]);
 }
@@ -58,8 +58,8 @@ fn what_too_few_servers_granted_is_released_where_it_may_be() {
     play.acquire(Plan::Tries(1));
     assert_eq!(play.hear(0, &[yes(0), down(1), taken(2, -1)]), []);
     let words = "Unreachable: 1 of 5 servers granted, 3 needed: b:1 not connected: connection \
-                 refused, c:1 held by another (for ever), d:1 no answer in 500 ms, e:1 no answer in \
-                 500 ms";
+                 refused, c:1 held by another client (no expiry), d:1 timed out after 500 ms, e:1 timed out after \
+                  500 ms";
     // Nothing was sent to b, and c has another client's key.
     assert_eq!(play.at(500).time_is_up(0), [Tell(Release, vec![0, 3, 4]), ended(words)]);
     assert_eq!(play.world.requests[1], (Release, play.world.requests[0].1, TTL));
@@ -106,8 +106,8 @@ fn the_first_try_is_never_cut_short_and_the_last_is() {
     assert_eq!(play.at(30).hear(0, &by_another(5_000))[1..], [WaitUntil(90)]);
     // The time-out comes late.
     assert_eq!(play.at(95).time_out(0), [Ask(AcquireAgain, 125)]);
-    let words = "Unreachable: 0 of 3 servers granted, 2 needed: a:1 no answer in 30 ms, b:1 no \
-                 answer in 30 ms, c:1 no answer in 30 ms";
+    let words = "Unreachable: 0 of 3 servers granted, 2 needed: a:1 timed out after 30 ms, b:1 timed out after 30 \
+     ms, c:1 timed out after 30 ms";
     let acts = play.at(125).time_is_up(0);
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(words)]);
 }
@@ -128,8 +128,8 @@ fn a_pause_that_would_last_longer_than_the_plan_ends_with_it() {
 fn grants_that_are_heard_after_the_validity_are_too_slow_and_are_released() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(1));
-    let words = "TooSlow: 2 of 3 servers granted, 2 needed; that came too late for any validity to \
-                 be left: c:1 was not heard";
+    let words =
+        "TooSlow: 2 of 3 servers granted, 2 needed; too late: no validity left: c:1 was not heard";
     let acts = play.at(VALID_MS).hear(0, &[yes(0), yes(1)]);
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(words)]);
 }

@@ -44,8 +44,8 @@ fn a_lock_that_is_there_for_too_short_is_not_given_up() {
         // Perhaps the third server has it for longer.
         assert_eq!(play.hear(2, &[found(0), found(1)]), []);
         let acts = play.hear(2, &[found(2)]);
-        let words = "TooShort: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it for 5053 ms \
-                     only, b:1 has it for 5053 ms only, c:1 has it for 5053 ms only";
+        let words = "TooShort: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has the lock for only 5053 ms \
+         more, b:1 has the lock for only 5053 ms more, c:1 has the lock for only 5053 ms more";
         assert_eq!(acts, [ended(if is_enough { "confirmed" } else { words })]);
         assert!(view.hold().is_held(at(1_000)));
         // The servers certainly have the lock for this long.
@@ -96,7 +96,7 @@ fn a_server_that_could_make_a_difference_is_waited_for_and_then_does_not_count()
             true => play.at(1_500).time_is_up(1),
             false => play.hear(1, &[refused(2)]),
         };
-        let why = if silent { "no answer in 500 ms" } else { "OOM: out of memory" };
+        let why = if silent { "timed out after 500 ms" } else { "OOM: out of memory" };
         assert_eq!(acts, [ended(&format!("confirmed without: c:1 {why}"))]);
         assert_eq!(view.hold().valid_until(), at(1_000 + 5_938));
     }
@@ -131,8 +131,8 @@ fn a_key_of_another_that_has_no_end_is_no_vote() {
     let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: -1 });
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
-    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 held by another (for \
-                 ever), b:1 held by another (for ever), c:1 held by another (for ever)";
+    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 held by another client (no expiry), b:1 \
+     held by another client (no expiry), c:1 held by another client (no expiry)";
     // It confirms nothing when it is heard late, either.
     assert_eq!(play.hear(1, &[another(0), another(1), another(2)]), [ended(words)]);
 }
@@ -186,8 +186,8 @@ fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
 fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
-    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it no more, b:1 held \
-                 by another (70 ms left), c:1 confirmed after that";
+    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 no longer has the lock, b:1 held by \
+     another client (70 ms left), c:1 confirmed later";
     let other = (1, Answer::Found { value: b"another".to_vec(), left_ms: 70 });
     let acts = play.hear(2, &[gone(0), other, found(2, view.hold(), 9_000)]);
     assert_eq!(acts, [EndWait(1), ended(words)]);
@@ -202,8 +202,8 @@ fn a_lock_of_which_too_few_servers_say_anything_is_kept() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
     play.hear(2, &[gone(0), found(1, view.hold(), 9_000)]);
-    let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it no more, \
-                 c:1 no answer in 500 ms";
+    let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 no longer has the lock, \
+                 c:1 timed out after 500 ms";
     assert_eq!(play.at(1_500).time_is_up(2), [ended(words)]);
     assert!(view.hold().is_held(at(1_500)));
 }
@@ -215,7 +215,7 @@ fn a_server_that_was_given_it_again_has_no_vote() {
     confirm(&mut play, &view);
     let found = |server| found(server, view.hold(), 9_000);
     let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 OOM: out of memory, \
-                 c:1 has it, but has not had it all the time";
+                 c:1 has the lock, but not without interruption";
     assert_eq!(play.hear(1, &[refused(0), found(1), found(2)]), [ended(words)]);
 }
 
@@ -268,7 +268,7 @@ fn what_another_handle_has_ended_meanwhile_is_lost() {
     let found = |server| found(server, view.hold(), 9_000);
     let words = "Lost: 2 of 3 servers confirmed for 5000 ms, 2 needed";
     let acts = play.hear(2, &[found(0), found(1), found(2)]);
-    assert_eq!(acts.last(), Some(&ended(&format!("{words}: c:1 had not answered yet"))));
+    assert_eq!(acts.last(), Some(&ended(&format!("{words}: c:1 not waited for"))));
     assert!(!view.hold().is_over());
 }
 
@@ -290,7 +290,7 @@ fn a_lock_that_has_ended_before_is_not_asked_for() {
     assert_eq!(acts, [ended("Lost: the lock expired 1 ms ago")]);
     assert!(view.hold().is_lost_or_over() && !view.hold().is_over());
     let acts = play.submit(Confirm::new(view, 1));
-    assert_eq!(acts, [ended("Lost: the lock was released or lost before")]);
+    assert_eq!(acts, [ended("Lost: the lock was already released or lost")]);
 }
 
 #[test]

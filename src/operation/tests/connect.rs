@@ -31,7 +31,7 @@ fn who_does_not_follow_is_named() {
     let mut play = connected();
     play.prepared(0);
     play.hear(0, &[yes(0), yes(2)]);
-    let words = "connected without: b:1 no answer in 20 ms";
+    let words = "connected without: b:1 timed out after 20 ms";
     assert_eq!(play.at(25).time_is_up(0), [ended(words)]);
     let mut play = connected();
     play.prepared(0);
@@ -127,8 +127,8 @@ fn when_the_time_is_up_nothing_more_is_looked_up() {
     play.submit(Connecting::new(0));
     assert_eq!(play.prepared(0), [Connect(300)]);
     play.hear(0, &[yes(0)]);
-    let words = "Unreachable: 1 of 3 servers are connected, 2 needed: b:1 no answer in 300 ms, c:1 no \
-                 answer in 300 ms";
+    let words = "Unreachable: 1 of 3 servers are connected, 2 needed: b:1 timed out after 300 ms, c:1 timed out \
+     after 300 ms";
     assert_eq!(play.at(300).time_is_up(0), [ended(words)]);
 }
 

@@ -78,7 +78,7 @@ fn an_extension_that_not_all_servers_answer_makes_no_lock_shorter() {
     play.at(1_000).submit(Extend::new(view.clone(), 1_000));
     assert_eq!(play.hear(1, &[had(0, 4_000), had(1, 9_000)]), []);
     let acts = play.at(1_500).time_is_up(1);
-    assert_eq!(acts, [ended("extended without: c:1 no answer in 500 ms")]);
+    assert_eq!(acts, [ended("extended without: c:1 timed out after 500 ms")]);
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
 }
 
@@ -96,8 +96,7 @@ fn a_lock_that_another_handle_extends_meanwhile_is_not_made_shorter() {
 fn nothing_is_waited_for_when_the_lock_has_expired() {
     let (mut play, view) = Play::holding();
     assert_eq!(extend(play.at(9_700), &view), [Ask(Extending, VALID_MS)]);
-    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 no answer in 198 ms, c:1 no answer in \
-                 198 ms";
+    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 timed out after 198 ms, c:1 timed out after 198 ms";
     play.hear(1, &[extended(0)]);
     assert_eq!(play.at(VALID_MS).time_is_up(1), [tell_all(), ended(words)]);
     assert!(view.hold().is_over());
@@ -169,7 +168,7 @@ fn a_lock_that_is_released_as_it_is_repaired_is_released_behind_the_repair() {
 fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
     let (mut play, view) = Play::holding_and_waiting();
     extend(&mut play, &view);
-    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 held by another \
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 held by another client \
                  (7 ms left), c:1 was not heard";
     let acts = play.hear(2, &[gone(0), taken(1, 7)]);
     assert_eq!(acts, [EndWait(1), tell_all(), ended(words)]);
@@ -192,8 +191,8 @@ fn a_lock_that_is_over_when_it_is_extended_is_lost() {
 fn a_vote_that_comes_when_it_was_decided_is_told_in_the_words() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
-    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 has it no more, \
-                 c:1 agreed after that";
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
+                 c:1 agreed later";
     let acts = play.hear(1, &[gone(0), gone(1), extended(2)]);
     assert_eq!(acts, [tell_all(), ended(words)]);
 }
@@ -207,14 +206,14 @@ fn a_server_that_may_have_granted_late_has_no_vote() {
     extend(play.at(1_000), &view);
     // The time that is left shows that the server granted the lock more than 500 ms after it was asked for.
     let late = (2, Answer::Extended { left_ms: 9_900 });
-    let words = "Unreachable: 1 of 3 servers extended, 2 needed: b:1 OOM: out of memory, c:1 has it, \
-                 but has not had it all the time";
+    let words = "Unreachable: 1 of 3 servers extended, 2 needed: b:1 OOM: out of memory, c:1 has the lock, but not \
+     without interruption";
     assert_eq!(play.hear(1, &[extended(0), refused(1), late.clone()]), [ended(words)]);
     // The words also say so if the answer comes after the decision.
     extend(&mut play, &view);
     let acts = play.hear(2, &[gone(0), gone(1), late]);
-    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 has it no more, \
-                 c:1 has it, but has not had it all the time";
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
+                 c:1 has the lock, but not without interruption";
     assert_eq!(acts[1], ended(words));
 }
 
@@ -223,8 +222,8 @@ fn a_lock_that_cannot_be_extended_since_servers_are_out_of_reach_is_kept() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     play.hear(1, &[gone(0)]);
-    let words = "Unreachable: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 no answer in \
-                 500 ms, c:1 no answer in 500 ms";
+    let words = "Unreachable: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 timed out after \
+     500 ms, c:1 timed out after 500 ms";
     assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
     assert!(view.hold().is_held(at(500)));
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
@@ -261,7 +260,7 @@ fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
     let words = ended("Lost: the lock expired 2 ms ago");
     assert_eq!(extend(play.at(VALID_MS + 2), &view), [tell_all(), words]);
     // Nothing more is left to release.
-    let words = ended("Lost: the lock was released or lost before");
+    let words = ended("Lost: the lock was already released or lost");
     assert_eq!(extend(&mut play, &view), [words]);
 }
 
@@ -269,7 +268,7 @@ fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
 fn a_lock_that_was_found_out_to_be_lost_is_released_by_who_would_extend_it() {
     let (mut play, view) = Play::holding();
     view.hold().pass_to(Phase::Lost);
-    let words = ended("Lost: the lock was released or lost before");
+    let words = ended("Lost: the lock was already released or lost");
     assert_eq!(extend(&mut play, &view), [tell_all(), words]);
 }
 
@@ -286,7 +285,7 @@ fn a_lock_that_expires_in_a_pause_is_lost() {
 fn extensions_that_are_heard_after_the_validity_are_too_late() {
     let (mut play, view) = Play::holding();
     extend(play.at(9_800), &view);
-    let words = "Lost: 2 of 3 servers extended, 2 needed; that came when the lock had expired: c:1 \
+    let words = "Lost: 2 of 3 servers extended, 2 needed; too late: the lock had expired: c:1 \
                  was not heard";
     let acts = play.at(VALID_MS).hear(1, &[extended(0), extended(1)]);
     assert_eq!(acts, [tell_all(), ended(words)]);
@@ -299,8 +298,8 @@ fn extensions_that_are_heard_in_time_may_be_looked_at_until_they_are_over() {
         extend(play.at(9_800), &view);
         assert!(play.say(1, &[extended(0), extended(1)]));
         let acts = play.at(looked_at).close(1);
-        let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended when that was \
-                     looked at: c:1 had not answered yet";
+        let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended before the replies were read: \
+         c:1 not waited for";
         let outcome = if is_had { vec![ended("extended")] } else { vec![tell_all(), ended(words)] };
         assert_eq!(acts, outcome);
         assert_eq!(view.hold().is_held(at(looked_at)), is_had);
@@ -330,8 +329,8 @@ fn what_others_hear_meanwhile_counts() {
         }
         let acts = play.close(1);
         let but = match status {
-            "Lost" => "the lock had ended when that was looked at",
-            _ => "another call has heard that one of them had lost it",
+            "Lost" => "the lock had ended before the replies were read",
+            _ => "another call found that one of them had lost the lock",
         };
         let words = format!("{status}: 2 of 3 servers extended, 2 needed; but {but}");
         let is_last = |act: &Act| matches!(act, Act::Ended(it) if it.starts_with(&words));

@@ -55,7 +55,7 @@ fn a_server_that_has_lost_its_numbers_has_no_vote() {
     assert_eq!(
         play.hear(0, &[lost(0), drew(1, 7), drew(2, 7)]),
         [ended(
-            "acquired without: a:1 lost its fencing tokens: they can be restored from the other servers in 3 s"
+            "acquired without: a:1 lost its fencing counters: they can be restored from the other servers in 3 s"
         )]
     );
     let mut play = fenced(3);
@@ -98,13 +98,13 @@ fn what_cannot_be_raised_is_not_had_and_is_released() {
     for (words, end) in [
         (
             [gone(0), gone(1)].as_slice(),
-            "Unreachable: 0 of 3 servers have its fencing token, 2 needed: a:1 has it no more, \
-             b:1 has it no more, c:1 was not heard",
+            "Unreachable: 0 of 3 servers stored the fencing token, 2 needed: a:1 no longer has the lock, \
+             b:1 no longer has the lock, c:1 was not heard",
         ),
         (
             &[yes(2)],
-            "Unreachable: 1 of 3 servers have its fencing token, 2 needed: a:1 no answer in 500 ms, \
-             b:1 no answer in 500 ms",
+            "Unreachable: 1 of 3 servers stored the fencing token, 2 needed: a:1 timed out after 500 ms, \
+             b:1 timed out after 500 ms",
         ),
     ] {
         let mut play = fenced(3);
@@ -124,8 +124,8 @@ fn what_is_raised_too_late_is_not_had() {
     play.acquire(Plan::Tries(1));
     assert_eq!(play.at(9_700).hear(0, &[drew(0, 7), drew(1, 8)]), [Ask(RaiseFence, VALID_MS)]);
     let acts = play.at(VALID_MS).hear(0, &[yes(0), yes(1)]);
-    let end = "TooSlow: 2 of 3 servers have its fencing token, 2 needed; that came too late for any \
-               validity to be left: c:1 was not heard";
+    let end = "TooSlow: 2 of 3 servers stored the fencing token, 2 needed; too late: no validity left: c:1 was not \
+     heard";
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
 }
 
@@ -192,7 +192,7 @@ fn what_was_raised_in_time_and_is_looked_at_too_late_is_not_had() {
     play.hear(0, &[drew(0, 7), drew(1, 8)]);
     assert!(play.say(0, &[yes(0), yes(1)]));
     let acts = play.at(VALID_MS).close(0);
-    let end = "TooSlow: 2 of 3 servers have its fencing token, 2 needed; that came too late for any \
-               validity to be left: c:1 had not answered yet";
+    let end = "TooSlow: 2 of 3 servers stored the fencing token, 2 needed; too late: no validity left: c:1 not \
+     waited for";
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
 }

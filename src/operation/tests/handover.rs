@@ -8,7 +8,7 @@ use crate::operation::adopt::Adopt;
 use crate::operation::detach::Detach;
 use crate::operation::renew::Renew;
 
-const WORDS: &str = "Lost: the lock was detached: it is for whoever adopts its ticket";
+const WORDS: &str = "Lost: the lock was detached: adopt its ticket to use it";
 
 fn detach(play: &mut Play, view: &View) {
     let acts = play.submit(Detach::new(view.clone()));
@@ -32,7 +32,7 @@ fn what_is_not_held_is_not_given_away() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
         view.hold().pass_to(phase);
-        let words = "Lost: the lock was released or lost before";
+        let words = "Lost: the lock was already released or lost";
         assert_eq!(play.submit(Detach::new(view.clone())), [ended(words)]);
         assert!(!view.hold().is_detached());
     }
@@ -136,15 +136,18 @@ fn it_is_adopted_by_a_quorum_or_not_at_all() {
     let theirs = (1, Answer::Found { value: b"another's".to_vec(), left_ms: 70 });
     assert_eq!(
         refused_with(&[gone(0), theirs], 0),
-        "Lost: 0 of 3 servers have the lock of the ticket, 2 needed: a:1 has it no more, b:1 held by \
-         another (70 ms left), c:1 was not heard"
+        "Lost: 0 of 3 servers hold the lock of the ticket, 2 needed: a:1 no longer has the lock, b:1 held by \
+         another client (70 ms left), c:1 was not heard"
     );
     let words = refused_with(&[has(0), gone(1)], 500);
-    assert!(words.starts_with("Unreachable: 1 of 3 servers have"), "{words}");
+    assert!(words.starts_with("Unreachable: 1 of 3 servers hold the lock"), "{words}");
     // A key whose remaining time is so short that none of it is certain counts as gone.
     let short = |server| found(server, view.hold(), 3);
     let words = refused_with(&[short(0), short(1)], 0);
-    assert!(words.starts_with("Lost: ") && words.contains("has it for 3 ms only"), "{words}");
+    assert!(
+        words.starts_with("Lost: ") && words.contains("has the lock for only 3 ms more"),
+        "{words}"
+    );
 }
 
 #[test]

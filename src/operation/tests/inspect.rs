@@ -121,8 +121,8 @@ fn what_readers_may_have_with_a_silent_server_is_not_free() {
 fn what_answers_that_differ_leave_open_is_said() {
     let mut play = Play::of(3);
     inspect(&mut play);
-    let words = "Unreachable: 2 of 3 servers answered, 2 needed; but their answers differ, and servers that did not answer \
-                 may complete a quorum: b:1 OOM: out of memory";
+    let words = "Unreachable: 2 of 3 servers answered, 2 needed; but the replies differ, and the missing servers \
+     could complete a quorum: b:1 OOM: out of memory";
     assert_eq!(play.hear(0, &[refused(1), value(0, "x"), gone(2)]), [ended(words)]);
 }
 

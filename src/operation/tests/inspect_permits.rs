@@ -44,8 +44,8 @@ fn who_could_not_say_is_named() {
 fn what_answers_that_differ_leave_open_is_said() {
     let mut play = Play::of(3);
     play.submit(count());
-    let words = "Unreachable: 2 of 3 servers answered, 2 needed; but their answers differ, and servers that did not answer \
-                 may complete a quorum: b:1 OOM: out of memory";
+    let words = "Unreachable: 2 of 3 servers answered, 2 needed; but the replies differ, and the missing servers \
+     could complete a quorum: b:1 OOM: out of memory";
     assert_eq!(play.hear(0, &[refused(1), has(0, &[1]), has(2, &[])]), [ended(words)]);
 }
 

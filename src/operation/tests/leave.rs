@@ -16,7 +16,7 @@ fn what_is_lost_is_told() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
         view.hold().pass_to(phase);
-        let words = "Lost: the lock was released or lost before";
+        let words = "Lost: the lock was already released or lost";
         assert_eq!(play.submit(Leave::new(view)), [ended(words)]);
     }
     let (mut play, view) = Play::holding();

@@ -40,6 +40,7 @@ use crate::failure::Failure;
 use crate::held_lock::{HeldLock, Phase, View};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
+use crate::refusal::Refusal;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
 
@@ -52,8 +53,8 @@ const VALID_MS: i64 = 9_898;
 const NEVER: i64 = i64::MAX;
 
 /// The words when one of three servers has answered a question.
-const ONE_OF_THREE: &str = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 no answer in 500 ms, \
-                            c:1 no answer in 500 ms";
+const ONE_OF_THREE: &str = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 timed out after 500 ms, \
+                            c:1 timed out after 500 ms";
 
 /// What a server answers.
 type Word = (usize, Answer);
@@ -87,7 +88,7 @@ fn found(server: usize, hold: &HeldLock, left_ms: i64) -> Word {
 }
 
 fn refused(server: usize) -> Word {
-    (server, Answer::Failed(Failure::Refused("OOM: out of memory")))
+    (server, Answer::Failed(Failure::Refused(Refusal::OutOfMemory)))
 }
 
 fn down(server: usize) -> Word {

@@ -67,8 +67,8 @@ fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new
     assert_eq!(play.at(4).hear(0, &none), [Tell(Release, vec![2]), WaitUntil(204)]);
     assert_eq!(play.at(204).time_out(0), [Ask(Acquire, 704)]);
     let words = "Taken: 1 of 3 servers granted the same permit, 2 needed: a:1 all 3 permits taken \
-                 (the next ends in 4000 ms), b:1 granted another (0 of 3 are free), c:1 all 3 permits \
-                 taken (the next ends in 4000 ms)";
+                 (the next expires in 4000 ms), b:1 granted another (0 of 3 are free), c:1 all 3 permits \
+                 taken (the next expires in 4000 ms)";
     let answers =
         [slots(0, None, &[0, 1, 2]), slots(1, Some(1), &[0, 2]), slots(2, None, &[0, 1, 2])];
     let acts = play.at(210).hear(0, &answers);
@@ -84,7 +84,7 @@ fn one_that_gives_a_slot_when_it_is_decided_is_said_to_have_agreed_after_that() 
     play.permit(Plan::Tries(1));
     let acts = play.hear(0, &[refused(0), refused(1), slots(2, Some(1), &[])]);
     let words = "Unreachable: 0 of 3 servers granted the same permit, 2 needed: a:1 OOM: out of memory, \
-                 b:1 OOM: out of memory, c:1 agreed after that";
+                 b:1 OOM: out of memory, c:1 agreed later";
     assert_eq!(acts[1], ended(words));
 }
 
@@ -105,7 +105,7 @@ fn a_move_that_others_forestall_is_followed_by_another_and_then_by_a_pause() {
         words.starts_with("Taken: 1 of 3 servers granted the same permit, 2 needed: "),
         "{words}"
     );
-    assert!(words.contains("granted another (2 of 3 are free)"), "{words}");
+    assert!(words.contains("granted another permit (2 of 3 free)"), "{words}");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn what_a_release_over_two_connections_does_not_find_counts_if_the_lock_was_held
 
     let (mut play, view) = Play::holding();
     release(play.at(TTL), &view);
-    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 has it no more, b:1 has it no more, \
+    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
                  c:1 was not heard";
     assert_eq!(play.hear(1, &[repeated(0), repeated(1)]), [ended(words)]);
 }
@@ -89,8 +89,8 @@ fn what_a_release_over_two_connections_does_not_find_counts_if_the_lock_was_held
 fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
-    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 has it no more, b:1 has it no more, \
-                 c:1 agreed after that";
+    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
+                 c:1 agreed later";
     assert_eq!(play.hear(1, &[gone(0), gone(1), yes(2)]), [ended(words)]);
     assert!(view.hold().is_over());
 }
@@ -99,15 +99,15 @@ fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
 fn a_release_that_too_few_servers_heard_can_be_made_again() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
-    let words = "Unreachable: 1 of 3 servers released, 2 needed: b:1 no answer in 500 ms, c:1 no \
-                 answer in 500 ms";
+    let words = "Unreachable: 1 of 3 servers released, 2 needed: b:1 timed out after 500 ms, c:1 timed out after \
+     500 ms";
     play.hear(1, &[yes(0)]);
     assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
     assert!(view.hold().has_ended() && !view.hold().is_lost_or_over());
     // A server that no longer has the lock has carried out the first release.
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 1_000)]);
     assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
-    assert_eq!(release(&mut play, &view), [ended("Lost: the lock had ended before")]);
+    assert_eq!(release(&mut play, &view), [ended("Lost: the lock had already ended")]);
 }
 
 #[test]

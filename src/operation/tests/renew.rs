@@ -84,9 +84,8 @@ fn an_attempt_that_fails_is_followed_by_another_until_little_is_left() {
     };
     assert!(attempts > 10, "{attempts}");
     assert_eq!(now, GIVEN_UP_AT);
-    let words = "Unreachable: the lock could not be kept: 0 of 3 servers extended, 2 needed: a:1 not \
-                 connected: connection refused, b:1 not connected: connection refused, c:1 agreed \
-                 after that";
+    let words = "Unreachable: the lock could not be kept alive: 0 of 3 servers extended, 2 needed: a:1 not \
+                 connected: connection refused, b:1 not connected: connection refused, c:1 agreed later";
     assert_eq!(acts, [ended(words)]);
     // The lock is still valid.
     assert!(view.hold().remaining_ms(at(now)) >= TTL / 10);
@@ -108,11 +107,21 @@ fn a_lock_that_a_majority_has_lost_is_told_at_once() {
     let (mut play, view, _keeper) = keep();
     play.at(3_300).time_out(1);
     let acts = play.at(3_310).hear(1, &[gone(0), gone(1)]);
-    let words = "Lost: the lock could not be kept: 0 of 3 servers extended, 2 needed: a:1 has it no \
-                 more, b:1 has it no more, c:1 was not heard";
+    let words = "Lost: the lock could not be kept alive: 0 of 3 servers extended, 2 needed: a:1 no longer has the \
+     lock, b:1 no longer has the lock, c:1 was not heard";
     assert_eq!(acts.first(), Some(&Tell(Releasing, vec![0, 1, 2])));
     assert_eq!(acts.last(), Some(&ended(words)));
     assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_lock_that_is_found_to_end_earlier_is_given_up_earlier() {
+    let (mut play, view, keeper) = keep();
+    assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
+    let (known, end) = (view.hold().valid_until(), at(5_000));
+    assert!(view.hold().shorten(known, (end, end)));
+    let renew = Renew::new(view, keeper.kept());
+    assert_eq!(Operation::limit(&renew), Some(at(GIVEN_UP_AT - VALID_MS + 5_000)));
 }
 
 #[test]
@@ -145,7 +154,7 @@ fn what_another_call_has_found_lost_is_told() {
     play.submit(Extend::new(view, TTL));
     play.hear(2, &[gone(0), gone(1)]);
     assert_eq!(play.world.woken.len(), 1);
-    assert_eq!(play.time_out(1), [ended("Lost: the lock could not be kept")]);
+    assert_eq!(play.time_out(1), [ended("Lost: the lock could not be kept alive")]);
 }
 
 /// The program is asked for a password, and does not answer.
@@ -156,13 +165,13 @@ fn it_is_told_in_time_although_a_chore_is_not_done() {
     let acts = play.at(3_300).time_out(1);
     assert_eq!(acts, [Prepare(2), WaitUntil(GIVEN_UP_AT)]);
     let acts = play.at(GIVEN_UP_AT).time_out(1);
-    assert_eq!(acts, [ended("Unreachable: the lock could not be kept")]);
+    assert_eq!(acts, [ended("Unreachable: the lock could not be kept alive")]);
 }
 
 #[test]
 fn who_comes_too_late_to_extend_says_that_it_is_lost() {
     let (mut play, _, _keeper) = keep();
-    assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept")]);
+    assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept alive")]);
 }
 
 /// There is time to renew the lock before little is left.

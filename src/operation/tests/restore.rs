@@ -7,6 +7,9 @@ use crate::command::guard::MemoryId;
 use crate::command::{Capabilities, Encoder, Fences, FencesState, NotedMemory};
 use crate::operation::restore::Restore;
 
+const TO_RESTORE: FencesState = FencesState::ToRestore { may_go_by_clock: false };
+const OVERDUE: FencesState = FencesState::ToRestore { may_go_by_clock: true };
+
 /// A server has numbers up to this one, of its own memory.
 fn has(server: usize, state: FencesState, greatest: i64) -> Word {
     let life = MemoryId::from_random(server as u64 + 1);
@@ -33,11 +36,8 @@ fn written(play: &Play) -> String {
 #[test]
 fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
     let mut play = restore(3);
-    let words = [
-        has(0, FencesState::ToRestore, 2),
-        has(1, FencesState::Whole, 9),
-        has(2, FencesState::Whole, 7),
-    ];
+    let words =
+        [has(0, TO_RESTORE, 2), has(1, FencesState::Whole, 9), has(2, FencesState::Whole, 7)];
     assert_eq!(play.hear(0, &words), [Tell(RestoreFences, vec![0]), ended("stopped")]);
     assert_eq!(written(&play), "3 0000000000000001 9 0 1000000 0 5 ");
 }
@@ -45,17 +45,24 @@ fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
 #[test]
 fn where_too_few_answer_the_clock_stands_for_them() {
     let mut play = restore(3);
-    assert_eq!(play.hear(0, &[has(2, FencesState::ToRestore, 2), down(0)]), []);
+    assert_eq!(play.hear(0, &[has(2, OVERDUE, 2), down(0)]), []);
     let acts = play.at(500).time_is_up(0);
     assert_eq!(acts, [Tell(RestoreFences, vec![2]), ended("stopped")]);
     assert_eq!(written(&play), format!("3 0000000000000003 2 {WALL_US} 1000000 1 5 "));
 }
 
 #[test]
+fn a_server_that_is_slow_is_not_replaced_by_the_clock() {
+    let mut play = restore(3);
+    assert_eq!(play.hear(0, &[has(2, TO_RESTORE, 2), down(0)]), []);
+    assert_eq!(play.at(500).time_is_up(0), [ended("stopped")]);
+}
+
+#[test]
 fn all_that_lost_their_numbers_are_restored_and_no_other() {
     let mut play = restore(5);
     let words = [
-        has(0, FencesState::ToRestore, 1),
+        has(0, OVERDUE, 1),
         has(1, FencesState::Whole, 2),
         has(2, FencesState::Lost { ago_ms: 9 }, 3),
         has(3, FencesState::ByClock, 4),
@@ -64,11 +71,7 @@ fn all_that_lost_their_numbers_are_restored_and_no_other() {
     let acts = play.hear(0, &words);
     assert_eq!(acts, [Tell(RestoreFences, vec![0]), ended("stopped")]);
     let mut play = restore(3);
-    let words = [
-        has(0, FencesState::ToRestore, 1),
-        has(1, FencesState::ToRestore, 5),
-        has(2, FencesState::ByClock, 3),
-    ];
+    let words = [has(0, TO_RESTORE, 1), has(1, TO_RESTORE, 5), has(2, FencesState::ByClock, 3)];
     let told = [0, 1, 2].map(|server| Tell(RestoreFences, vec![server]));
     let acts = play.hear(0, &words);
     assert_eq!(acts, told.into_iter().chain([ended("stopped")]).collect::<Vec<_>>());
@@ -78,7 +81,7 @@ fn all_that_lost_their_numbers_are_restored_and_no_other() {
 #[test]
 fn what_is_cancelled_writes_nothing() {
     let mut play = restore(3);
-    play.hear(0, &[has(0, FencesState::ToRestore, 1)]);
+    play.hear(0, &[has(0, TO_RESTORE, 1)]);
     let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });
     assert_eq!(acts, [ended("stopped")]);
 }

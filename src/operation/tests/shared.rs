@@ -41,7 +41,7 @@ fn a_writer_waits_for_the_readers_of_its_manager_and_is_handed_it_by_the_last() 
     // The writer announces its wait, so that no reader of another process comes in.
     let acts = play.acquire(Plan::Until(at(60_000)));
     assert_eq!(acts, [Tell(Intend, vec![0, 1, 2]), WaitUntil(100)]);
-    let words = "Taken: others of this process want the resource, too, and came first";
+    let words = "Taken: other callers in this process are ahead in the queue for the resource";
     assert_eq!(play.read(Plan::Tries(1)), [ended(words)]);
     assert_eq!(play.submit(Release::new(first)), [Ask(Releasing, 500)]);
     let acts = play.submit(Release::new(second));
@@ -77,8 +77,8 @@ fn a_reader_that_is_kept_out_for_a_writer_is_told_so() {
     let mut play = Play::of(3);
     play.read(Plan::Tries(1));
     let waits = |server| (server, Answer::WriterWaits { left_ms: 400 });
-    let words = "Taken: 0 of 3 servers granted, 2 needed: a:1 keeps it for a writer that waits (400 ms \
-                 left), b:1 keeps it for a writer that waits (400 ms left), c:1 was not heard";
+    let words = "Taken: 0 of 3 servers granted, 2 needed: a:1 reserved for a waiting writer (400 ms \
+                 left), b:1 reserved for a waiting writer (400 ms left), c:1 was not heard";
     // Nothing was set there.
     assert_eq!(play.hear(0, &[waits(0), waits(1)]), [Tell(Releasing, vec![2]), ended(words)]);
 }
@@ -112,7 +112,7 @@ fn a_downgrade_without_a_quorum_leaves_a_lock_that_counts_as_shared() {
     let acts = play.at(500).time_is_up(1);
     assert!(
         matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Unreachable: 1 of 3")
-            && words.ends_with("the lock is held still, but from now on it counts as shared")),
+            && words.ends_with("the lock is still held, but counts as shared from now on")),
         "{acts:?}"
     );
     assert!(view.hold().is_held(at(500)) && view.hold().is_shared());
@@ -135,7 +135,7 @@ fn a_downgrade_finds_out_that_the_lock_is_lost() {
     );
     assert!(!view.hold().is_held(at(0)));
     let acts = play.submit(Downgrade::new(view));
-    assert_eq!(acts, [ended("Lost: the lock was released or lost before")]);
+    assert_eq!(acts, [ended("Lost: the lock was already released or lost")]);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn a_downgrade_that_is_looked_at_when_the_lock_has_expired_is_none() {
     let (mut play, view) = Play::holding();
     play.at(9_700).submit(Downgrade::new(view.clone()));
     assert!(play.say(1, &[extended(0), extended(1)]));
-    let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended when that was \
-                 looked at: c:1 had not answered yet";
+    let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended before the replies were read: c:1 \
+     not waited for";
     let acts = play.at(VALID_MS).close(1);
     assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
     assert!(view.hold().is_over());
@@ -155,8 +155,7 @@ fn a_lock_that_expires_while_it_is_downgraded_is_lost() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.at(9_700).submit(Downgrade::new(view)), [Ask(Downgrading, VALID_MS)]);
     play.say(1, &[extended(0)]);
-    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 no answer in 198 ms, c:1 no answer in \
-                 198 ms";
+    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 timed out after 198 ms, c:1 timed out after 198 ms";
     let acts = play.at(VALID_MS).time_is_up(1);
     assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::Verb::{Acquire, AcquireAgain, Release};
 
-const OTHERS: &str = "others of this process want the resource, too, and came first";
+const OTHERS: &str = "other callers in this process are ahead in the queue for the resource";
 
 fn for_a_minute() -> Plan {
     Plan::Until(at(60_000))
@@ -68,7 +68,7 @@ fn what_this_manager_has_is_asked_for_once_a_second() {
 #[test]
 fn a_last_try_behind_another_does_not_ask_for_what_this_manager_has() {
     let (mut play, _) = Play::holding_and_waiting();
-    let words = "Taken: held through another lease of this manager (9888 ms left)";
+    let words = "Taken: held by another lease of this manager (9888 ms left)";
     assert_eq!(play.at(10).acquire(Plan::Tries(1)), [ended(words)]);
     assert_eq!(play.acquire(Plan::Tries(2)), [WaitUntil(210)]);
 }
@@ -139,8 +139,8 @@ fn slice(play: &mut Play, until: i64) {
     assert_eq!(refuse(play.at(20), 0), [WaitUntil(50)]);
 }
 
-const REFUSED: &str = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by another (50000 ms \
-                       left), b:1 held by another (50000 ms left), c:1 was not heard";
+const REFUSED: &str = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by another client (50000 ms \
+                       left), b:1 held by another client (50000 ms left), c:1 was not heard";
 
 #[test]
 fn a_slice_ends_in_the_midst_of_a_pause_and_the_next_goes_on_with_it() {

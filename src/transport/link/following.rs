@@ -45,7 +45,7 @@ impl Link {
         if !sentinel_client.listen(self.master.as_ref(), within_ms, now) {
             return None;
         }
-        self.break_off("its Sentinels have made another server the master".to_owned(), now)
+        self.break_off("failover: the Sentinels report another master".to_owned(), now)
     }
 
     /// Whether Sentinels give the server's place.

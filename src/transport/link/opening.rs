@@ -86,7 +86,9 @@ impl Link {
             Some(Place::Path(path)) => Socket::to_path(path, inherited),
             _ => match self.addresses.current() {
                 Some(address) => Socket::to_address(address, inherited),
-                None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
+                None => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"))
+                }
             },
         };
         match socket {
@@ -126,7 +128,7 @@ impl Link {
         if !self.endpoint.has_tls() {
             return Ok(Wire::Plain(socket));
         }
-        let place = self.target().ok_or("nobody knows where it is")?;
+        let place = self.target().ok_or("the address of the master is not known")?;
         let session = self.access.tls().begin(place, socket)?;
         Ok(Wire::Tls(Box::new(session)))
     }

@@ -14,7 +14,7 @@ impl Link {
         self.name_where(|addresses| addresses.begin_look_up(now))
     }
 
-    /// The same if nobody lacks the server so far: its name is not known yet, or it is down and may have moved.
+    /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
     pub(in crate::transport) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         match self.down_since {
             Some(since) => self.name_where(|it| it.begin_look_up_of_lost(since, now)),
@@ -61,7 +61,7 @@ impl Link {
                 self.retry_at = now;
             }
             let error = error.filter(|_| self.is_nameless())?;
-            let why = format!("the names of its Sentinels are not known: {error}");
+            let why = format!("cannot resolve the Sentinel host names: {error}");
             return Some(self.note_failure(why, now));
         }
         let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
@@ -73,7 +73,7 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("its name is not known: {error}"), now))
+        Some(self.note_failure(format!("cannot resolve the host name: {error}"), now))
     }
 
     /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
@@ -102,7 +102,7 @@ impl Link {
             self.retry_at = now;
             return None;
         }
-        Some(self.note_failure("nobody gave its password when asked".to_owned(), now))
+        Some(self.note_failure("the password callback gave no password".to_owned(), now))
     }
 
     /// Whether some thread is asking for something that must be known before connecting.

@@ -19,10 +19,10 @@ use crate::transport::server_registry::{Seen, Verdict};
 const WAIT_PART: i64 = 2;
 
 /// What is said of a server that is durable in part.
-pub(in crate::transport) const LOGGED_NO_MORE: &str = "its log was always synced, and is not any more: \
-     after a restart it has no vote for a while";
-const LOGGED_IN_PART: &str = "its log is always synced now, but was not when its note redlock:guard was made: \
-     after the next restart it has no vote for a while";
+pub(in crate::transport) const LOGGED_NO_MORE: &str = "appendfsync is no longer always: \
+     after a restart, the server has no vote for a while";
+const LOGGED_IN_PART: &str = "appendfsync is always now, but was not when redlock:guard was written: \
+     after the next restart, the server has no vote for a while";
 
 /// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
 /// the memory that has begun with this handshake.
@@ -56,22 +56,22 @@ impl Link {
         if let Some(id) = self.identity.run_id()
             && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
         {
-            let why = format!("it is the same server as {twin}: each server has one vote");
+            let why = format!("same server as {twin}: list each server once");
             return self.connect_failed(why, now);
         }
         let (process, reading) = match memory {
             Memory::NotAsked => {
                 return self.come_up(capabilities.without_clock(), Guard::default(), now);
             }
-            Memory::Untold => {
+            Memory::Untold(refusal) => {
                 self.server_registry.note(self.place, Seen::Untold);
-                let guard = Guard::blind().with_loss(self.lasting.memories.lost_at());
+                let guard = Guard::blind(refusal).with_loss(self.lasting.memories.lost_at());
                 return self.come_up(capabilities.without_clock(), guard, now);
             }
             Memory::Read(process, reading) => (process, reading),
         };
         if reading.now_us <= 0 {
-            let why = "its clock shows a time before 1970: set its clock";
+            let why = "clock shows a time before 1970: set the clock";
             return self.connect_failed(why.to_owned(), now);
         }
         match &reading.borne {
@@ -193,7 +193,7 @@ impl Link {
         now: Moment,
     ) -> Option<Change> {
         let Ok(number) = random(&SystemEntropy) else {
-            let why = "the system gave no random bytes for its note redlock:guard";
+            let why = "no random bytes from the system for the key redlock:guard";
             return self.connect_failed(why.to_owned(), now);
         };
         let life = MemoryId::from_random(number);

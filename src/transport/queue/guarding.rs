@@ -3,6 +3,8 @@
 //! locks that may exist. The server's clock is read, too, because a server whose clock was set forward has
 //! dropped locks before their time.
 
+use std::borrow::Cow;
+
 use redis::Value;
 
 use super::Queue;
@@ -42,12 +44,20 @@ impl Queue {
         self.lasting.clock.ahead_us(now, wall_us)
     }
 
+    /// Whether a loss of the server's memory is noticed.
+    pub(in crate::transport) fn is_guarded(&self) -> bool {
+        self.guard.reads() && !self.guard.is_blind()
+    }
+
+    /// Whether a loss of the server's memory is not noticed for want of rights.
+    pub(in crate::transport) fn is_blind(&self) -> bool {
+        self.guard.is_blind()
+    }
+
     /// What to report about the server although its grants are votes.
-    pub(in crate::transport) fn caveat(&self) -> &'static str {
-        match self.guard.caveat() {
-            "" => self.numbers.caveat(),
-            caveat => caveat,
-        }
+    pub(in crate::transport) fn caveat(&self) -> Cow<'static, str> {
+        let caveat = self.guard.caveat();
+        if caveat.is_empty() { self.numbers.caveat() } else { caveat }
     }
 
     /// Writes a request and everything that goes along with it.

@@ -10,6 +10,11 @@ use crate::moment::Moment;
 use crate::transport::entries::Entry;
 use crate::transport::numbers::Numbers;
 
+/// How long a server must have been without its numbers, although they could be restored, before its clock stands for
+/// other servers that cannot be read. A connection that has died unnoticed is replaced in this time, so those servers
+/// are down, and not only slow.
+const UNREAD_MS: i64 = 2_000;
+
 impl Queue {
     /// Tells the server which memory its numbers must belong to. The request is at the end of the outbox. A server whose
     /// note is not read draws numbers whatever they belong to.
@@ -32,8 +37,10 @@ impl Queue {
     pub(super) fn note_refusal_of_numbers(&mut self, request: &Request, answer: &Answer) {
         match answer {
             Answer::Failed(Failure::NoFences) => self.numbers = Numbers::Damaged,
-            Answer::Failed(why) if request.reads_fences() && why.is_of_the_form() => {
-                self.numbers = Numbers::Forbidden;
+            Answer::Failed(Failure::Refused(refusal))
+                if request.reads_fences() && refusal.is_of_the_form() =>
+            {
+                self.numbers = Numbers::Forbidden(*refusal);
             }
             _ => {}
         }
@@ -61,12 +68,17 @@ impl Queue {
             _ if self.guard.noted().is_none() => Numbers::Known,
             FencesState::Whole => Numbers::Known,
             FencesState::ByClock => Numbers::ByClock,
-            FencesState::Lost { .. } | FencesState::ToRestore => Numbers::Lost,
+            FencesState::Lost { .. } | FencesState::ToRestore { .. } => Numbers::Lost,
         };
         let state = match fences.state {
             // The other servers are read after this one was asked.
-            FencesState::Lost { ago_ms } if entry.since >= self.to_restore_at(ago_ms, 0, now) => {
-                FencesState::ToRestore
+            FencesState::Lost { ago_ms } => {
+                let restored_at = self.to_restore_at(ago_ms, 0, now);
+                let may_go_by_clock = entry.since >= restored_at.plus_ms(UNREAD_MS);
+                match entry.since >= restored_at {
+                    true => FencesState::ToRestore { may_go_by_clock },
+                    false => fences.state,
+                }
             }
             state => state,
         };
@@ -183,7 +195,7 @@ mod tests {
             (&[-5, 7], None, ""),
             (&[-2, 7], Some(Numbers::Lost), "not restored yet"),
             (&[-2, 8], None, "not restored yet"),
-            (&[-3, 9], Some(Numbers::ByClock), "go by its clock"),
+            (&[-3, 9], Some(Numbers::ByClock), "restarted from the clock"),
             (&[-5, 9], Some(Numbers::Known), ""),
         ] {
             ask(&mut queue, Verb::AcquireFenced, numbers, 0);
@@ -213,9 +225,10 @@ mod tests {
         send(&mut queue, NOW);
         let noperm = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
         settle(&mut queue, &[noperm, note(LIFE)]).unwrap();
-        assert_eq!(queue.news_of_numbers(), Some(Numbers::Forbidden));
+        assert!(matches!(queue.news_of_numbers(), Some(Numbers::Forbidden(_))));
         let line = queue.numbers.line();
-        assert!(line.0 == Level::Warning && line.1.contains("no fencing tokens"), "{line:?}");
+        let said = ["no fencing tokens", "+hmget", "~redlock:fence", "NOPERM: user lacks"];
+        assert!(line.0 == Level::Warning && said.iter().all(|it| line.1.contains(it)), "{line:?}");
         assert_eq!(Numbers::Known.line().0, Level::Info);
     }
 
@@ -243,16 +256,21 @@ mod tests {
     fn numbers_are_restored_when_no_attempt_of_before_can_be_under_way() {
         // The longest TTL in use is the one of the note.
         let wait_ms = guarded().rules.wait_ms(10_000);
-        for (ago_ms, after_ms, is_due) in [
-            (wait_ms + 1, 0, true),
-            (wait_ms, 0, false),
-            (wait_ms + 9, 9, false),
-            (wait_ms + 10, 9, true),
+        for (ago_ms, after_ms, due) in [
+            (wait_ms + 1, 0, Some(false)),
+            (wait_ms, 0, None),
+            (wait_ms + 9, 9, None),
+            (wait_ms + 10, 9, Some(false)),
+            (wait_ms + UNREAD_MS, 0, Some(false)),
+            (wait_ms + UNREAD_MS + 1, 0, Some(true)),
         ] {
             let told = ask(&mut guarded(), Verb::ReadFences, &[0, 7, ago_ms, 5], after_ms);
             let Answer::Fences(fences) = told else { panic!("{told:?}") };
-            let is_said = fences.state == FencesState::ToRestore;
-            assert_eq!(is_said, is_due, "{ago_ms} {after_ms} {fences:?}");
+            let said = match fences.state {
+                FencesState::ToRestore { may_go_by_clock } => Some(may_go_by_clock),
+                _ => None,
+            };
+            assert_eq!(said, due, "{ago_ms} {after_ms} {fences:?}");
         }
     }
 }

@@ -8,17 +8,14 @@ use crate::transport::wire::{Wire, error_words};
 
 /// What the Sentinel said, in words that follow its name.
 pub(super) fn of_failure(failure: &Failure) -> String {
-    match failure {
-        Failure::Refused(words) if !words.contains(':') => format!(" {words}"),
-        failure => format!(": {failure}"),
-    }
+    format!(": {failure}")
 }
 
 /// How the conversation ended early, and the likely cause.
 pub(super) fn of_breaking(wire: &Wire, query: &SentinelQuery, error: &io::Error) -> String {
     let why = error_words(error);
     let perhaps = match wire {
-        Wire::Plain(_) if !query.has_begun() => ": perhaps it wants TLS (use rediss-sentinel://)",
+        Wire::Plain(_) if !query.has_begun() => ": it may expect TLS (use rediss-sentinel://)",
         _ => of_silence(wire),
     };
     format!(": {why}{perhaps}")
@@ -27,7 +24,7 @@ pub(super) fn of_breaking(wire: &Wire, query: &SentinelQuery, error: &io::Error)
 /// The likely cause if nothing was received in the TLS handshake.
 pub(super) fn of_silence(wire: &Wire) -> &'static str {
     match wire.is_silent() {
-        true => ": perhaps it does not speak TLS (use redis-sentinel://)",
+        true => ": it may not support TLS (use redis-sentinel://)",
         false => "",
     }
 }

@@ -60,7 +60,7 @@ impl Server {
         self.link.name_to_look_up(now)
     }
 
-    /// The same if nobody lacks the server so far: its name is not known yet, or it is down and may have moved.
+    /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
     pub(crate) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         self.link.name_of_lost_to_look_up(now)
     }

@@ -64,9 +64,7 @@ impl Server {
     pub(super) fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
         let line = match self.lasting.clock.take_news() {
             None => return,
-            Some(Course::Back { ms }) => {
-                (Level::Info, format!("its clock was set back by {ms} ms"))
-            }
+            Some(Course::Back { ms }) => (Level::Info, format!("clock set back by {ms} ms")),
             Some(_) => match self.queue.doubt(now) {
                 Some(doubt) => (Level::Warning, doubt.to_string()),
                 None => return,
@@ -80,6 +78,15 @@ impl Server {
         if let Some(numbers) = self.queue.news_of_numbers() {
             self.event_log.say(Event::Numbers, numbers.line(), now, &mut effects.lines);
         }
+    }
+
+    /// Logs once that a loss of the server's memory is not noticed.
+    pub(super) fn tell_of_blindness(&mut self, now: Moment, effects: &mut Effects) {
+        if self.queue.is_blind() && !self.is_known_blind {
+            let line = (Level::Warning, self.queue.caveat().into_owned());
+            self.event_log.say(Event::Unguarded, line, now, &mut effects.lines);
+        }
+        self.is_known_blind = self.queue.is_blind();
     }
 
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
@@ -97,6 +104,7 @@ impl Server {
             self.tell_of_clock(now, effects);
             effects.restores |= answer.asks_to_restore();
             self.tell_of_numbers(now, effects);
+            self.tell_of_blindness(now, effects);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
                     ticket,

@@ -15,6 +15,8 @@ pub struct ServerSnapshot {
     pub is_connected: bool,
     /// Whether what the server grants counts.
     pub has_vote: bool,
+    /// Whether a loss of the server's memory is noticed.
+    pub is_guarded: bool,
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing
     /// to say.
     pub words: String,
@@ -37,10 +39,10 @@ impl From<ServerSnapshot> for ServerStats {
 }
 
 impl ServerSnapshot {
-    /// Why the server has no vote although it is connected, in words with its name.
-    pub(crate) fn doubt(&self) -> Option<String> {
+    /// Why the server has no vote although it is connected, or what is wrong with its vote, in words with its name.
+    pub(crate) fn remark(&self) -> Option<String> {
         let Self { name, words, .. } = self;
-        (self.is_connected && !self.has_vote).then(|| format!("{name} {words}"))
+        (self.is_connected && !words.is_empty()).then(|| format!("{name} {words}"))
     }
 
     /// The snapshot of a server that no caller has needed yet.
@@ -49,6 +51,7 @@ impl ServerSnapshot {
             name: endpoint.to_string(),
             is_connected: false,
             has_vote: false,
+            is_guarded: false,
             words: NOT_TRIED.to_owned(),
             identity: Identity::default(),
             round_trip_us: None,
@@ -74,12 +77,16 @@ impl Server {
         let words = match &doubt {
             _ if !is_connected => self.link.why_down().to_owned(),
             Some(doubt) => doubt.to_string(),
-            None => queue.caveat().to_owned(),
+            None => match queue.caveat() {
+                caveat if caveat.is_empty() => self.link.identity().caveat().to_owned(),
+                caveat => caveat.into_owned(),
+            },
         };
         ServerSnapshot {
             name: self.link.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),
+            is_guarded: is_connected && queue.is_guarded(),
             words,
             identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),

@@ -77,7 +77,7 @@ impl Server {
         let is_given_up = |predecessor: &mut Box<Predecessor>| now >= predecessor.given_up_at();
         if let Some(predecessor) = self.predecessor.take_if(is_given_up) {
             let ms = now.ms_since(predecessor.heard_at());
-            self.lose_predecessor(*predecessor, format!("silent for {ms} ms"), effects);
+            self.lose_predecessor(*predecessor, format!("no data received for {ms} ms"), effects);
         }
         if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
             self.set_aside(now, effects);
@@ -89,10 +89,10 @@ impl Server {
     fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
         let Some(stream) = self.link.set_aside(now) else { return };
         if let Some(older) = self.predecessor.take() {
-            self.lose_predecessor(*older, "another one is overdue as well".to_owned(), effects);
+            self.lose_predecessor(*older, "a newer connection is overdue".to_owned(), effects);
         }
         let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
-        let words = format!("no answer for {ms} ms: a second connection is made");
+        let words = format!("no reply for {ms} ms: opening a second connection");
         self.event_log.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
         effects.health.spoil();
         effects.changed = true;
@@ -111,7 +111,7 @@ impl Server {
         else {
             return;
         };
-        let line = (Level::Info, "has a second connection".to_owned());
+        let line = (Level::Info, "second connection is open".to_owned());
         self.event_log.say(Event::Replaced, line, now, &mut effects.lines);
         self.queue.repeat_required(&mut predecessor.queue);
         predecessor.is_replaced = true;
@@ -119,7 +119,7 @@ impl Server {
         if now < predecessor.given_up_at() {
             self.predecessor = Some(predecessor);
         } else {
-            self.fail_waiting(predecessor.queue, "another connection took its place", effects);
+            self.fail_waiting(predecessor.queue, "replaced by a newer connection", effects);
         }
     }
 
@@ -169,7 +169,7 @@ impl Server {
 
     /// The connection that was set aside has answered before there is another one.
     fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
-        let line = (Level::Info, "answers again".to_owned());
+        let line = (Level::Info, "replies again".to_owned());
         self.event_log.say(Event::AnswersAgain, line, now, &mut effects.lines);
         let (stream, queue, capabilities) = predecessor.into_parts();
         self.link.take_back(stream);

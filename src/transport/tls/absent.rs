@@ -17,7 +17,7 @@ pub struct Tls;
 pub(super) enum Session {}
 
 fn refusal<T>() -> Result<T, Error> {
-    Err(Error::invalid("this build of the library has no TLS"))
+    Err(Error::invalid("this build has no TLS support"))
 }
 
 impl Tls {
@@ -40,7 +40,7 @@ impl Tls {
     pub fn prepare(&self) {}
 
     pub(super) fn begin(&self, _place: &Place, _socket: Socket) -> Result<Session, String> {
-        Err("this build of the library has no TLS".to_owned())
+        Err("this build has no TLS support".to_owned())
     }
 }
 

@@ -6,6 +6,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::words;
+use crate::argument::Argument;
 use crate::error::Error;
 
 /// The certificate with its chain, and its key.
@@ -18,35 +19,35 @@ pub(super) fn of_files(
     let key = key_of(key_file)?;
     CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
-            words::of_file("key_file", "the key is not that of the certificate")
+            words::of_file(Argument::KeyFile, "the key does not match the certificate")
         }
         rustls::Error::InvalidCertificate(_) => {
-            words::of_file("certificate_file", &words::of(&error))
+            words::of_file(Argument::CertificateFile, &words::of(&error))
         }
-        error => words::of_file("key_file", &words::of(&error)),
+        error => words::of_file(Argument::KeyFile, &words::of(&error)),
     })
 }
 
 fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let fault = |what: &str| words::of_file("certificate_file", what);
-    let bytes = super::read("certificate_file", path)?;
+    let fault = |what: &str| words::of_file(Argument::CertificateFile, what);
+    let bytes = super::read(Argument::CertificateFile, path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match chain {
-        Err(_) => Err(fault("it is not PEM")),
-        Ok(chain) if chain.is_empty() => Err(fault("it holds no certificate in PEM")),
+        Err(_) => Err(fault("not a PEM file")),
+        Ok(chain) if chain.is_empty() => Err(fault("no certificate in the file")),
         Ok(chain) => Ok(chain),
     }
 }
 
 fn key_of(path: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
-    let fault = |what: &str| words::of_file("key_file", what);
-    let bytes = super::read("key_file", path)?;
+    let fault = |what: &str| words::of_file(Argument::KeyFile, what);
+    let bytes = super::read(Argument::KeyFile, path)?;
     let has = |words: &str| bytes.windows(words.len()).any(|window| window == words.as_bytes());
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
         if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {
-            fault("the key is encrypted, which is not understood here")
+            fault("encrypted keys are not supported")
         } else {
-            fault("it holds no private key in PEM")
+            fault("no private key in the file")
         }
     })
 }

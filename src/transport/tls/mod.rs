@@ -15,6 +15,7 @@ use rustls::{ClientConnection, RootCertStore};
 
 pub(super) use self::session::Session;
 use super::place::Place;
+use crate::argument::Argument;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 use crate::system::files;
@@ -68,7 +69,7 @@ impl Tls {
     pub fn set_server_name(&self, name: Option<&str>) -> Result<(), Error> {
         let parse = |name: &str| ServerName::try_from(name.to_owned());
         let name = name.map(parse).transpose().map_err(|_| {
-            Error::invalid("name is neither the name of a host nor an address".to_owned())
+            Error::argument(Argument::ServerName, "is not a valid host name or IP address")
         })?;
         self.change(|settings| settings.server_name = name)
     }
@@ -86,7 +87,8 @@ impl Tls {
     /// Begins TLS over a socket that is connected.
     pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
-        let name = name.or_else(|| name_of(place)).ok_or("TLS needs a name or an address")?;
+        let name =
+            name.or_else(|| name_of(place)).ok_or("TLS needs a host name or an IP address")?;
         let connection = ClientConnection::new(config, name).map_err(|error| words::of(&error))?;
         Ok(Session::new(connection, socket))
     }
@@ -141,7 +143,7 @@ impl Settings {
             (false, None) => match system {
                 Some(Ok(system)) => builder.with_root_certificates(Arc::clone(system)),
                 Some(Err(why)) => return Err(why.clone()),
-                None => return Err("whom the system trusts was not read".to_owned()),
+                None => return Err("the system's trusted certificates were not read".to_owned()),
             },
         };
         let mut config = match &self.identity {
@@ -159,9 +161,9 @@ impl Settings {
 }
 
 /// The contents of the file that an argument names.
-fn read(argument: &str, path: &[u8]) -> Result<Vec<u8>, Error> {
+fn read(argument: Argument, path: &[u8]) -> Result<Vec<u8>, Error> {
     if path.is_empty() {
-        return Err(Error::invalid(format!("{argument} is empty")));
+        return Err(Error::argument(argument, "is empty"));
     }
     files::read(path).map_err(|error| words::of_reading(argument, &error))
 }
@@ -184,7 +186,7 @@ fn name_of(place: &Place) -> Option<ServerName<'static>> {
 pub(super) fn check_name(place: &Place) -> Result<(), String> {
     match name_of(place) {
         Some(_) => Ok(()),
-        None => Err("its host is a name that no certificate can be for".to_owned()),
+        None => Err("the host is not a valid name for a certificate".to_owned()),
     }
 }
 

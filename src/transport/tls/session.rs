@@ -48,7 +48,7 @@ impl Session {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wordless += 1;
                     if wordless > self.wordless_max() {
-                        let words = "it says too much over TLS that means nothing";
+                        let words = "TLS protocol error: too many messages without data";
                         return Err(io::Error::new(ErrorKind::InvalidData, words));
                     }
                     match self.receive_records() {
@@ -96,7 +96,7 @@ impl Session {
         let mut plain = Heard { socket: &self.socket, first: &mut self.first };
         match self.connection.read_tls(&mut plain) {
             Ok(0) if self.connection.is_handshaking() => {
-                let words = "it closed the connection in the TLS handshake";
+                let words = "closed by the server during the TLS handshake";
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, words));
             }
             Ok(_) => {}

@@ -9,20 +9,21 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::words;
+use crate::argument::Argument;
 use crate::error::Error;
 use crate::system::files;
 
 /// The certificates in a file.
 pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
-    let fault = |what: &str| words::of_file("ca_file", what);
-    let bytes = super::read("ca_file", path)?;
+    let fault = |what: &str| words::of_file(Argument::CaFile, what);
+    let bytes = super::read(Argument::CaFile, path)?;
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
-        let certificate = certificate.map_err(|_| fault("it is not PEM"))?;
+        let certificate = certificate.map_err(|_| fault("not a PEM file"))?;
         store.add(certificate).map_err(|error| fault(&words::of(&error)))?;
     }
     match store.is_empty() {
-        true => Err(fault("it holds no certificate in PEM")),
+        true => Err(fault("no certificate in the file")),
         false => Ok(store),
     }
 }
@@ -33,9 +34,7 @@ pub(super) fn of_system() -> Result<RootCertStore, String> {
     // Systems also have certificates that no current parser can read.
     store.add_parsable_certificates(files::trusted_certificates());
     match store.is_empty() {
-        true => Err("this system has no certificates of those whom it trusts: name a file with \
-                     RedLock_SetTlsCa"
-            .to_owned()),
+        true => Err("the system has no trusted certificates: set a CA file".to_owned()),
         false => Ok(store),
     }
 }

@@ -4,19 +4,20 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
+use crate::argument::Argument;
 use crate::error::Error;
 
 /// A file that is of no use. Its name is never quoted, because the caller may have passed the contents
 /// instead of the name. A string does not show whether it is a name or a key.
-pub(super) fn of_file(argument: &str, what: &str) -> Error {
-    Error::invalid(format!("{argument} names a file that is of no use: {what}"))
+pub(super) fn of_file(argument: Argument, what: &str) -> Error {
+    Error::argument(argument, format!("cannot be used: {what}"))
 }
 
 /// A file that cannot be read. The message contains neither its name, as above, nor the number of the error.
-pub(super) fn of_reading(argument: &str, error: &io::Error) -> Error {
+pub(super) fn of_reading(argument: Argument, error: &io::Error) -> Error {
     let words = error.to_string();
     let words = words.split(" (os error").next().unwrap_or_default().to_lowercase();
-    Error::invalid(format!("{argument} names no file that can be read: {words}"))
+    Error::argument(argument, format!("cannot be read: {words}"))
 }
 
 /// Why we cannot talk to a server, or why the server does not talk to us.
@@ -25,40 +26,39 @@ pub(super) fn of(error: &rustls::Error) -> String {
     match error {
         E::InvalidCertificate(error) => of_certificate(error),
         E::AlertReceived(alert) => of_alert(*alert),
-        E::InvalidMessage(_) => "it does not speak TLS".to_owned(),
+        E::InvalidMessage(_) => "the server does not support TLS".to_owned(),
         E::InappropriateMessage { .. } | E::InappropriateHandshakeMessage { .. } => {
-            "it does not speak TLS as a server does".to_owned()
+            "TLS protocol error: unexpected message".to_owned()
         }
         E::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
-            "it speaks no version of TLS that is safe: 1.2 or 1.3 is needed".to_owned()
+            "the server supports neither TLS 1.2 nor TLS 1.3".to_owned()
         }
-        E::DecryptError => "what came over TLS had been changed on the way".to_owned(),
-        other => format!("TLS failed: {other}"),
+        E::DecryptError => "TLS protocol error: data was modified in transit".to_owned(),
+        other => format!("TLS error: {other}"),
     }
 }
 
 fn of_certificate(error: &CertificateError) -> String {
     use CertificateError as C;
     let words = match error {
-        C::Expired | C::ExpiredContext { .. } => "its certificate has expired",
-        C::NotValidYet | C::NotValidYetContext { .. } => "its certificate is not valid yet",
-        C::Revoked => "its certificate was revoked",
-        C::UnknownIssuer => "its certificate comes from nobody who is trusted here",
+        C::Expired | C::ExpiredContext { .. } => "certificate has expired",
+        C::NotValidYet | C::NotValidYetContext { .. } => "certificate is not valid yet",
+        C::Revoked => "certificate was revoked",
+        C::UnknownIssuer => "certificate signed by an unknown authority",
         C::NotValidForName | C::NotValidForNameContext { .. } => {
-            "its certificate is for another name"
+            "certificate is for another host name"
         }
-        C::BadSignature => "its certificate was not signed by whom it says",
+        C::BadSignature => "certificate has an invalid signature",
         C::UnsupportedSignatureAlgorithmContext { .. }
         | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            "its certificate was signed in a way that is not understood here, or by an authority that \
-             only has the name of one that is trusted"
+            "certificate has an unsupported signature, or only the name of its authority is trusted"
         }
-        C::BadEncoding => "the certificate cannot be read",
+        C::BadEncoding => "certificate cannot be parsed",
         C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
-            "its certificate is not one for servers"
+            "certificate is not a server certificate"
         }
         C::Other(other) => return of_other(&format!("{other:?}")),
-        other => return format!("its certificate is of no use: {other:?}"),
+        other => return format!("invalid certificate: {other:?}"),
     };
     words.to_owned()
 }
@@ -68,32 +68,29 @@ fn of_other(error: &str) -> String {
     let known = [
         (
             "CaUsedAsEndEntity",
-            "its certificate is an authority's: it has to be one that the authority signed",
+            "certificate is a CA certificate: the server needs one that the CA signed",
         ),
-        (
-            "UnsupportedCertVersion",
-            "its certificate is of an old version: it has to be one of version 3",
-        ),
+        ("UnsupportedCertVersion", "certificate has an old X.509 version: version 3 is needed"),
     ];
     let words = known.iter().find(|entry| error.contains(entry.0)).map(|entry| entry.1.to_owned());
-    words.unwrap_or_else(|| format!("its certificate is of no use: {error}"))
+    words.unwrap_or_else(|| format!("invalid certificate: {error}"))
 }
 
 fn of_alert(alert: AlertDescription) -> String {
     use AlertDescription as A;
     let words = match alert {
-        A::CertificateRequired => "it wants a certificate of ours",
-        A::UnknownCA => "our certificate comes from nobody whom it trusts",
-        A::CertificateExpired => "our certificate has expired",
+        A::CertificateRequired => "server requires a client certificate",
+        A::UnknownCA => "server does not trust the authority of the client certificate",
+        A::CertificateExpired => "client certificate has expired",
         A::BadCertificate | A::CertificateUnknown | A::UnsupportedCertificate => {
-            "it does not accept our certificate"
+            "server rejected the client certificate"
         }
-        A::ProtocolVersion => "it speaks no version of TLS that we do",
+        A::ProtocolVersion => "server and client have no TLS version in common",
         A::HandshakeFailure | A::InsufficientSecurity => {
-            "it refused the TLS handshake: it may want a certificate, or ciphers that we do not speak"
+            "server rejected the TLS handshake: it may need a client certificate or other ciphers"
         }
-        A::UnrecognisedName => "it does not go by this name",
-        other => return format!("it refused the TLS handshake: {other:?}"),
+        A::UnrecognisedName => "server does not know this host name",
+        other => return format!("server rejected the TLS handshake: {other:?}"),
     };
     words.to_owned()
 }

@@ -338,7 +338,7 @@ fn another_process_is_seen_when_the_head_is_refused_for_its_sake() {
         assert_eq!(queue.has_rivals(at_ms(RIVAL_MS - 1)), is_seen);
         assert!(!queue.has_rivals(at_ms(RIVAL_MS)));
     }
-    // A lock of this manager is not held by another process.
+    // A lock of this manager is not held by another client process.
     let (mut queue, _hold) = held();
     queue.refused(2, true, at_ms(1));
     assert!(!queue.has_rivals(at_ms(1)));

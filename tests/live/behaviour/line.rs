@@ -147,8 +147,8 @@ fn who_gives_up_is_told_why_and_is_in_nobodys_way() {
             });
             assert!(!lease.is_held() && lease.token().is_empty());
             let words = lease.message();
-            let is_told = words.contains("held through another lease of this manager (")
-                || words.contains("held by another (");
+            let is_told = words.contains("held by another lease of this manager (")
+                || words.contains("held by another client (");
             assert!(is_told, "{words}");
         }
         manager.set_retry(2, 20);

@@ -51,7 +51,7 @@ fn so_many_have_one_at_a_time_and_no_more() {
     for manager in &managers {
         assert_eq!(acquire(manager, 8, 0, &last), REDLOCK_TAKEN);
         let words = last.message();
-        assert!(words.contains("all 8 permits taken (the next ends in "), "{words}");
+        assert!(words.contains("all 8 permits taken (the next expires in "), "{words}");
     }
     assert_eq!(managers[3].unlock(&leases[3]), REDLOCK_OK);
     wait_until("it is free", || (0..3).all(|server| slots(&cluster, server) <= 7));
@@ -203,7 +203,7 @@ fn what_no_semaphore_is_is_named() {
     }
     let wanted = Wanted { permits: 200, ..Wanted::new("r".repeat(2_000), TTL) };
     assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
-    assert!(lease.message().contains("too many for 200 permits"), "{}", lease.message());
+    assert!(lease.message().contains("too long for 200 permits"), "{}", lease.message());
     // The maximum: a name of 1024 bytes, and 256 permits.
     let wanted = Wanted { permits: 256, ..Wanted::new("r".repeat(1_024), TTL) };
     let status = manager.acquire(&wanted, &lease);

@@ -39,7 +39,7 @@ fn all_are_had_with_one_token_and_each_keeps_others_out() {
         let overlapping = Wanted::several(&["x", name], TTL);
         assert_eq!(other.acquire(&overlapping, &plain), REDLOCK_TAKEN);
         assert!(
-            plain.message().contains("resource 2 of 2 held by another ("),
+            plain.message().contains("resource 2 of 2 held by another client ("),
             "{}",
             plain.message()
         );
@@ -65,13 +65,17 @@ fn whoever_has_one_of_them_keeps_all_from_being_had_and_the_words_tell_which() {
     }
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
     // The words name the resource that keeps the caller out for longest.
-    assert!(lease.message().contains("resource 2 of 3 held by another ("), "{}", lease.message());
+    assert!(
+        lease.message().contains("resource 2 of 3 held by another client ("),
+        "{}",
+        lease.message()
+    );
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "a", "c"])));
     none_is_set(&cluster, &NAMES);
     // A key of another kind, without an expiry.
     cluster.iter().for_each(|it| drop(it.must(&["RPUSH", "c", "x"])));
     assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
-    assert!(lease.message().contains("resource 3 of 3 held by another (for ever)"));
+    assert!(lease.message().contains("resource 3 of 3 held by another client (no expiry)"));
     cluster.iter().for_each(|it| drop(it.must(&["DEL", "c"])));
     let held = take(&manager, &NAMES);
     assert_eq!(manager.acquire(&Wanted::several(&["x", "a"], TTL), &lease), REDLOCK_TAKEN);
@@ -97,8 +101,8 @@ fn a_server_that_lacks_one_key_is_no_voter_until_it_has_all_again() {
     cluster[1].must(&["DEL", "c"]);
     assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
     let words = lease.message();
-    assert!(words.contains("has resource 1 of 3 no more"), "{words}");
-    assert!(words.contains("has resource 3 of 3 no more"), "{words}");
+    assert!(words.contains("no longer has resource 1 of 3"), "{words}");
+    assert!(words.contains("no longer has resource 3 of 3"), "{words}");
     none_is_set(&cluster, &NAMES);
 }
 
@@ -199,9 +203,9 @@ fn names_that_cannot_be_locked_together_are_refused_by_their_place() {
     refused(&["secret", ""], "resource 2 of 2 is empty");
     refused(&["", "secret"], "resource 1 of 2 is empty");
     refused(&["redlock:guard", "secret"], "resource 1 of 2 is redlock:guard");
-    refused(&["x"; 129], "resource_count is 129, more than 128");
+    refused(&["x"; 129], "resource_count is 129: the maximum is 128");
     let long = "x".repeat(65_536);
-    refused(&[&long, "secret"], "65542 bytes together");
+    refused(&[&long, "secret"], "65542 bytes in total");
     // A lock of one resource is an ordinary lock.
     let one = take(&manager, &["one"]);
     assert_eq!(one.resources(), ["one"]);

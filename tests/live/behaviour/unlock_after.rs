@@ -174,14 +174,18 @@ fn what_cannot_stay_is_refused_in_words_and_stays_held() {
     let words = "least_ms is 600001, not from 0 to the TTL of 600000";
     refused(&lease, TTL + 1, words);
     assert_eq!(manager.downgrade(&lease), REDLOCK_OK);
-    refused(&lease, LEAST, "the keys of a shared lock or of a permit cannot stay: others use them");
+    refused(
+        &lease,
+        LEAST,
+        "not possible for shared locks and permits: other holders use the same keys",
+    );
     let permit = Lease::new();
     let wanted = Wanted { permits: 3, ..Wanted::new("s", TTL) };
     assert_eq!(manager.acquire(&wanted, &permit), REDLOCK_OK);
     refused(
         &permit,
         LEAST,
-        "the keys of a shared lock or of a permit cannot stay: others use them",
+        "not possible for shared locks and permits: other holders use the same keys",
     );
     assert_eq!(manager.unlock_after(&Lease::new(), 0), REDLOCK_LOST);
 }

@@ -53,7 +53,7 @@ fn a_call_that_fails_says_why_as_one_that_blocks_does() {
     let _held = other.take("r", TTL);
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event(), done(REDLOCK_TAKEN, &lease, 1));
-    assert!(lease.message().contains("held by another"), "{}", lease.message());
+    assert!(lease.message().contains("held by another client"), "{}", lease.message());
     // The lease can be used again.
     assert_eq!(manager.lock("s", TTL, &lease), REDLOCK_OK, "{}", lease.message());
     cluster.iter().for_each(|server| server.kill());
@@ -187,7 +187,7 @@ fn who_takes_his_event_too_late_has_no_lock() {
     let own = manager.take("s", TTL);
     cluster.wait_until_gone("r");
     assert_eq!(manager.event(), done(REDLOCK_TOO_SLOW, &lease, 1));
-    assert!(lease.message().contains("before the result of the call"), "{}", lease.message());
+    assert!(lease.message().contains("before the program read the result"), "{}", lease.message());
     assert!(!lease.is_held() && lease.token().is_empty());
     drop(own);
     let changes: [&dyn Fn() -> RedLockStatus; 3] = [

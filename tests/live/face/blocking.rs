@@ -1,7 +1,7 @@
 //! Calls that block.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redlock::{Error, Guard, Lease, Level, Manager, Options, Status, Ticket};
@@ -119,7 +119,7 @@ fn settings_are_checked_when_the_manager_is_made() {
     assert!(twice.contains("added before"), "{twice}");
     let secret = words(Manager::builder().server("redis://:hunter2@:0/x"));
     assert!(!secret.contains("hunter2"), "{secret}");
-    let none = Manager::builder().build().expect("it asks nobody").acquire(&options("r"));
+    let none = Manager::builder().build();
     assert_eq!(none.expect_err("there is none").status(), Status::NoServers);
     let long = Options::new("r", Duration::MAX);
     let error = manager(&cluster).acquire(&long).expect_err("nobody needs that");
@@ -130,7 +130,7 @@ fn settings_are_checked_when_the_manager_is_made() {
 fn settings_reach_the_manager() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| drop(it.must(&["CONFIG", "SET", "requirepass", "hunter2"])));
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&told);
     let manager = builder(&cluster)
         .fencing(true)
@@ -165,7 +165,7 @@ fn with_slow_logger(cluster: &Arc<Cluster>, names: &'static [&str]) -> (Manager,
 /// Whether a call failed because its lock had ended before the call returned.
 fn was_late(outcome: &Result<(), Error>, status: Status) -> bool {
     let is_it = |error: &Error| {
-        error.status() == status && error.to_string().contains("before the result of the call")
+        error.status() == status && error.to_string().contains("before the program read the result")
     };
     outcome.as_ref().is_err_and(is_it)
 }
@@ -313,6 +313,33 @@ fn who_could_not_take_part_is_told_of() {
         let lease = manager.acquire(&options("s").wait(TTL)).expect("two of three are enough");
         lease.absent().contains(&cluster[0].address())
     });
+}
+
+#[test]
+fn connect_reports_that_a_server_is_not_guarded_and_the_log_once() {
+    let cluster = Cluster::start(3);
+    cluster[0].must(&["ACL", "SETUSER", "default", "-info"]);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    let log = move |level, line: &str| kept.lock().expect("a list").push((level, line.to_owned()));
+    let manager = builder(&cluster).logger(log).build().expect("servers");
+    let words = manager.connect(Duration::ZERO).expect("all are up");
+    assert!(words.contains(&format!("{} not guarded", cluster[0].address())), "{words}");
+    let guarded: Vec<bool> = manager.servers().iter().map(|it| it.is_guarded).collect();
+    assert_eq!(guarded, [false, true, true]);
+    let reconnected = |count: usize| {
+        cluster[0].hang_up();
+        wait_until("it is connected again", || {
+            drop(manager.acquire(&options("r").wait(TTL)));
+            let lines = lines.lock().expect("a list");
+            lines.iter().filter(|it| it.1.contains("connected again")).count() >= count
+        });
+    };
+    reconnected(1);
+    reconnected(2);
+    let lines = lines.lock().expect("a list");
+    let about_it: Vec<_> = lines.iter().filter(|it| it.1.contains("not guarded")).collect();
+    assert!(matches!(&about_it[..], [(Level::Warning, _)]), "{lines:?}");
 }
 
 /// A ticket names all resources, so it may be long.

@@ -101,7 +101,7 @@ fn the_first_lock_call_closes_the_list() {
     let manager = &holder.manager;
     for (host_or_url, port) in [("127.0.0.1", 1), ("redis://other", 0), ("unix:///run/other", 0)] {
         let status = holder.nothing_happens(|| manager.add(host_or_url, port));
-        refused(manager, status, &["closed by the first call", "closed"]);
+        refused(manager, status, &["cannot be added after the first call"]);
     }
 }
 

@@ -20,7 +20,7 @@ fn of_a_thousand_servers_the_first_64_are_taken() {
         let status = manager.add("127.0.0.1", port);
         match usize::try_from(port) {
             Ok(1..=MOST) => accepted(&manager, status),
-            _ => refused(&manager, status, &["one more than 64 servers"]),
+            _ => refused(&manager, status, &["the maximum is 64"]),
         }
     }
 }

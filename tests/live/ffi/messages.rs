@@ -4,10 +4,15 @@ use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use redlock::ffi::language::{
+    REDLOCK_LANGUAGE_C, REDLOCK_LANGUAGE_CPP, REDLOCK_LANGUAGE_GO, REDLOCK_LANGUAGE_NODE,
+    REDLOCK_LANGUAGE_PYTHON, REDLOCK_LANGUAGE_RUBY,
+};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{RedLock_ErrorMessage, RedLock_LookUp};
 
-use crate::support::Manager;
+use crate::support::events::Wanted;
+use crate::support::{Lease, Manager};
 
 const READERS: usize = 2;
 const READS: usize = 600_000;
@@ -77,4 +82,36 @@ fn a_look_up_leaves_the_words_of_another_call() {
     // SAFETY: the manager lives.
     assert_eq!(unsafe { RedLock_LookUp(manager.raw()) }, RedLockStatus::REDLOCK_OK);
     assert_eq!(manager.message(), words);
+}
+
+/// A binding sets its language, so that its programs read the names and units that they use.
+#[test]
+fn messages_name_arguments_for_the_language_that_was_set() {
+    let (manager, lease) = (Manager::new(), Lease::new());
+    assert_eq!(manager.add("127.0.0.1", 1), RedLockStatus::REDLOCK_OK);
+    for (language, delay, ttl) in [
+        (REDLOCK_LANGUAGE_C, "delay_ms is -500: it must be 0 to", "ttl_ms is 0: it must be 1 to"),
+        (REDLOCK_LANGUAGE_CPP, "delay is -500 ms: ", "ttl is 0 ms: it must be 1 ms to"),
+        (REDLOCK_LANGUAGE_GO, "RetryDelay is -500ms: ", "ttl is 0ms: "),
+        (REDLOCK_LANGUAGE_NODE, "retryDelay is -500 ms: ", "ttl is 0 ms: "),
+        (REDLOCK_LANGUAGE_PYTHON, "retry_delay is -0.5 s: ", "ttl is 0 s: it must be 0.001 s to"),
+        (REDLOCK_LANGUAGE_RUBY, "retry_delay is -0.5 s: ", "ttl is 0 s: "),
+    ] {
+        assert_eq!(manager.set_language(language), RedLockStatus::REDLOCK_OK);
+        assert_eq!(manager.set_retry(1, -500), RedLockStatus::REDLOCK_INVALID_ARGUMENT);
+        assert!(manager.message().starts_with(delay), "{}", manager.message());
+        for status in [
+            manager.lock("r", 0, &lease),
+            manager.submit_acquire(&Wanted { ttl_ms: 0, ..Wanted::new("r", 10_000) }, &lease, 0),
+        ] {
+            assert_eq!(status, RedLockStatus::REDLOCK_INVALID_ARGUMENT);
+            assert!(lease.message().starts_with(ttl), "{}", lease.message());
+        }
+    }
+    for unknown in [-1, 6, 256] {
+        let status = manager.set_language(unknown);
+        assert_eq!(status, RedLockStatus::REDLOCK_INVALID_ARGUMENT);
+        let words = format!("language is {unknown}: use a REDLOCK_LANGUAGE_ constant");
+        assert_eq!(manager.message(), words);
+    }
 }

@@ -16,8 +16,8 @@ fn an_empty_name_and_one_too_long_are_refused_by_every_call() {
     let mut messages = Vec::new();
     for (name, words) in [
         (String::new(), "resource is empty"),
-        ("x".repeat(LONGEST + 1), "resource is 65537 bytes long, more than 65536"),
-        ("x".repeat(10 * LONGEST), "resource is 655360 bytes long, more than 65536"),
+        ("x".repeat(LONGEST + 1), "resource is 65537 bytes long: the maximum is 65536"),
+        ("x".repeat(10 * LONGEST), "resource is 655360 bytes long: the maximum is 65536"),
     ] {
         for lease in [&holder.lease, &Lease::new()] {
             holder.nothing_happens(|| {

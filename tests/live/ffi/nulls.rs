@@ -13,6 +13,7 @@ use redlock::ffi::fencing::*;
 use redlock::ffi::handover::*;
 use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
+use redlock::ffi::language::*;
 use redlock::ffi::lease::*;
 use redlock::ffi::reentrant::*;
 use redlock::ffi::resources::*;
@@ -178,7 +179,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 72] = calls! {
+    let calls: [(&str, Call); 73] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -194,6 +195,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
         Status RedLock_SetFencing(it.rl(), true) of it;
         Status RedLock_SetWaking(it.rl(), true) of it;
+        Status RedLock_SetLanguage(it.rl(), 1) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()

@@ -92,7 +92,7 @@ fn a_callback_that_gives_no_password_is_told_of() {
         let _asked = manager.asks(None, |_, room| answer(room));
         assert_eq!(manager.connect(0), REDLOCK_UNREACHABLE);
         let words = manager.message();
-        assert!(words.contains("nobody gave its password"), "{words}");
+        assert!(words.contains("the password callback gave no password"), "{words}");
     }
 }
 
@@ -323,7 +323,7 @@ fn a_call_on_a_lease_from_within_its_own_call_is_refused() {
     finishes_here(|| _ = manager.lock("r", TTL, &lease));
     let (status, words) = said.lock().expect("no panic").take().expect("it was asked");
     assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
-    assert!(words.contains("in use by the call that this call is made from"), "{words}");
+    assert!(words.contains("in use by the call whose callback made this call"), "{words}");
 }
 
 /// Ends the process if it takes too long.
@@ -448,7 +448,7 @@ fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
         let lease = Lease::new();
         let status = manager.lock("r", BRIEF, &lease);
         assert!(status != REDLOCK_OK || lease.is_held() || !lease.message().is_empty());
-        status == REDLOCK_TOO_SLOW && lease.message().contains("before the result of the call")
+        status == REDLOCK_TOO_SLOW && lease.message().contains("before the program read the result")
     });
 }
 

@@ -76,7 +76,8 @@ fn a_size_that_cannot_be_is_refused() {
         // SAFETY: the manager lives, and the size is checked before anything is written.
         let status = unsafe { RedLock_Servers(manager.raw(), &raw mut info, &raw mut count) };
         assert_eq!((status, count), (REDLOCK_INVALID_ARGUMENT, 1));
-        let words = format!("infos->size is {size}: begin with REDLOCK_SERVER_INFO_INIT");
+        let words =
+            format!("infos->size is {size}: initialize the struct with REDLOCK_SERVER_INFO_INIT");
         assert_eq!(manager.message(), words);
         assert!(name(&info).is_empty());
     }

@@ -189,7 +189,11 @@ fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
     };
     assert_eq!(get(0), REDLOCK_INVALID_ARGUMENT);
     assert_eq!(get(size_of::<RedLockStats>() - 8), REDLOCK_INVALID_ARGUMENT);
-    assert!(manager.message().contains("begin with REDLOCK_STATS_INIT"), "{}", manager.message());
+    assert!(
+        manager.message().contains("initialize the struct with REDLOCK_STATS_INIT"),
+        "{}",
+        manager.message()
+    );
     assert_eq!(get(size_of::<RedLockStats>()), REDLOCK_OK);
     // A struct that a later version has made longer.
     let mut long = [RedLockStats::default(); 2];

@@ -82,7 +82,7 @@ fn a01_what_a_majority_does_not_permit_is_named_and_leaves_the_lock_as_it_was() 
             let words = lease.message();
             assert_eq!(status, expected, "{what} with {rules:?}: {words}");
             if fails[call] {
-                let named = blames(&words, &addresses(&cluster[..2]), &["NOPERM", "not permit"]);
+                let named = blames(&words, &addresses(&cluster[..2]), &["NOPERM", "user lacks"]);
                 assert_eq!(named, Ok(()), "{what} with {rules:?}");
             }
             tells_no_password(&[words]);
@@ -210,7 +210,7 @@ fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
                 let expected = if is_permitted { REDLOCK_OK } else { REDLOCK_UNREACHABLE };
                 let words = lease.message();
                 assert_eq!(status, expected, "{what} without {lacks}: {words}");
-                assert!(is_permitted || words.contains("not permit"), "{what}: {words}");
+                assert!(is_permitted || words.contains("user lacks"), "{what}: {words}");
             };
             let can_read = ["", "+getrange"].contains(&lacks);
             let (everybody, reader) = (connected(&cluster), Lease::new());

@@ -26,7 +26,7 @@ fn n06_requests_to_connect_that_are_ignored_are_told_and_in_nobodys_way() {
 
 #[test]
 fn n06_connections_that_are_accepted_in_silence_are_told_and_in_nobodys_way() {
-    are_strange(Fake::silent, &["said nothing", "no connection within"]);
+    are_strange(Fake::silent, &["no reply", "timed out"]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
     manager.set_retry(1, 0);
     let lease = Lease::new();
     assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-    assert!(lease.message().contains("its name is not known"), "{}", lease.message());
+    assert!(lease.message().contains("cannot resolve the host name"), "{}", lease.message());
     // The resolver is left alone for a while.
     in_time(TOO_LONG, || {
         for _ in 0..20 {
@@ -149,7 +149,7 @@ fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
 }
 
 /// What the words say about a server that is listed twice. Its process has one vote, so it is no quorum.
-const SAME: &str = "it is the same server as ";
+const SAME: &str = "same server as ";
 
 #[test]
 fn n10_one_server_under_five_names_grants_nothing_to_anybody() {

@@ -68,7 +68,7 @@ fn h01_a_lock_goes_from_one_manager_to_another_with_what_is_left_of_it() {
     assert_eq!(taker.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     nothing_is_left(&taker, &cluster, RESOURCE);
     assert_eq!(taker.adopt(&ticket, &taken), REDLOCK_LOST);
-    assert!(taken.message().contains("has it no more"), "{}", taken.message());
+    assert!(taken.message().contains("no longer has the lock"), "{}", taken.message());
     assert_eq!(giver.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
     assert_eq!(giver.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
@@ -226,7 +226,7 @@ fn h03_a_minority_that_is_gone_does_not_show_and_with_a_majority_nothing_is_adop
     let next = giver.detach(&lease).expect("it is held");
     cluster[1].must(&["SET", RESOURCE, "another's", "PX", "60000"]);
     assert_eq!(giver.adopt(&next, &lease), REDLOCK_LOST);
-    let reasons = ["has it no more", "held by another"];
+    let reasons = ["no longer has the lock", "held by another client"];
     assert_eq!(blames(&lease.message(), &addresses(&cluster[..2]), &reasons), Ok(()));
     assert_eq!(cluster[1].get(RESOURCE).as_deref(), Some("another's"));
 }

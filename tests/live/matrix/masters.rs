@@ -63,11 +63,11 @@ fn m01_sentinels_that_know_no_master_are_named() {
     let manager = Manager::of_urls(&[url(&all, "other")]);
     make_brief(&manager);
     let said = [
-        "no Sentinel of other says where it is".to_owned(),
-        format!("{} knows no master of this name", all[0]),
-        format!("{}: NOAUTH: needs a password", all[1]),
+        "no Sentinel knows the address of master other".to_owned(),
+        format!("{}: unknown master", all[0]),
+        format!("{}: NOAUTH: password required", all[1]),
         format!("{}: connection refused", all[2]),
-        format!("{} is no Sentinel", all[3]),
+        format!("{}: not a Sentinel", all[3]),
     ];
     await_words(&manager, &said.each_ref().map(String::as_str));
     in_time(DEADLINE, || {
@@ -142,9 +142,9 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
     everything_works(&manager, RESOURCE);
     let address = sentinel.address();
     for (login, query, words) in [
-        (":of-the-master@", "", format!("{address}: NOAUTH: needs a password")),
+        (":of-the-master@", "", format!("{address}: NOAUTH: password required")),
         (":of-the-master@", "?sentinel_password=x", format!("{address}: WRONGPASS: does not")),
-        ("", &*right, format!("{}: NOAUTH: needs a password", group.servers[0].address())),
+        ("", &*right, format!("{}: NOAUTH: password required", group.servers[0].address())),
     ] {
         let manager = Manager::of_urls(&[url(login, query)]);
         make_brief(&manager);
@@ -164,20 +164,20 @@ fn m03_what_no_sentinel_says_leads_nowhere() {
         format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len())
     };
     let subscribed = "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
-    let nonsense = "answered what no server should";
+    let nonsense = "protocol error: unexpected reply";
     let odd = [
-        ("garbage\r\n".to_owned(), "it said what no server should"),
-        ("$999999999\r\n".to_owned(), "it sent a reply that does not fit"),
+        ("garbage\r\n".to_owned(), "protocol error: unexpected reply"),
+        ("$999999999\r\n".to_owned(), "reply too large"),
         ("+OK\r\n".to_owned(), nonsense),
         ("*2\r\n:1\r\n:2\r\n".to_owned(), nonsense),
         (address("127.0.0.1", "0"), nonsense),
         (address("127.0.0.1", "s3same-0pen"), nonsense),
         (address(PASSWORD, "6379") + "+OK\r\n", nonsense),
         (address("s3same-0pen!", "6379") + subscribed, nonsense),
-        (address(PASSWORD, "6379") + subscribed, "not connected: its name has no address"),
-        (address("127.0.0.1", "6379"), "no answer in"),
+        (address(PASSWORD, "6379") + subscribed, "not connected: the host name has no address"),
+        (address("127.0.0.1", "6379"), "timed out after"),
         (address("127.0.0.1", "1") + subscribed, "127.0.0.1:1: connection refused"),
-        ("-ERR s3same-0pen\r\n".to_owned(), "answered with an error"),
+        ("-ERR s3same-0pen\r\n".to_owned(), "replied with an error"),
     ];
     for (bytes, words) in odd {
         let fake = Fake::answering(bytes.clone());
@@ -205,7 +205,7 @@ fn m04_two_names_of_one_master_have_one_vote() {
     let manager = Manager::of_urls(&[at("one"), at("two"), other.url()]);
     wait_until("it is found out", || {
         assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
-        manager.message().contains("it is the same server as ")
+        manager.message().contains("same server as ")
     });
     assert_eq!(manager.servers().iter().filter(|it| it.votes).count(), 2);
     everything_works(&manager, RESOURCE);

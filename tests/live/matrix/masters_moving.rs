@@ -218,7 +218,7 @@ fn m06_without_sentinels_the_master_is_kept() {
     wait_until_ok("it is not to be found any more", || {
         let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
         let words = lease.message();
-        let is_told = words.contains("no Sentinel of mymaster says where it is");
+        let is_told = words.contains("no Sentinel knows the address of master mymaster");
         if status != REDLOCK_OK && is_told { Ok(()) } else { Err(words) }
     });
 }
@@ -346,7 +346,7 @@ fn m07_a_primary_that_became_a_replica_that_takes_writes_has_no_vote() {
         let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
         assert_eq!(status, REDLOCK_UNREACHABLE, "{}", taken.message());
         let message = taken.message();
-        if message.contains("it is a replica") { Ok(()) } else { Err(message) }
+        if message.contains("replica") { Ok(()) } else { Err(message) }
     });
     assert!(held.is_held());
 }

@@ -241,7 +241,7 @@ fn m11_sentinels_that_want_a_certificate_and_a_user_are_shown_them() {
     let (sentinel, master) = (house.sentinel.address(), house.master().address());
     let at = |at_master, at_sentinel| house.manager_of(&house.url(at_master, at_sentinel));
     for (manager, server, words) in [
-        (stranger, &sentinel, "it wants a certificate of ours"),
+        (stranger, &sentinel, "server requires a client certificate"),
         (at(at_master, [WATCHER, "wrong"]), &sentinel, "WRONGPASS"),
         (at(at_master, [USER, PASSWORD]), &sentinel, "WRONGPASS"),
         (at([USER, "wrong"], at_sentinel), &master, "WRONGPASS"),
@@ -288,8 +288,8 @@ fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
 fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
     type Case = (fn(&Authority, &Authority) -> Identity, &'static str);
     let cases: [Case; 2] = [
-        (|_, impostor| impostor.server(), "its certificate was not signed by whom it says"),
-        (|it, _| it.server_named(&["redis.example"]), "its certificate is for another name"),
+        (|_, impostor| impostor.server(), "certificate has an invalid signature"),
+        (|it, _| it.server_named(&["redis.example"]), "certificate is for another host name"),
     ];
     for (identity, words) in cases {
         let authority = Arc::new(Authority::new());

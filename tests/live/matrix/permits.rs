@@ -162,8 +162,7 @@ fn z04_who_may_not_is_told_so_and_nothing_is_left() {
         set(&cluster[1], forbid);
         make_brief(&manager);
         assert_eq!(acquire(&manager, 4, &lease), REDLOCK_UNREACHABLE);
-        blames(&lease.message(), &addresses(&cluster[..2]), &["does not permit this user"])
-            .expect("named");
+        blames(&lease.message(), &addresses(&cluster[..2]), &["user lacks"]).expect("named");
         for server in &cluster[..2] {
             set(server, &["+@all", "allkeys"]);
         }

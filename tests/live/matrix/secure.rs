@@ -22,11 +22,11 @@ const PASSWORD: &str = "s3same-0pen";
 type Case = (fn(&Authority) -> Identity, &'static str);
 
 const NOT_TO_BE_BELIEVED: [Case; 5] = [
-    (Authority::expired, "its certificate has expired"),
-    (Authority::not_yet_valid, "its certificate is not valid yet"),
-    (of_another_name, "its certificate is for another name"),
-    (Authority::self_signed, "nobody who is trusted"),
-    (Authority::chained_with_a_gap, "nobody who is trusted"),
+    (Authority::expired, "certificate has expired"),
+    (Authority::not_yet_valid, "certificate is not valid yet"),
+    (of_another_name, "certificate is for another host name"),
+    (Authority::self_signed, "unknown authority"),
+    (Authority::chained_with_a_gap, "unknown authority"),
 ];
 
 fn of_another_name(authority: &Authority) -> Identity {

@@ -32,7 +32,7 @@ fn s18_a_server_that_is_full_is_named_and_used_again_when_there_is_room() {
         in_time(DEADLINE, || {
             assert_eq!(manager.try_lock("other", TTL, 0, &refused), REDLOCK_UNREACHABLE);
         });
-        blames(&refused.message(), &addresses(&cluster[..2]), &["greatest number of clients"])
+        blames(&refused.message(), &addresses(&cluster[..2]), &["max number of clients"])
     });
     // An existing connection stays open.
     assert_eq!(held.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
@@ -73,7 +73,7 @@ fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
     let refused = Lease::new();
     let status = rivals.rival.try_lock(&*long, TTL, 0, &refused);
     assert_eq!(status, REDLOCK_UNREACHABLE, "{}", refused.message());
-    let closed = ["closed the connection", "reset"];
+    let closed = ["closed by the server", "reset"];
     assert_eq!(blames(&refused.message(), &addresses(&cluster[..2]), &closed), Ok(()));
     // The release that the manager has to send there is as long, and closes the next connections, too.
     let status = rivals.try_to_take_over();

@@ -17,7 +17,7 @@ use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until, wa
 const LEAST_MS: i64 = 3_000;
 
 /// What is said of a server that is connected and lost its memory.
-const VOTELESS: &str = "its vote counts again in";
+const VOTELESS: &str = "no vote for another";
 const HOUR_MS: i64 = 3_600_000;
 
 /// Its connections are lost, too, because a manager remembers what it saw over earlier ones.
@@ -258,7 +258,7 @@ fn s30_a_server_whose_log_was_off_for_a_while_is_not_durable_for_whoever_saw_it(
         log.lines().iter().any(|line| line.1.contains(&words))
     };
     assert!(cluster.iter().all(is_warned), "{:?}", log.lines());
-    assert!(rival.servers().iter().all(|it| it.words.contains("is not any more")));
+    assert!(rival.servers().iter().all(|it| it.words.contains("no longer always")));
     let held = before.take(RESOURCE, TTL);
     cluster.wait_until_everywhere(RESOURCE);
     cluster[..2].iter().for_each(is_restarted_with_its_old_log);
@@ -289,9 +289,7 @@ fn s30_a_log_that_is_turned_on_later_is_not_complete() {
     let note = note.strip_suffix(" a").expect("it says that all is in the log");
     server.must(&["SET", NOTE, note]);
     let manager = connected(&cluster);
-    assert!(
-        manager.servers()[0].words.contains("but was not when its note redlock:guard was made")
-    );
+    assert!(manager.servers()[0].words.contains("but was not when redlock:guard was written"));
     // A manager that has seen the loss remembers it. So the second time is another manager's.
     for (manager, is_lost) in [(manager, true), (patient(&cluster), false)] {
         server.restart();
@@ -319,8 +317,12 @@ fn old(note: &str) -> String {
 #[test]
 fn s31_a_note_that_is_not_ours_is_no_vote_and_is_left_alone() {
     let ways: [(&[&str], &str, &str); 2] = [
-        (&["RPUSH", NOTE, "theirs"], "of another type: delete that key", "list"),
-        (&["SET", NOTE, "2 of a later version"], "of a later version", "string"),
+        (
+            &["RPUSH", NOTE, "theirs"],
+            "has the wrong type: another program uses it, delete the key",
+            "list",
+        ),
+        (&["SET", NOTE, "2 of a later version"], "by a newer version", "string"),
     ];
     for (way, words, kind) in ways {
         let cluster = Cluster::start(3);
@@ -331,7 +333,7 @@ fn s31_a_note_that_is_not_ours_is_no_vote_and_is_left_alone() {
             let lease = manager.take(RESOURCE, LEAST_MS);
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
             let known = &manager.servers()[0];
-            assert!(!known.words.contains("this user"), "{known:?}");
+            assert!(!known.words.contains("the user needs"), "{known:?}");
             !known.votes && known.words.contains(words)
         });
         assert_eq!(cluster[0].must(&["TYPE", NOTE]).text().as_deref(), Some(kind));
@@ -405,7 +407,7 @@ fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() 
     wait_until("it is told", || {
         assert_eq!(manager.connect(0), REDLOCK_OK);
         let known = &manager.servers()[0];
-        !known.votes && known.words.contains("before 1970: set its clock")
+        !known.votes && known.words.contains("before 1970: set the clock")
     });
     everything_works(&manager, RESOURCE);
     assert_eq!(cluster[0].get(NOTE), note);

@@ -80,7 +80,7 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
     let late = patient(&cluster);
     wait_until_ok("the message tells what is wrong", || {
         assert_eq!(late.connect(0), REDLOCK_OK, "{}", late.message());
-        blames(&late.message(), &addresses(&cluster[2..]), &["give its primary"])
+        blames(&late.message(), &addresses(&cluster[2..]), &["use its primary"])
     });
     assert_eq!(late.servers()[2].role, "replica");
     // It has the key, but from its primary.
@@ -100,8 +100,7 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
         let status = manager.extend(&lease, TTL);
         assert!([REDLOCK_LOST, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
         let words = lease.message();
-        let is_refused =
-            words.contains("give its primary") && !words.contains("connection refused");
+        let is_refused = words.contains("use its primary") && !words.contains("connection refused");
         status == REDLOCK_LOST || is_refused
     });
     manager.unlock(&lease);
@@ -352,7 +351,11 @@ fn s20_something_else_under_the_name_is_taken_for_a_lock_and_left_alone() {
         ] {
             assert_eq!(status, REDLOCK_TAKEN, "{other:?}: {}", lease.message());
         }
-        assert!(lease.message().contains("held by another (for ever)"), "{}", lease.message());
+        assert!(
+            lease.message().contains("held by another client (no expiry)"),
+            "{}",
+            lease.message()
+        );
 
         cluster.iter().for_each(|server| _ = server.must(&["DEL", RESOURCE]));
         let held = manager.take(RESOURCE, TTL);
@@ -398,7 +401,7 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
         "it knows who has the slots",
         || matches!(empty.command(&["GET", RESOURCE]), Reply::Error(it) if it.starts_with("MOVED")),
     );
-    is_refused(&manager, &empty, "MOVED: a cluster node that does not have the key");
+    is_refused(&manager, &empty, "MOVED: cluster node without this key");
     let lease = Lease::new();
     assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
     let who = format!("({} has it)", full.address());

@@ -51,7 +51,7 @@ pub(crate) fn is_kept_out_who_wants(wanted: &Wanted, manager: &Manager, addresse
         let is_told = |it: &String| message.contains(&format!("{it} {LOST}"));
         if addresses.iter().all(is_told) { Ok(()) } else { Err(message) }
     });
-    assert!(lease.message().contains("its vote counts again in "), "{}", lease.message());
+    assert!(lease.message().contains("no vote for another "), "{}", lease.message());
     for it in manager.servers().iter().filter(|it| addresses.contains(&it.name)) {
         assert!(it.connected && !it.votes && it.words.contains(LOST), "{it:?}");
     }
@@ -320,7 +320,7 @@ fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
         wait_until("it is noticed", || {
             let lease = manager.take(RESOURCE, TTL);
             assert_eq!(manager.unlock(&lease), REDLOCK_OK);
-            manager.servers()[0].words.contains("its vote counts again in ")
+            manager.servers()[0].words.contains("no vote for another ")
         });
         let note = cluster[0].get(NOTE).expect("it is given another");
         assert!(note.starts_with("1 ") && !note.contains('-'), "{note}");
@@ -344,7 +344,7 @@ fn s24_a_lock_that_is_not_guarded_to_its_end_is_said_to_be_so() {
         take(300_000);
         let said = || {
             let lines = log.lines().into_iter().map(|it| it.1);
-            lines.filter(|it| it.contains("is guarded against servers")).collect::<Vec<_>>()
+            lines.filter(|it| it.contains("restart guard covers only")).collect::<Vec<_>>()
         };
         assert_eq!(said(), Vec::<String>::new());
         take(LONG_MS);

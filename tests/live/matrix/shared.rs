@@ -93,7 +93,7 @@ fn r01_readers_hold_it_together_and_a_writer_alone() {
     assert_eq!(writer.is_locked(RESOURCE), Ok(true));
 
     let words = refused(&writer, &Wanted::new(RESOURCE, TTL));
-    assert!(words.contains("held by another ("), "{words}");
+    assert!(words.contains("held by another client ("), "{words}");
     let words = refused(&writer, &Wanted { tries: 2, ..Wanted::new(RESOURCE, TTL) });
     assert!(words.contains("held by 3 readers ("), "{words}");
     assert!(!take_plainly(&cluster, "plain"));
@@ -116,7 +116,7 @@ fn r01_readers_hold_it_together_and_a_writer_alone() {
     let lease = writer.take(RESOURCE, TTL);
     assert!(!lease.is_shared());
     let words = refused(&one, &Wanted::shared(RESOURCE, TTL));
-    assert!(words.contains("held by another ("), "{words}");
+    assert!(words.contains("held by another client ("), "{words}");
     let sight = one.inspect(RESOURCE).expect("an answer");
     assert_eq!((sight.locked, sight.mode, sight.readers), (true, REDLOCK_EXCLUSIVE, 0));
     unlock(&writer, &lease);
@@ -175,7 +175,7 @@ fn r02_a_writer_becomes_a_reader_and_no_reader_a_writer() {
         writer.try_lock(RESOURCE, TTL, 0, &lease),
     ] {
         assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
-        assert!(lease.message().contains("never made an exclusive one"), "{}", lease.message());
+        assert!(lease.message().contains("cannot be upgraded"), "{}", lease.message());
     }
     assert!(lease.is_held());
     assert_eq!(writer.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
@@ -302,7 +302,7 @@ fn r05_a_writer_that_waits_comes_before_later_readers() {
         });
         wait_until("it has said that it waits", || cluster.having(INTENT) == 3);
         let words = refused(&late, &Wanted::shared(RESOURCE, TTL));
-        assert!(words.contains("keeps it for a writer that waits ("), "{words}");
+        assert!(words.contains("reserved for a waiting writer ("), "{words}");
         // A current reader may stay.
         assert_eq!(early.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
         assert_eq!(early.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
@@ -378,7 +378,7 @@ fn r05_within_a_process_readers_share_and_a_writer_comes_before_later_ones() {
         // The writer also announces that it waits for readers of its own process.
         wait_until("it waits", || cluster.having(INTENT) == 3);
         let words = refused(&manager, &Wanted::shared(RESOURCE, TTL));
-        assert!(words.contains("came first"), "{words}");
+        assert!(words.contains("ahead in the queue"), "{words}");
         scope.spawn(|| {
             let wanted = Wanted { wait_ms: 30_000, ..Wanted::shared(RESOURCE, TTL) };
             assert_eq!(manager.acquire(&wanted, &late), REDLOCK_OK, "{}", late.message());
@@ -401,7 +401,7 @@ fn r06_what_else_stands_there_is_left_alone_and_named() {
     // The resource is not a string.
     cluster.iter().for_each(|it| _ = it.must(&["RPUSH", RESOURCE, "a list"]));
     let words = refused(&manager, &Wanted::shared(RESOURCE, TTL));
-    assert!(words.contains("held by another (for ever)"), "{words}");
+    assert!(words.contains("held by another client (no expiry)"), "{words}");
     cluster.iter().for_each(|it| {
         it.must(&["DEL", RESOURCE]);
         it.must(&["SET", READERS, "somebody's"]);
@@ -410,7 +410,7 @@ fn r06_what_else_stands_there_is_left_alone_and_named() {
     let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
     let words = lease.message();
     assert_eq!(
-        (status, words.contains("in the resource's key :r")),
+        (status, words.contains("of the resource with :r appended")),
         (REDLOCK_UNREACHABLE, true),
         "{words}"
     );

@@ -231,8 +231,8 @@ fn r08_it_is_one_resource_and_no_permit() {
     let (manager, lease) = (connected(&cluster), Lease::new());
     let both = Wanted { mode: shared().mode, ..Wanted::several(&["a", "b"], TTL) };
     for (wanted, words) in [
-        (both, "several resources can be locked exclusively only"),
-        (Wanted { permits: 2, ..shared() }, "a permit of a semaphore has no mode"),
+        (both, "a lock of several resources must be exclusive"),
+        (Wanted { permits: 2, ..shared() }, "mode must be 0 for a semaphore permit"),
     ] {
         assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
         assert!(lease.message().contains(words), "{}", lease.message());

@@ -90,7 +90,7 @@ fn n13_a_child_closes_both_connections_that_its_parent_has_to_a_server() {
     program.hears("has a lock");
     proxy.hold();
     program.says("go on");
-    program.hears("has a second connection");
+    program.hears("second connection is open");
     let parents = proxy.connections();
     assert!(matches!(parents[..], [Traffic { has_ended: false, .. }, _]), "{parents:?}");
     program.says("go on");

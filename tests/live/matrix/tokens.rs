@@ -219,7 +219,7 @@ fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
             make_brief(&manager);
             assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
             let named =
-                ["something else than fencing tokens in its key redlock:fence: delete that key"];
+                ["key redlock:fence holds something other than fencing counters: delete the key"];
             blames(&lease.message(), &addresses(&cluster[..count]), &named).expect("named");
             assert_eq!(lease.fencing_token(), 0);
             nothing_is_left(&manager, &cluster, RESOURCE);
@@ -250,7 +250,7 @@ fn k03_a_user_who_may_not_use_the_counter_is_told_so() {
     let lease = Lease::new();
     assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
     let message = lease.message();
-    assert!(message.matches("NOPERM: does not permit this user").count() >= 2, "{message}");
+    assert!(message.matches("NOPERM: user lacks").count() >= 2, "{message}");
     // Without tokens the user may lock.
     assert_eq!(manager.set_fencing(false), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
@@ -287,7 +287,7 @@ fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
         assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
     });
     let message = lease.message();
-    assert!(message.contains("0 of 3 servers have its fencing token"), "{message}");
+    assert!(message.contains("0 of 3 servers stored the fencing token"), "{message}");
     assert!(!lease.is_held() && lease.fencing_token() == 0);
     cluster[2].resume();
     nothing_is_left(&manager, &cluster, RESOURCE);
@@ -369,7 +369,7 @@ fn k06_tokens_grow_when_clocks_are_set_right_and_then_one_server_after_another_f
 #[track_caller]
 fn votes_with_tokens_again(manager: &Manager, server: &Server) {
     let address = server.address();
-    wait_until("it draws fencing tokens again", || {
+    wait_until("fencing tokens are available again", || {
         let lease = manager.take("another", SHORT_MS);
         assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
         let life = server.must(&["HGET", FENCES, "life"]).text();
@@ -403,7 +403,7 @@ fn k06_a_clock_beyond_all_reason_lifts_no_number_and_that_server_is_named() {
     make_brief(&manager);
     let lease = Lease::new();
     assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE);
-    assert!(lease.message().contains("its clock is beyond the year 2112"), "{}", lease.message());
+    assert!(lease.message().contains("the clock is past the year 2112"), "{}", lease.message());
     timed.cluster[2].resume();
     nothing_is_left(&manager, &timed.cluster, RESOURCE);
 }
@@ -453,7 +453,7 @@ fn k07_where_too_few_can_be_read_the_clock_stands_for_them_until_they_can() {
     });
     let marked = |server: &Server| server.must(&["HGET", FENCES, "clock"]).text().is_some();
     assert!(marked(&cluster[0]) && !marked(&cluster[2]));
-    let words = "its fencing tokens go by its clock";
+    let words = "the fencing counters were lost and restarted from the clock";
     let known = manager.servers();
     assert!(known.iter().any(|it| it.votes && it.words.contains(words)), "{known:?}");
     let told = format!("{}: {words}", cluster[0].address());

@@ -61,7 +61,7 @@ fn a_zone_that_is_no_network_interface_is_named() {
         assert_eq!(manager.add(host, port), REDLOCK_OK, "{host}: {}", manager.message());
         assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
         let message = lease.message();
-        assert!(message.contains("the zone nosuch0, which is no network interface"), "{message}");
+        assert!(message.contains("IPv6 zone nosuch0 of fe80::1 is not a usable"), "{message}");
     }
 }
 

@@ -110,7 +110,7 @@ fn a_rival_is_told(rival: &Manager, faulty: &[String], fault: Fault) {
             other => panic!("{other:?}: {message}"),
         }
     });
-    assert!(lease.message().contains("held by another"), "{}", lease.message());
+    assert!(lease.message().contains("held by another client"), "{}", lease.message());
 }
 
 /// The words of successful calls, and the log, say that two servers do not work.

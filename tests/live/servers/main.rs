@@ -8,6 +8,7 @@ mod addresses;
 mod dialects;
 mod faults;
 mod returning;
+mod rights;
 mod secrets;
 
 use support::usage::{

@@ -73,7 +73,7 @@ fn a_server_that_quotes_an_unknown_command_brings_no_token_in() {
     let (log, lease) = (manager.log(), Lease::new());
     wait_until_ok("the message tells what is wrong", || {
         assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-        blames(&lease.message(), &[server.address()], &["does not know the command"])
+        blames(&lease.message(), &[server.address()], &["unknown command"])
     });
     log.text();
 }
@@ -86,7 +86,7 @@ fn a_server_that_quotes_an_unknown_log_in_brings_no_password_in() {
     let (log, lease) = (manager.log(), Lease::new());
     wait_until_ok("the message tells what is wrong", || {
         assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-        blames(&lease.message(), &[server.address()], &["does not know the command"])
+        blames(&lease.message(), &[server.address()], &["unknown command"])
     });
     tells_no_secret(&[lease.message(), manager.message(), log.text()], "sesame");
 }
@@ -112,7 +112,7 @@ fn a_server_that_repeats_every_word_brings_no_secret_in() {
         let (log, lease) = (manager.log(), Lease::new());
         wait_until_ok("the message tells what is wrong", || {
             assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-            blames(&lease.message(), &[echo.address()], &["answered with an error"])
+            blames(&lease.message(), &[echo.address()], &["replied with an error"])
         });
         tells_no_secret(&[lease.message(), manager.message(), log.text()], "sesame");
     }

@@ -65,7 +65,7 @@ fn whoever_wants_a_certificate_and_gets_none_is_named() {
 #[test]
 fn whoever_does_not_trust_our_certificate_is_named() {
     let (authority, other) = (Arc::new(Authority::new()), Authority::new());
-    let words = ["our certificate", "certificate of ours"];
+    let words = ["client certificate", "client certificate"];
     for arguments in VERSIONS {
         for identity in [other.client(), authority.expired_client(), authority.self_signed()] {
             let server =
@@ -161,7 +161,7 @@ fn files_that_are_of_no_use_are_refused_at_once_and_change_nothing() {
     }
     refuses(&good.certificate, &good.certificate, "key_file", "no private key");
     let other = authority.client().key;
-    refuses(&good.certificate, &other, "key_file", "not that of the certificate");
+    refuses(&good.certificate, &other, "key_file", "does not match the certificate");
     for (name, key) in [("locked.pem", KEY_LOCKED), ("locked-old.pem", KEY_LOCKED_OLD)] {
         let file = authority.write(name, key);
         refuses(&good.certificate, &file, "key_file", "encrypted");

@@ -131,6 +131,6 @@ fn is_for_another_name(manager: &Manager, server: &str) {
     let lease = Lease::new();
     wait_until_ok("the message tells what is wrong", || {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
-        blames(&lease.message(), &[server.to_owned()], &["for another name"])
+        blames(&lease.message(), &[server.to_owned()], &["for another host name"])
     });
 }

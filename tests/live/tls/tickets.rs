@@ -110,7 +110,7 @@ fn a_server_that_sends_tickets_without_end_holds_no_call() {
             in_time(HELD, || {
                 assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
             });
-            let words = "it says too much over TLS that means nothing";
+            let words = "TLS protocol error: too many messages without data";
             if log.text().contains(words) { Ok(()) } else { Err(lease.message()) }
         });
     }

@@ -12,6 +12,8 @@
 
 #[path = "../../../src/acquire_options.rs"]
 mod acquire_options;
+#[path = "../../../src/argument.rs"]
+mod argument;
 #[path = "../../../src/background.rs"]
 mod background;
 #[path = "../../../src/blocking.rs"]
@@ -66,6 +68,8 @@ mod quorum;
 mod redlock;
 #[path = "../../../src/reentrant.rs"]
 mod reentrant;
+#[path = "../../../src/refusal.rs"]
+mod refusal;
 #[path = "../../../src/room.rs"]
 mod room;
 #[path = "../../../src/runtime.rs"]

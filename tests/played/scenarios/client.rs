@@ -139,7 +139,9 @@ impl Client {
     #[track_caller]
     pub(crate) fn connect_to_all(&self) {
         let said = self.scene.call(self.me, || self.manager.connect(0));
-        assert_eq!(said.map_err(|it| it.to_string()), Ok(String::new()));
+        said.expect("a quorum");
+        // Most worlds have servers without notes. These are connected, and not guarded.
+        assert!(self.manager.servers().iter().all(|it| it.is_connected));
     }
 
     pub(crate) fn lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {

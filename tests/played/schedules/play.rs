@@ -32,6 +32,8 @@ pub(crate) struct Outcome {
     pub(crate) overlapped: bool,
     /// If all overlaps are outside of what is promised: why.
     pub(crate) excuse: Option<&'static str>,
+    /// Whether too many servers lacked the numbers of their fencing tokens at one time, or could not be read.
+    pub(crate) too_many_lacked_numbers: bool,
     pub(crate) granted: usize,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
@@ -87,6 +89,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         violation: world.records.violation.take(),
         overlapped,
         excuse,
+        too_many_lacked_numbers: world.records.too_many_lack_numbers
+            || world.servers.iter().any(|it| it.store.went_by_clock),
         granted: world.records.holds.len(),
         events: world.events,
         excused: world.records.excused,
@@ -152,13 +156,15 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
         manager.set_clock_drift_factor(plan.drift)
     });
     settled.expect("a schedule has settings that make sense");
-    if tells {
-        let say = |_, words: &str| {
+    // Lines for a logger are passed on by threads that are woken for that. So a play whose story is told is the same one
+    // only if every play has a logger.
+    let say = move |_, words: &str| {
+        if tells {
             let words = words.to_owned();
             world::with(|world| world.say(|world| format!("{} logs: {words}", world.who())));
-        };
-        manager.set_logger(Some(Arc::new(say))).expect("it can be set");
-    }
+        }
+    };
+    manager.set_logger(Some(Arc::new(say))).expect("it can be set");
     manager
 }
 
@@ -245,7 +251,7 @@ impl Play {
         world::with(|world| {
             let now = world.now;
             if world.servers.iter_mut().any(|it| it.count_keys(now) > 0) {
-                world.records.violate(Promise::EndsByItself, "a key is left when its time is over");
+                world.records.violate(Promise::EndsByItself, "a key is left when the lock expired");
             }
         });
     }

@@ -29,6 +29,9 @@ pub(crate) struct Records {
     pub(crate) keepings: Vec<Keeping>,
     /// The servers that have lost their keys during a call.
     pub(crate) forgetful: u64,
+    /// Whether more servers than a minority have lacked the numbers of their fencing tokens at one time. Then tokens may
+    /// run backwards: `docs/fencing.md`, "What servers remember".
+    pub(crate) too_many_lack_numbers: bool,
     /// What is not promised in this schedule.
     pub(crate) waived: &'static [Promise],
     /// The first violation.

@@ -120,6 +120,8 @@ impl World {
         if keeps != Keeps::All {
             self.note_loss(server, Cause::Emptied, before);
         }
+        let lacking = self.servers.iter().filter(|it| it.store.lacks_numbers).count();
+        self.records.too_many_lack_numbers |= lacking * 2 > self.servers.len();
     }
 
     /// The tags of all keys that a server has now.

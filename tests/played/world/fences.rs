@@ -204,8 +204,14 @@ impl<'a> Command<'a, '_> {
         self.set_fence(b"base", &base.to_string());
         self.set_fence(b"life", &String::from_utf8_lossy(life));
         match *mark {
-            b"1" => self.set_fence(b"clock", "1"),
-            _ => [&b"clock"[..], b"seen"].into_iter().for_each(|it| self.delete_fence(it)),
+            b"1" => {
+                self.set_fence(b"clock", "1");
+                self.store.went_by_clock = true;
+            }
+            _ => {
+                [&b"clock"[..], b"seen"].into_iter().for_each(|it| self.delete_fence(it));
+                self.store.lacks_numbers = false;
+            }
         }
         self.integer(1);
         Some(Deed::Nothing)
@@ -214,7 +220,10 @@ impl<'a> Command<'a, '_> {
     /// The numbers of a memory that begins. Those of a new server belong to it, and all others are lost.
     pub(super) fn begin_numbers(&mut self, life: &str, is_new: bool) {
         match is_new {
-            true => self.set_fence(b"life", life),
+            true => {
+                self.set_fence(b"life", life);
+                self.store.lacks_numbers = false;
+            }
             false => self.set_fence(b"seen", &self.now_ms.to_string()),
         }
     }

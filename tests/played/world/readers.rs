@@ -1,6 +1,6 @@
 //! What servers do with the scripts about readers. `differential` compares this with a real server.
 //!
-//! Here each reader is a key of its own, with the resource's name. It ends when its time is over, and the
+//! Here each reader is a key of its own, with the resource's name. It ends when the lock expired, and the
 //! resource ends with the last reader. The server's answers are those of a server that has a set of
 //! readers.
 

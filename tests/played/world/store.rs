@@ -135,6 +135,10 @@ pub(crate) struct Store {
     /// The numbers of fencing tokens, by their databases and fields. They outlive all locks, so they do not count as keys
     /// of a schedule.
     pub(crate) fences: BTreeMap<(i64, Bytes), Bytes>,
+    /// Whether it has lost these numbers, and no client has restored them from other servers yet.
+    pub(crate) lacks_numbers: bool,
+    /// Whether its clock has stood for numbers that could not be read.
+    pub(crate) went_by_clock: bool,
     /// Announcements of waiting writers. An announcement is no lock, and ends soon.
     pub(crate) intents: Vec<Intent>,
     /// Wait queues, which do not count as keys of a schedule either, and listeners.
@@ -283,6 +287,8 @@ impl Store {
             memory: None,
             several: Vec::new(),
             fences: BTreeMap::new(),
+            lacks_numbers: false,
+            went_by_clock: false,
             intents: Vec::new(),
             lines: Vec::new(),
             channels: Channels::default(),
@@ -391,6 +397,7 @@ impl Store {
         self.keys = kept;
         if is_lost() {
             self.fences.clear();
+            self.lacks_numbers = true;
         }
         self.intents.retain(|_| !is_lost());
         self.lines.retain(|_| !is_lost());

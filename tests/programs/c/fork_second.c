@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     }
     CHECK(descriptors() == before + 1);
     CHECK(RedLock_SetTimeouts(rl, 20000, 20000) == REDLOCK_OK);
-    tell_and_await("has a second connection");
+    tell_and_await("second connection is open");
     int parents = descriptors();
     pid_t pid = fork();
     CHECK(pid >= 0);

@@ -173,7 +173,7 @@ void the_logger_is_told_why_there_is_no_password(const Servers &servers) {
     const std::vector<std::pair<redlock::PasswordCallback, std::string>> failing = {
         {[](const std::string &) -> std::string { throw std::runtime_error("the vault is shut"); },
          "the vault is shut"},
-        {[](const std::string &) -> std::string { throw 7; }, "an exception of another kind"},
+        {[](const std::string &) -> std::string { throw 7; }, "an exception that is not a"},
         {[](const std::string &) { return std::string("sesame\0street", 13); }, "holds a NUL"},
         {[](const std::string &) { return std::string(1 << 20, 'x'); }, "is too long"},
     };

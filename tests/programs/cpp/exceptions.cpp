@@ -195,7 +195,7 @@ void out_of_a_logger(const Servers &servers, const std::string &name) {
         const std::lock_guard<Mutex> guard(mutex);
         CHECK(mutex.held());
         CHECK(told.find("3 event=acquired") == 0);
-        CHECK(told.find("\n1 the logger could not take a line: out of paper\n") != std::string::npos);
+        CHECK(told.find("\n1 the logger failed: out of paper\n") != std::string::npos);
         CHECK(!manager.try_lock(name, ttl));
     }
     CHECK(told.find("3 event=released") != std::string::npos);

@@ -361,9 +361,22 @@ void an_unlock_tells_what_it_found(const Servers &servers) {
     CHECK(!mutex.extend());
     mutex.unlock();
     CHECK(mutex.last_unlock_status() == Status::Lost);
+    CHECK(!mutex.last_unlock_message().empty());
     mutex.lock();
     mutex.unlock();
-    CHECK(mutex.last_unlock_status() == Status::Ok);
+    CHECK(mutex.last_unlock_status() == Status::Ok && mutex.last_unlock_message().empty());
+}
+
+void a_lock_that_ends_in_a_guard_has_words(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("ended");
+    Mutex mutex(manager, name, ttl);
+    {
+        std::lock_guard<Mutex> guard(mutex);
+        servers.remove(name);
+    }
+    CHECK(mutex.last_unlock_status() == Status::Lost);
+    CHECK(!mutex.last_unlock_message().empty());
 }
 
 void a_lease_is_a_guard_and_moves(const Servers &servers) {
@@ -652,6 +665,7 @@ int main(int argc, char **argv) {
     threads_with_a_mutex_each_exclude_each_other(servers);
     another_thread_may_unlock(servers);
     an_unlock_tells_what_it_found(servers);
+    a_lock_that_ends_in_a_guard_has_words(servers);
     a_lease_is_a_guard_and_moves(servers);
     a_lease_is_kept_confirmed_and_released(servers);
     a_lease_outlives_its_manager(servers);

@@ -139,7 +139,7 @@ func TestSeveralAreLockedAtOnce(t *testing.T) {
 		mustBe(t, err, redlock.ErrTaken)
 		_, err = other.TryLockAll(ctx, []string{resource(t), name}, time.Second)
 		mustBe(t, err, redlock.ErrTaken)
-		if !strings.Contains(err.Error(), "resource 2 of 2 held by another") {
+		if !strings.Contains(err.Error(), "resource 2 of 2 held by another client") {
 			t.Fatal(err)
 		}
 	}

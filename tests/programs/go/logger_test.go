@@ -99,8 +99,8 @@ func (k *kept) has(text string) bool {
 
 func TestALoggerThatPanicsOrExitsIsToldAndHarmsNothing(t *testing.T) {
 	for told, fail := range map[string]func(){
-		"1 the Logger could not take a line: panic: out of ink":      func() { panic("out of ink") },
-		"1 the Logger could not take a line: it ended its goroutine": runtime.Goexit,
+		"1 the Logger failed: panic: out of ink":         func() { panic("out of ink") },
+		"1 the Logger failed: runtime.Goexit was called": runtime.Goexit,
 	} {
 		var lines kept
 		fail := fail
@@ -144,7 +144,7 @@ func TestASlowLoggerHoldsUpNobodyAndIsToldWhatIsLeftOut(t *testing.T) {
 		defer lines.mu.Unlock()
 		return len(lines.lines) == 1+1+256
 	})
-	if wanted := fmt.Sprintf("1 %d lines that came before the next are left out", 2+2*locks-1-256); lines.lines[1] != wanted {
+	if wanted := fmt.Sprintf("1 %d earlier lines were dropped", 2+2*locks-1-256); lines.lines[1] != wanted {
 		t.Fatal(lines.lines[:3])
 	}
 	if line := lines.lines[1+256]; !strings.Contains(line, "event=released") || !strings.Contains(line, last) {
@@ -168,11 +168,11 @@ func TestTheLoggerOfAProgramThatOnlyKeepsALockIsToldOfALostServer(t *testing.T) 
 func TestTheLoggerIsToldWhyThereIsNoPassword(t *testing.T) {
 	user := newUser(t, "sesame")
 	for told, fail := range map[string]func() (string, error){
-		"the vault is shut":        func() (string, error) { return "", errors.New("the vault is shut") },
-		"panic: no key":            func() (string, error) { panic("no key") },
-		"it ended its goroutine":   func() (string, error) { runtime.Goexit(); return "", nil },
-		"the password holds a NUL": func() (string, error) { return "a\x00b", nil },
-		"the password is too long": func() (string, error) { return strings.Repeat("x", 1<<20), nil },
+		"the vault is shut":           func() (string, error) { return "", errors.New("the vault is shut") },
+		"panic: no key":               func() (string, error) { panic("no key") },
+		"runtime.Goexit was called":   func() (string, error) { runtime.Goexit(); return "", nil },
+		"the password contains a NUL": func() (string, error) { return "a\x00b", nil },
+		"the password is too long":    func() (string, error) { return strings.Repeat("x", 1<<20), nil },
 	} {
 		var lines kept
 		fail := fail

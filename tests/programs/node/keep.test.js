@@ -99,7 +99,7 @@ test('a lock whose servers are gone', async (t) => {
   assert.ok(reason instanceof UnreachableError, reason.stack);
   assert.equal(typeof reason.remaining, 'number');
   // It ends by itself.
-  await eventually('its time is over', async () => await keys(name) === 0);
+  await eventually('the lock expired', async () => await keys(name) === 0);
   await assertFree(other, name);
 });
 

@@ -86,7 +86,7 @@ test('arrays of names', async (t) => {
 test('half of a surrogate pair', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   for (const half of ['\ud800', '\udfff', '\ude00\ud83d']) {
-    const words = 'holds a lone surrogate';
+    const words = 'contains a lone surrogate';
     for (const bad of [half, `${name}${half}`, [name, half]]) {
       await assertType(locker.lock(bad, { ttl: TTL }), words);
       await assertType(locker.using(bad, { ttl: TTL }, () => assert.fail()), words);

@@ -385,7 +385,7 @@ class Stopping(AsyncTest):
         ask_all("DEL", self.name)
         error = await self.assert_refused(redlock.Lost, lambda: task)
         self.assertEqual(4, error.status)
-        self.assertIn("could not be kept", str(error))
+        self.assertIn("could not be kept alive", str(error))
         self.assertIsInstance(error.__cause__, asyncio.CancelledError)
         self.assertTrue(self.lease.lost.is_set())
         await self.assert_all_over()

@@ -236,7 +236,7 @@ class Block(RedlockTest):
                     redlock.Nested, self.manager.lock, self.name, ttl=600, wait=wait
                 )
                 self.assertIsInstance(error, redlock.Taken)
-                self.assertIn("not reentrant", str(error))
+                self.assertIn("set reentrant=True", str(error))
             self.assertIsNone(self.manager.try_lock(self.name, ttl=600))
             self.assert_fails(redlock.Nested, self.manager.lock, [self.name + ":a", self.name], ttl=600)
             with self.manager.lock(self.name + ":other", ttl=600):

@@ -13,6 +13,25 @@ class LoadingTest < RedlockTest
     assert_match(%r{/nowhere/libredlock.so}, words)
   end
 
+  # What a program sees. Everything else is private, so that it may change.
+  def test_internals_are_private
+    assert_equal %i[
+      Cancelled Closed Error Forked Histogram Info Internal InvalidArgument Lease Level Lost Manager Nested NoServers
+      Outcomes Semaphore Server Stats Taken TooShort TooSlow Unreachable
+    ], Redlock.constants.sort
+    assert_equal %i[
+      confirm detach downgrade extend extend_by fencing_token held? inspect keep_alive lost? message on_lost remaining
+      resource resources shared? token unlock
+    ], public_methods_of(Redlock::Lease)
+    assert_empty public_methods_of(Redlock::Level) - public_methods_of(Redlock::Lease)
+    assert_equal %i[acquire inspect permits resource taken try_acquire], public_methods_of(Redlock::Semaphore)
+    [Redlock::Lease, Redlock::Level, Redlock::Semaphore].each { |it| refute_respond_to it, :new }
+  end
+
+  def public_methods_of(type)
+    type.public_instance_methods(false).sort
+  end
+
   # REDLOCK_TEST_STRANGERS has libraries that do not match, and words of each error.
   def test_a_library_that_does_not_fit
     ENV.fetch("REDLOCK_TEST_STRANGERS").split(",").each do |stranger|

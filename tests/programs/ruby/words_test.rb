@@ -145,7 +145,7 @@ class LoggerTest < RedlockTest
   def test_a_lock_that_ends_while_it_runs_is_not_had
     locker = manager(logger: outlasting(@name), trace: :resources)
     error = assert_raises(Redlock::TooSlow) { locker.lock(@name, ttl: 0.2, wait: 0) }
-    assert_includes error.message, "before the result of the call was taken"
+    assert_includes error.message, "before the program read the result of the call"
     assert_raises(Redlock::TooSlow) { locker.semaphore(@name, permits: 1, ttl: 0.2).acquire(wait: 0) }
     ticket = @locker.lock(@name, ttl: 0.2).detach
     assert_raises(Redlock::TooSlow) { locker.adopt(ticket) }

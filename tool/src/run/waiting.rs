@@ -41,6 +41,8 @@ enum Obstacle {
     },
     /// It is free, and somebody else's turn.
     Turn,
+    /// Too few servers vote.
+    Votes,
     /// Too few servers answer.
     Unknown {
         words: String,
@@ -59,9 +61,11 @@ impl<'a> Waiting<'a> {
         self.look_at.saturating_sub(now())
     }
 
-    /// Looks who is in the way, if it is time for that, and tells it if it is news.
+    /// Looks who is in the way, if it is time for that, and tells it if it is news. Servers without a vote are told of
+    /// at once: nobody can have the lock before they vote.
     pub(crate) fn look(&mut self) {
-        if now() < self.look_at {
+        let is_due = now() >= self.look_at;
+        if !is_due && (self.told.is_some() || !self.is_hopeless()) {
             return;
         }
         let (found, left) = self.find();
@@ -74,8 +78,24 @@ impl<'a> Waiting<'a> {
         self.look_at = now() + LOOK;
     }
 
+    /// Whether so many servers are connected and have no vote that the others are no quorum.
+    fn is_hopeless(&self) -> bool {
+        let servers = self.manager.servers();
+        let without = servers.iter().filter(|it| it.is_connected && !it.has_vote).count();
+        without * 2 >= servers.len()
+    }
+
+    fn has_votes(&self) -> bool {
+        let servers = self.manager.servers();
+        servers.iter().filter(|it| it.has_vote).count() * 2 > servers.len()
+    }
+
     /// What is in the way, and for how long; none: for ever, or it is not known.
     fn find(&self) -> (Obstacle, Option<Duration>) {
+        // Servers without a vote grant, too. Their keys would look like the lock of another client.
+        if !self.has_votes() {
+            return (Obstacle::Votes, None);
+        }
         for name in self.names {
             match self.find_of(name) {
                 Ok(Some(found)) => return found,
@@ -84,6 +104,12 @@ impl<'a> Waiting<'a> {
             }
         }
         (Obstacle::Turn, None)
+    }
+
+    /// Which servers have no vote, and why.
+    fn without_votes(&self) -> String {
+        let without = self.manager.servers().into_iter().filter(|it| !it.has_vote);
+        without.map(|it| format!("{} {}", it.name, it.words)).collect::<Vec<_>>().join(", ")
     }
 
     fn find_of(&self, name: &str) -> Result<Option<(Obstacle, Option<Duration>)>, redlock::Error> {
@@ -121,6 +147,7 @@ impl<'a> Waiting<'a> {
                 "waiting for {name}: all {of} permits are taken, the first of them for another {rest}"
             ),
             Obstacle::Turn => "waiting: it is free, and somebody else's turn".to_owned(),
+            Obstacle::Votes => format!("waiting: too few servers vote: {}", self.without_votes()),
             Obstacle::Unknown { words } => format!("waiting: {words}"),
         };
         self.report.warn(&words, &json!({"event": "waiting", "words": words, "left_ms": left_ms}));

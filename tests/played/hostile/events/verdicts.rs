@@ -57,7 +57,7 @@ impl Run<'_> {
         } else {
             assert_ne!(words, IN_USE, "there is no such call");
         }
-        if words.contains("had ended before the result of the call") {
+        if words.contains("ended before the program read the result") {
             let token = look(lease).token;
             self.note_end(|it| it.token == token);
         }

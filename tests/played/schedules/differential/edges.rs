@@ -209,9 +209,7 @@ fn a_server_that_was_told_to_be_a_replica_or_was_one_is_not_new() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
-    wait_until("it is a replica", || {
-        real.ask(&["INFO", "replication"]).contains("master_link_status:up")
-    });
+    wait_until("replica", || real.ask(&["INFO", "replication"]).contains("master_link_status:up"));
     real.ask(&["REPLICAOF", "NO", "ONE"]);
     real.ask(&["CONFIG", "RESETSTAT"]);
     assert!(!is_new(&mut real));

@@ -1,0 +1,4 @@
+
+if [[ $funcstack[1] = _redlock ]]; then
+    _clap_dynamic_completer_redlock "$@"
+fi
