@@ -1,5 +1,5 @@
-//! README.md and docs/: every link has a target, every page can be found, every block of code is run, and a page
-//! in two languages shows the same code.
+//! README.md and docs/: every link has a target, every page can be found, every block of code is run, and a
+//! translation keeps in step with its page.
 
 #[path = "../support/pages.rs"]
 mod pages;
@@ -20,7 +20,8 @@ fn the_readme_is_short() {
     }
 }
 
-/// A block is run by tests/programs/snippets/, or by a file that the block names. That file must name the page.
+/// A block is run by tests/programs/snippets/, or by a file that the block names. That file must name the page. A
+/// translation has the blocks of its page, and nobody runs them twice.
 #[test]
 fn every_block_is_run() {
     let mut wrong = Vec::new();
@@ -32,6 +33,7 @@ fn every_block_is_run() {
                 continue;
             }
         };
+        let ran = page.original().unwrap_or_else(|| page.name.clone());
         for snippet in snippets {
             let language = snippet.language.as_str();
             let is_run = pages::RUN.contains(&language) || pages::SHOWN.contains(&language);
@@ -40,7 +42,7 @@ fn every_block_is_run() {
                 None => wrong.push(format!("{}: nobody runs {language}", snippet.place())),
                 Some(by) => {
                     let text = fs::read_to_string(root().join(by)).unwrap_or_default();
-                    if !text.contains(&page.name) {
+                    if !text.contains(&ran) {
                         let place = snippet.place();
                         wrong.push(format!("{place}: {by} does not say that it runs this"));
                     }
@@ -134,14 +136,19 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// The README.md of a folder leads to each page in it, and to the README.md of each folder in it.
 #[test]
 fn every_page_is_in_the_index() {
-    let index = Page { name: "docs/README.md".to_owned(), text: read("docs/README.md") };
-    let listed: BTreeSet<PathBuf> =
-        links(&index.text).into_iter().map(|it| Path::new("docs").join(it.1)).collect();
     for page in pages::all(root()).iter().filter(|it| it.name.starts_with("docs/")) {
-        let is_listed = page.name == index.name || listed.contains(Path::new(&page.name));
-        assert!(is_listed, "docs/README.md does not lead to {}", page.name);
+        let path = Path::new(&page.name);
+        let mut folders = path.ancestors().skip(1);
+        if page.name.ends_with("/README.md") {
+            folders.next();
+        }
+        let folder = folders.next().expect("docs/ is in the root");
+        let index = folder.join("README.md").display().to_string();
+        let is_listed = links(&read(&index)).iter().any(|it| folder.join(&it.1) == path);
+        assert!(is_listed, "{index} does not lead to {}", page.name);
     }
 }
 
@@ -184,7 +191,7 @@ fn every_named_page_of_the_manual_is_there() {
 fn is_in_the_manual(page: &str, name: &str) -> bool {
     match name.split_once(' ') {
         Some((section, name)) => root().join(format!("man/{name}.{section}")).exists(),
-        None if name == "redlock" => page == "docs/command.md",
+        None if name == "redlock" => page.ends_with("/command.md"),
         None => root().join(format!("man/{name}.3")).exists(),
     }
 }
@@ -332,16 +339,91 @@ fn the_picture_of_latencies_is_of_the_last_report() {
     }
 }
 
-/// A page in another language shows the same code as the first, except for comments.
+/// Only who reads a translation sees that it was left behind.
 #[test]
-fn what_is_said_in_two_languages_is_the_same_code() {
+fn a_translation_keeps_in_step_with_its_page() {
     let pages = pages::all(root());
     let named = |name: &str| pages.iter().find(|it| it.name == name).expect("the page is there");
-    let code = |name: &str| {
-        let snippets = pages::snippets(named(name)).expect("a page");
-        snippets.iter().map(|it: &Snippet| it.everything()).collect::<Vec<_>>()
+    let translations = pages.iter().filter_map(|it| Some((it, it.original()?)));
+    let wrong: Vec<_> =
+        translations.flat_map(|(page, name)| out_of_step(page, named(&name))).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// This index has what the English one has not: a way in, and a glossary.
+const INDEX: &str = "docs/zh-CN/README.md";
+
+/// How a translation differs from its page in what is the same in all languages: the code, the levels of the
+/// headings, and what a table explains, such as messages, options and calls.
+fn out_of_step(page: &Page, original: &Page) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if blocks(page) != blocks(original) {
+        wrong.push(format!("{} has other code than {}", page.name, original.name));
+    }
+    if page.name == INDEX {
+        return wrong;
+    }
+    if levels(&page.text) != levels(&original.text) {
+        wrong.push(format!("{} has other headings than {}", page.name, original.name));
+    }
+    let (ours, theirs) = (explained(&page.text), explained(&original.text));
+    wrong.extend(theirs.difference(&ours).map(|it| format!("{} lacks {it}", page.name)));
+    wrong.extend(ours.difference(&theirs).map(|it| format!("{} alone has {it}", page.name)));
+    wrong
+}
+
+fn blocks(page: &Page) -> Vec<[String; 4]> {
+    let all = pages::snippets(page).expect("a page").into_iter();
+    let parts = |it: Snippet| {
+        let (code, output) = (it.everything(), it.output.unwrap_or_default());
+        [it.language, it.words.join(" "), code, output]
     };
-    assert_eq!(code("README.md"), code("README.zh-CN.md"));
+    all.map(parts).collect()
+}
+
+/// The number of signs before each heading.
+fn levels(text: &str) -> Vec<usize> {
+    let signs = |line: &str| line.len() - line.trim_start_matches('#').len();
+    prose(text).map(|it| signs(it.1)).filter(|it| *it > 0).collect()
+}
+
+/// The pieces of code in the first column of tables.
+fn explained(text: &str) -> BTreeSet<String> {
+    let cells = prose(text).filter_map(|it| it.1.strip_prefix("| ")?.split(" | ").next());
+    cells.flat_map(|it| it.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// Who reads Chinese is led to an English page only where there is no Chinese one.
+#[test]
+fn a_translation_leads_to_translations() {
+    let pages = pages::all(root());
+    let translated: BTreeSet<_> = pages.iter().filter_map(Page::original).collect();
+    let wrong: Vec<_> = pages.iter().flat_map(|it| led_astray(it, &translated)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A page may lead to its own original, and to the index of all English pages.
+fn led_astray(page: &Page, translated: &BTreeSet<String>) -> Vec<String> {
+    let Some(original) = page.original() else { return Vec::new() };
+    let targets = links(&page.text).into_iter().map(|(line, link)| (line, target(page, &link)));
+    let is_wrong =
+        |it: &str| translated.contains(it) && ![original.as_str(), "docs/README.md"].contains(&it);
+    let wrong = targets.filter(|it| is_wrong(&it.1));
+    wrong.map(|(line, it)| format!("{}:{line}: {it} is translated", page.name)).collect()
+}
+
+/// The path of a link from the root of the project.
+fn target(page: &Page, link: &str) -> String {
+    let mut parts: Vec<_> = page.name.split('/').collect();
+    parts.pop();
+    for part in link.split('#').next().unwrap_or_default().split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
 }
 
 /// Shows that the tests above can fail.
@@ -356,6 +438,30 @@ fn what_is_wrong_with_a_link_is_seen() {
     let headings = anchors("# A `b`: c, d!\n## Same\n## Same\n## 中文 标题\n");
     let names = ["a-b-c-d", "same", "same-1", "中文-标题"].map(str::to_owned);
     assert_eq!(headings, BTreeSet::from(names));
+}
+
+#[test]
+fn a_translation_that_is_left_behind_is_seen() {
+    let page = |name: &str, text: &str| Page { name: name.to_owned(), text: text.to_owned() };
+    let original = page("docs/x.md", "# A\n| `b`, `c` | d |\n```sh\ntrue\n```\n");
+    let wrong = |text: &str| out_of_step(&page("docs/zh-CN/x.md", text), &original);
+    let none: [&str; 0] = [];
+    assert_eq!(wrong("# 甲\n| `b`、`c` | 乙 |\n```sh\ntrue\n```\n"), none);
+    let other = "docs/zh-CN/x.md has other code than docs/x.md";
+    assert_eq!(wrong("# 甲\n| `b`、`c` | 乙 |\n```sh\nfalse\n```\n"), [other]);
+    let other = "docs/zh-CN/x.md has other headings than docs/x.md";
+    assert_eq!(wrong("## 甲\n| `b`、`c` | 乙 |\n```sh\ntrue\n```\n"), [other]);
+    let others = ["docs/zh-CN/x.md lacks c", "docs/zh-CN/x.md alone has d"];
+    assert_eq!(wrong("# 甲\n| `b`、`d` | `c` |\n```sh\ntrue\n```\n"), others);
+}
+
+#[test]
+fn a_link_to_what_is_translated_is_seen() {
+    let text = "[a](../x.md)\n[b](../y.md#c)\n[d](../z.md)\n[e](x.md)\n".to_owned();
+    let page = Page { name: "docs/zh-CN/x.md".to_owned(), text };
+    let translated = BTreeSet::from(["docs/x.md", "docs/y.md"].map(str::to_owned));
+    let wrong = led_astray(&page, &translated);
+    assert_eq!(wrong, ["docs/zh-CN/x.md:2: docs/y.md is translated"]);
 }
 
 fn read(name: &str) -> String {

@@ -22,6 +22,14 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
+impl Page {
+    /// The name of the English page of which this page is a translation.
+    pub(crate) fn original(&self) -> Option<String> {
+        let name = self.name.replace("zh-CN/", "").replace(".zh-CN", "");
+        (name != self.name).then_some(name)
+    }
+}
+
 /// A code block, with its parts that are not shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snippet {

@@ -21,7 +21,8 @@ const BEGIN: &str = "<!-- figures\n";
 const END_OF_TEMPLATE: &str = "-->\n";
 const END: &str = "<!-- end of figures -->\n";
 
-const PAGES: [&str; 4] = ["README.md", "README.zh-CN.md", "docs/figures.md", "docs/servers.md"];
+const PAGES: [&str; 5] =
+    ["README.md", "README.zh-CN.md", "docs/figures.md", "docs/servers.md", "docs/zh-CN/servers.md"];
 
 #[test]
 fn the_figures_of_all_pages_are_of_the_last_report() {
