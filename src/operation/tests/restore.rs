@@ -34,7 +34,7 @@ fn written(play: &Play) -> String {
 }
 
 #[test]
-fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
+fn lost_counters_are_restored_from_other_servers() {
     let mut play = restore(3);
     let words =
         [has(0, TO_RESTORE, 2), has(1, FencesState::Whole, 9), has(2, FencesState::Whole, 7)];
@@ -43,7 +43,7 @@ fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
 }
 
 #[test]
-fn where_too_few_answer_the_clock_stands_for_them() {
+fn with_too_few_answers_the_clock_restores_counters() {
     let mut play = restore(3);
     assert_eq!(play.hear(0, &[has(2, OVERDUE, 2), down(0)]), []);
     let acts = play.at(500).time_is_up(0);
@@ -59,7 +59,7 @@ fn a_server_that_is_slow_is_not_replaced_by_the_clock() {
 }
 
 #[test]
-fn all_that_lost_their_numbers_are_restored_and_no_other() {
+fn only_lost_counters_are_restored() {
     let mut play = restore(5);
     let words = [
         has(0, OVERDUE, 1),
@@ -79,7 +79,7 @@ fn all_that_lost_their_numbers_are_restored_and_no_other() {
 }
 
 #[test]
-fn what_is_cancelled_writes_nothing() {
+fn a_cancelled_restore_writes_nothing() {
     let mut play = restore(3);
     play.hear(0, &[has(0, TO_RESTORE, 1)]);
     let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });
