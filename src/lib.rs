@@ -79,6 +79,7 @@ mod system;
 pub mod token;
 #[doc(hidden)]
 pub mod transport;
+mod trouble;
 mod wait_queue;
 
 pub use crate::acquire_options::AcquireOptions;
@@ -97,3 +98,4 @@ pub use crate::redlock::{Canceller, RedLock};
 #[doc(hidden)]
 pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;
+pub use crate::trouble::Trouble;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::transport::server::snapshot::ServerSnapshot;
+use crate::trouble::Trouble;
 
 /// The state of one server, for a person or a monitor.
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ pub struct ServerInfo {
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing to
     /// report.
     pub words: String,
+    /// The same for programs: what is wrong with a server that is not connected, has no vote, or lacks its fencing
+    /// counters.
+    pub trouble: Option<Trouble>,
     /// The program and its version: `7.0.15` for a Redis, `valkey 9.1.0`. This field and the next four are
     /// empty if the server has not said them, or if the user may not ask (`INFO`, `CONFIG GET`).
     pub version: String,
@@ -46,6 +50,7 @@ impl From<&ServerSnapshot> for ServerInfo {
             is_connected: snapshot.is_connected,
             has_vote: snapshot.has_vote,
             words: snapshot.words.clone(),
+            trouble: snapshot.trouble,
             version: identity.version().to_owned(),
             role: identity.role().to_owned(),
             run_id: identity.run_id().as_ref().map_or("", |id| id.as_str()).to_owned(),
