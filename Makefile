@@ -283,7 +283,7 @@ fuzz:
 # Records the interface that programs are built against, for comparison by tests/pure/abi. Needs abidw.
 .PHONY: abi-record
 abi-record:
-	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_the_one_that_is_recorded
+	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_as_recorded
 
 lint:
 	$(CARGO) fmt --all --check

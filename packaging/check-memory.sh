@@ -28,17 +28,17 @@ ROWS='forks:: signals:: callbacks:: --skip a_child_with_the_pid_of_its_parent
     --skip a_child_neither_keeps_a_shared_lock'
 
 # The tests whose threads run while they fork.
-THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
-    a_child_of_a_process_that_was_adding_servers_locks_on_its_own
-    a_child_forked_as_the_first_call_was_made_locks_on_its_own
-    a_child_of_many_threads_that_are_locking_locks_on_its_own
-    no_child_of_a_storm_of_forks_hangs'
+THREADS_THAT_FORK='a_child_can_free_objects_of_other_threads
+    a_child_forked_while_servers_are_added_locks
+    a_child_forked_during_the_first_call_locks
+    a_child_of_many_locking_threads_locks_on_its_own
+    no_child_hangs_in_a_storm_of_forks'
 
 # Program tests that spend nearly all their time compiling, and run little.
 SMALL='--skip found_by_its_directory --skip several_units --skip builds_and_runs_unchanged'
 
 # Program tests that only compile, or that run valgrind themselves.
-NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip is_one_of_cpp_too
+NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip header_compiles_as_cpp
     --skip leak_nothing --skip needs_no_exceptions --skip wants_exceptions'
 
 unset REDLOCK_TEST_UNDER REDLOCK_TEST_LIBRARY REDLOCK_TEST_CC REDLOCK_TEST_CFLAGS CFLAGS

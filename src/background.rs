@@ -198,7 +198,7 @@ mod tests {
 
     /// If the thread held the mutex, a child forked at that moment could never ask for anything again.
     #[test]
-    fn the_thread_takes_the_mutex_only_for_news() {
+    fn the_background_thread_locks_only_for_news() {
         let background = Background::default();
         background.want().unwrap();
         let mut known = background.known(&background.state.lock().unwrap());

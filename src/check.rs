@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn several_resources_are_refused_by_their_place_and_no_name_is_quoted() {
+    fn bad_resources_are_named_by_place_and_not_quoted() {
         let long = [b'x'; 32_768];
         assert_eq!(refusal(&[b"a", b"b"]), "");
         assert_eq!(refusal(&[&long[1..], &long]), "");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn to_remember_costs_no_more_when_many_are_held() {
+    fn remembering_a_lock_stays_cheap_with_many_locks() {
         const HELD: usize = 40_000;
         let continued = ContinuedLocks::default();
         let holds: Vec<_> = (0..HELD).map(|it| hold(it, 10_000)).collect();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_forgotten() {
+    fn ended_locks_are_forgotten() {
         let continued = ContinuedLocks::default();
         let long = hold(0, 1_000_000);
         continued.remember(&long, NOW);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_has_expired_is_not_continued() {
+    fn an_expired_lock_is_not_continued() {
         let continued = ContinuedLocks::default();
         let lock = hold(0, 10_000);
         continued.remember(&lock, NOW);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_lock_of_the_resource_is_not_forgotten_with_an_earlier_one() {
+    fn forgetting_an_old_lock_keeps_the_later_one() {
         let continued = ContinuedLocks::default();
         let (early, late) = (hold(0, 10_000), {
             let token = Token::from_random([8; 20]);

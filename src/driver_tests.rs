@@ -153,7 +153,7 @@ fn stand_by(shared: &Shared, listens: bool) {
 }
 
 #[test]
-fn who_stands_by_drives_while_somebody_has_to_and_naps_when_nobody_has() {
+fn a_standby_thread_drives_when_needed_and_else_naps() {
     for listens in [true, false] {
         let shared = Shared::new(Fake { work: 2, last_nap: 2, ..Fake::default() }, Arc::default());
         stand_by(&shared, listens);
@@ -167,7 +167,7 @@ fn who_stands_by_drives_while_somebody_has_to_and_naps_when_nobody_has() {
 
 /// A server is lost, and its password is asked for to connect again. Nobody else tells the logger.
 #[test]
-fn who_stands_by_tells_the_logger_although_there_is_a_chore() {
+fn a_standby_thread_calls_the_logger_despite_a_chore() {
     let told = Arc::<AtomicUsize>::default();
     let engine = Fake { has_words: true, chores: 1, last_nap: 1, ..Fake::default() };
     let shared = Shared::new(engine, Arc::clone(&told));
@@ -181,7 +181,7 @@ fn who_stands_by_tells_the_logger_although_there_is_a_chore() {
 }
 
 #[test]
-fn who_naps_sleeps_until_it_is_woken() {
+fn a_nap_lasts_until_a_wake_up() {
     let engine = Fake { nap: Duration::from_secs(3_600), ..Fake::default() };
     let shared = Shared::new(engine, Arc::default());
     let naps = || {
@@ -202,7 +202,7 @@ fn who_naps_sleeps_until_it_is_woken() {
 }
 
 #[test]
-fn it_is_at_rest_while_nobody_is_in_it() {
+fn the_driver_is_at_rest_without_visitors() {
     let shared = Shared::new(Fake::default(), Arc::default());
     assert!(shared.is_at_rest());
     shared.visit(|_| assert!(!shared.is_at_rest()));
@@ -210,7 +210,7 @@ fn it_is_at_rest_while_nobody_is_in_it() {
 }
 
 #[test]
-fn a_visitor_wakes_who_polls_and_nobody_else_and_only_if_something_has_changed() {
+fn a_visitor_wakes_the_polling_thread_after_a_change() {
     let wakes = Arc::<AtomicUsize>::default();
     let shared = Arc::new(Shared::new(Fake::default(), Arc::clone(&wakes)));
     let visit = {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_node_tells_who_has_the_key() {
+    fn a_moved_error_names_the_owner_of_the_key() {
         let words = |text: &str| Failure::of_error("MOVED", text).to_string();
         assert!(words("3999 127.0.0.1:6381").contains("(it is on 127.0.0.1:6381): use"));
         for text in ["", "3999", "3999 s3cret:1", "3999 :6381"] {

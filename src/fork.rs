@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutex_of_another_process_is_adopted_when_it_is_free() {
+    fn a_free_mutex_of_another_process_is_adopted() {
         let mutex = ForkMutex::new(7);
         mutex.process.store(0, Ordering::Release);
         assert_eq!(*mutex.lock().unwrap(), 7);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutex_that_another_process_holds_is_not_waited_for() {
+    fn a_mutex_held_by_another_process_is_refused() {
         let mutex = ForkMutex::new(7);
         let _held = mutex.inner.lock().unwrap();
         mutex.process.store(0, Ordering::Release);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_use_is_left_alone_when_the_mutex_is_dropped() {
+    fn drop_leaves_a_mutex_in_use_alone() {
         let value = Arc::new(());
         let mutex = ForkMutex::new(Arc::clone(&value));
         mem::forget(mutex.inner.lock().unwrap());

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_taken_in_the_order_of_their_coming_and_once() {
+    fn kept_lines_are_taken_once_in_order() {
         let log = KeptLog::default();
         log.keep(10).unwrap();
         log.push(Level::Warning, "first");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_kept_than_were_asked_for_and_the_last_ones_stay() {
+    fn the_kept_log_is_bounded_and_keeps_the_last_lines() {
         let log = KeptLog::default();
         log.push(Level::Info, "nobody asked for this");
         assert_eq!(log.take(), None);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_takes_nothing_that_its_parent_has_kept() {
+    fn a_child_does_not_take_lines_of_its_parent() {
         let log = KeptLog::default();
         log.keep(10).unwrap();
         log.push(Level::Info, "the parent's");

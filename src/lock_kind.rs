@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_known_by_its_name() {
+    fn a_slot_is_known_by_its_key() {
         for slot in [1, 9, 10, 255] {
             assert_eq!(slot_of(&slot_key(b"a#b", slot)), Some((&b"a#b"[..], slot)));
         }

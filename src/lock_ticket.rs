@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_read_as_it_was_written() {
+    fn a_ticket_survives_a_round_trip() {
         let long = [b'r'; 65_536];
         let all: Vec<u8> = (0..=255).collect();
         for resource in [&b"r"[..], b"re", b"res", b"reso", b"a\0b", &all, &long] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_tells_that_a_lock_is_shared() {
+    fn a_ticket_marks_a_shared_lock() {
         let mut shared = ticket(b"invoice:42", 0);
         shared.target.kind = LockKind::Shared;
         let text = shared.to_text();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_of_several_resources_has_all_names_in_their_order() {
+    fn a_ticket_of_several_resources_keeps_their_order() {
         let names: [&[u8]; 3] = [b"b", b"invoice:42", b"a"];
         let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
         let kind = LockKind::Several(Arc::from(names.clone()));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_changed_is_none_and_is_not_quoted() {
+    fn a_damaged_ticket_is_refused_and_not_quoted() {
         let text = ticket(b"invoice:42", 7).to_text();
         for end in 0..text.len() {
             let words = refusal(&text[..end]);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_once_and_in_order() {
+    fn the_logger_gets_each_line_once_in_order() {
         let told = Told::default();
         let log = log_to(&told);
         log.tell();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_kept_and_the_others_counted() {
+    fn the_log_keeps_the_last_lines_and_counts_the_rest() {
         let told = Told::default();
         let log = log_to(&told);
         log.keep(lines(0..LINES_MAX + 7));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_for_nobody() {
+    fn without_a_logger_no_line_is_kept() {
         let told = Told::default();
         let log = log_to(&told);
         log.keep(lines(0..3));
@@ -284,7 +284,7 @@ mod tests {
     /// The logger makes calls that produce one line each. At the end of such a call, the line would be
     /// passed to the logger.
     #[test]
-    fn a_logger_that_brings_up_lines_is_not_called_from_within_itself_nor_for_ever() {
+    fn a_logger_is_not_called_from_within_itself() {
         let (log, told) = (Arc::new(Log::default()), Told::default());
         let (inner, heard) = (Arc::downgrade(&log), Arc::clone(&told));
         let is_in_it = AtomicBool::new(false);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logger_that_panics_keeps_nobody_from_telling() {
+    fn a_panic_of_the_logger_does_not_stop_the_log() {
         let (log, told) = (Arc::new(Log::default()), Told::default());
         log.set(Some(Arc::new(|_, _: &str| panic!("drawn")))).unwrap();
         log.keep(lines(0..2));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_tells_nothing_of_its_parents() {
+    fn a_child_does_not_log_lines_of_its_parent() {
         let told = Told::default();
         let log = log_to(&told);
         log.keep(lines(0..2));

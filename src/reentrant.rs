@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_has_no_levels() {
+    fn a_lost_or_empty_lease_has_no_levels() {
         let mut empty = Lease::new();
         assert_eq!(empty.levels(), 0);
         assert_eq!(empty.retain().map_err(|it| it.status()), Err(Status::Lost));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_levels_than_can_be_counted() {
+    fn the_number_of_levels_is_bounded() {
         let mut lease = lease(600_000);
         lease.inner_levels = INNER_LEVELS_MAX;
         assert_eq!(i32::try_from(lease.levels()), Ok(i32::MAX));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_used_anew_has_one_level() {
+    fn a_reused_lease_has_one_level() {
         let mut lease = lease(600_000);
         lease.retain().unwrap();
         let hold = lease.hold.clone().unwrap();

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_by_code_and_by_text() {
+    fn errors_are_known_by_code_and_text() {
         assert_eq!(Refusal::of_error("OOM", "command not allowed"), Refusal::OutOfMemory);
         let wrapped = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation";
         assert_eq!(Refusal::of_error("ERR", wrapped), Refusal::WrongType);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_error_the_beginning_is_read() {
+    fn only_the_start_of_a_long_error_is_read() {
         let long = "x".repeat(TEXT_MAX);
         assert_eq!(Refusal::of_error("ERR", &format!("{long} OOM")), Refusal::Other);
         assert_eq!(Refusal::of_error("ERR", &format!("OOM {long}")), Refusal::OutOfMemory);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_never_quoted() {
+    fn errors_of_servers_are_never_quoted() {
         let token = "53771BFA1E775";
         let args = format!("unknown command 'X', with args: {token}");
         assert_eq!(words("ERR", &args), "ERR: unknown command");

@@ -71,7 +71,7 @@ mod tests {
     const MANY: usize = 10_000;
 
     #[test]
-    fn half_is_given_back_when_a_quarter_is_used() {
+    fn half_of_the_memory_is_freed_at_a_quarter_of_its_use() {
         let mut all = vec![0; MANY];
         all.truncate(MANY / 4);
         all.give_back();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_held_many_holds_little_when_all_are_gone() {
+    fn empty_collections_give_memory_back() {
         let mut queue: VecDeque<_> = (0..MANY).collect();
         let mut heap: BinaryHeap<_> = (0..MANY).collect();
         let mut map: HashMap<_, _> = (0..MANY).map(|it| (it, it)).collect();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_was_put_in_and_gives_it_in_order() {
+    fn a_server_set_is_ordered() {
         let some = set(&[63, 0, 5, 5]);
         assert_eq!(some.iter().collect::<Vec<_>>(), [0, 5, 63]);
         assert!((0..64).all(|server| some.contains(server) == [0, 5, 63].contains(&server)));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_added_to_and_taken_from() {
+    fn servers_are_added_and_removed() {
         let some = set(&[1, 2, 3]);
         assert_eq!(some.with(2), some);
         assert_eq!(some.without(2), set(&[1, 3]));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn all_servers_may_be_as_many_as_there_are_bits() {
+    fn a_server_set_has_room_for_64_servers() {
         assert!(ServerSet::first(0).is_empty());
         assert_eq!(ServerSet::first(3), set(&[0, 1, 2]));
         assert_eq!(ServerSet::first(64).bits(), u64::MAX);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_slot_has_a_bit_of_its_own() {
+    fn each_slot_has_its_own_bit() {
         for slot in 0..SLOTS_MAX {
             let set = SlotSet::default().with(slot);
             assert!((0..SLOTS_MAX).all(|other| set.contains(other) == (other == slot)));

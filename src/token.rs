@@ -83,7 +83,7 @@ mod tests {
     use crate::system::entropy::SystemEntropy;
 
     #[test]
-    fn forty_upper_case_hexadecimal_digits() {
+    fn a_token_has_40_upper_case_hex_digits() {
         let mut bytes = [0; BYTES];
         bytes[0] = 0xA5;
         bytes[19] = 0x0F;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_those_of_a_token_or_none() {
+    fn a_token_is_read_only_from_valid_digits() {
         let token = Token::from_random([0x5F; BYTES]);
         assert_eq!(Token::from_digits(token.as_bytes()), Some(token));
         let digits = token.as_str();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_draw_is_another() {
+    fn each_drawn_token_is_different() {
         let first = Token::draw(&SystemEntropy).unwrap();
         assert_ne!(first, Token::draw(&SystemEntropy).unwrap());
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digit_is_drawn() {
+    fn all_digits_of_a_token_are_random() {
         assert_eq!(Token::draw(&Source(Ok(0xFF))).unwrap().as_str(), "F".repeat(40));
         assert_eq!(random(&Source(Ok(0xFF))).unwrap(), u64::MAX);
     }

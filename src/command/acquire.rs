@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Int(1), Int(1)), None);
         assert_eq!(answer(Okay, Okay), None);
     }

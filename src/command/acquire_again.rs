@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Nil, Okay, Int(7)), None);
         assert_eq!(answer(Nil, Int(0), Okay), None);
         assert_eq!(answer(Int(1), Int(0), Int(7)), None);

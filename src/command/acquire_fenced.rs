@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Okay), None);
         assert_eq!(answer(Array(vec![Int(1)])), None);
         for (what, number) in

@@ -95,7 +95,7 @@ mod tests {
     static SCRIPT: &str = "return 1";
 
     #[test]
-    fn a_script_is_put_in_by_its_text_or_by_its_hash() {
+    fn a_script_is_sent_as_text_or_hash() {
         let mut encoder = Encoder::default();
         encoder.put_script(&SCRIPT, |command| command.arg(1).arg("").arg("$0"));
         encoder.put(|command| command.arg("PING"));

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         for numbers in [&[3, 0, 0][..], &[0, 7], &[0, 7, -1], &[]] {
             assert_eq!(answer(numbers), None, "{numbers:?}");
         }

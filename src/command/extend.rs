@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_is_sent_as_ever() {
+    fn the_script_is_unchanged() {
         let sent = "local v=redis.call('GET',KEYS[1]) \
             if not v then return {0,-2} end \
             local t=redis.call('PTTL',KEYS[1]) \
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Okay), None);
         assert_eq!(answer(Array(vec![Int(1)])), None);
         assert_eq!(answer(Array(vec![Int(3), Int(1)])), None);

@@ -93,7 +93,7 @@ mod tests {
 
     /// All clients must agree about the fields, for ever.
     #[test]
-    fn a_resource_has_its_field_for_ever() {
+    fn the_field_of_a_resource_never_changes() {
         // The hashes of these names in the specification of FNV: cbf29ce484222325, af63dc4c8601ec8c,
         // 85944171f73967e8.
         for (resource, number) in [("", 0x325), ("a", 0xC8C), ("foobar", 0x7E8)] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_is_told_of_its_own_memory() {
+    fn each_server_gets_its_own_memory_id() {
         let mut outbox = format!("x$16\r\n{NO_MEMORY}\r\n").into_bytes();
         name_memory(MemoryId::from_random(0xFF), &mut outbox);
         assert_eq!(outbox, b"x$16\r\n00000000000000ff\r\n");

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_as_it_is_written() {
+    fn a_note_survives_a_round_trip() {
         let plain = format!("1 {ID} 3 -7 9 {LIFE}");
         let (id, life) = (RunId::parse(ID).unwrap(), MemoryId::from_random(255));
         let read = note(&plain);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_note_is_damaged() {
+    fn a_malformed_note_is_damaged() {
         let good = format!("1 {ID} 3 7 9 {LIFE}");
         let great = "9".repeat(19);
         for text in [
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_library_must_not_overwrite_is_named() {
+    fn a_foreign_value_is_named_and_not_overwritten() {
         let wrong_type = redis::parse_redis_value(b"-WRONGTYPE no\r\n").unwrap();
         for (borne, words) in [
             (Borne::of(&wrong_type), "the wrong type"),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_is_dated_in_the_future_is_corrected() {
+    fn a_note_from_the_future_is_corrected() {
         let of = |since_ms| Note { since_ms, ..note(&format!("1 {ID} 1 7 9 {LIFE}")) };
         for (since_ms, now_ms, corrected) in [
             (5_000, 4_000, None),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_that_begins_has_the_greatest_generation_and_the_longest_ttl() {
+    fn a_new_memory_takes_the_greatest_values() {
         let (process, life) = (RunId::parse(ID).unwrap(), MemoryId::from_random(9));
         let begin = |old: Option<&Note>, known, identity: &Identity| {
             Note::of_beginning((process, life), old, known, identity)
@@ -455,14 +455,14 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_grows_and_begins_anew_at_the_greatest() {
+    fn a_generation_grows_and_wraps_at_the_maximum() {
         assert_eq!([1, 7].map(Note::generation_after), [2, 8]);
         assert_eq!(Note::generation_after(NUMBER_MAX - 1), NUMBER_MAX);
         assert_eq!(Note::generation_after(NUMBER_MAX), 1);
     }
 
     #[test]
-    fn a_clock_is_read() {
+    fn the_clock_of_a_server_is_parsed() {
         let parts = |parts: &[&str]| {
             let part = |text: &&str| Value::BulkString(text.as_bytes().to_vec());
             time_us(&Value::Array(parts.iter().map(part).collect()))

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_from_what_servers_say() {
+    fn an_identity_is_read_from_the_server() {
         let mut it = Identity::default();
         let program =
             format!("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:{ID}\r\n");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_no_voter_is_refused_and_told_why() {
+    fn an_unsuitable_server_is_refused_with_a_reason() {
         let mut it = Identity::default();
         let refused = |judged: Result<(), Failure>, words: &str| {
             let told = judged.expect_err("it is refused").to_string();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_always_synced_outlives_all_but_a_failover() {
+    fn an_always_synced_log_is_lost_only_in_a_failover() {
         let mut it = Identity::default();
         let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
         assert_eq!(it.learn_persistence(&bulk("aof_enabled:1\r\n")), Ok(()));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_a_replica_meanwhile_says_so_until_it_forgets() {
+    fn a_former_replica_reports_it_until_it_forgets() {
         let mut it = Identity::default();
         let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
         for (replid2, promotion) in
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_left_out() {
+    fn an_unknown_identity_is_left_out() {
         let mut it = Identity::default();
         type Learn = fn(&mut Identity, &Value) -> Result<(), Failure>;
         let all: [Learn; 5] = [
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_not_quoted() {
+    fn an_identity_is_never_quoted() {
         let mut it = Identity::default();
         let odd = "redis_version:7\u{1b}[31m<\u{fc}>0\r\nrun_id:zz\r\nmaxmemory_policy:secret\r\n";
         assert_eq!(it.learn_program(&bulk(odd)), Ok(()));

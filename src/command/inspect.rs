@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_ours_that_is_there_for_nobody_knows_how_long_is_not_a_short_one() {
+    fn an_unknown_ttl_of_our_lock_is_not_a_short_one() {
         let refused = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
         let asked = |value: &[u8]| answer(Value::BulkString(value.to_vec()), refused.clone());
         let ours = Subject::sample().token;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_in_the_way_and_nobodys_token() {
+    fn a_key_of_another_type_blocks_and_has_no_token() {
         let asked = |left: Value| {
             let wrong = redis::parse_redis_value(b"-WRONGTYPE no\r\n").expect("a reply");
             answer(wrong, left)
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Nil, Int(1)), None);
     }
 }

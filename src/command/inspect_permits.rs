@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         for lie in
             [[(0, "a", 7), (2, "b", 7)], [(2, "a", 7), (2, "b", 7)], [(1, "a", 7), (4, "b", 7)]]
         {

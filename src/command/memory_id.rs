@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_memory_is_named_by_all_digits_of_its_number() {
+    fn a_memory_id_is_16_hex_digits() {
         let name = MemoryId::from_random(0x0123_4567_89ab_cdef);
         assert_eq!(name.as_str(), "0123456789abcdef");
         assert_eq!(MemoryId::parse(name.as_str()), Some(name));

@@ -72,7 +72,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_request_about_a_semaphore_names_all_slots() {
+    fn a_semaphore_request_names_all_slots() {
         let words = |request: &Request| {
             let mut encoder = Encoder::default();
             let bytes = request.encoded(Capabilities::EXPIRY_TIME, &mut encoder).whole();

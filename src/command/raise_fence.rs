@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Nil), None);
         assert_eq!(answer(Int(4)), None);
     }

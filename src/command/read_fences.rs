@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Okay), None);
         for said in [
             [1, 7, 1, 0],

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_is_sent_as_ever() {
+    fn the_script_is_unchanged() {
         let sent = "if redis.call('GET',KEYS[1])==ARGV[1] \
             then return redis.call('DEL',KEYS[1]) end return 0";
         assert_eq!(SCRIPT, sent);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(Okay), None);
         assert_eq!(answer(Int(2)), None);
     }

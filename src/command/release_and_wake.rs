@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_be_waiting_is_woken_by_the_script_and_nobody_costs_a_script_where_none_is_needed() {
+    fn only_a_possible_waiter_costs_a_script() {
         assert_eq!(sent(Capabilities::WAKING), ["EVAL", "2", "r", "r:w"]);
         assert_eq!(sent(Capabilities::PLAIN), ["EVAL", "1", "r"]);
         let native = Capabilities::WAKING_DELIFEQ;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_of_a_slot_wakes_who_waits_for_any_permit() {
+    fn the_release_of_a_slot_wakes_permit_waiters() {
         let slot = Subject { resource: b"r#2"[..].into(), ..Subject::sample() };
         let mut encoder = Encoder::default();
         encode(&slot, Capabilities::WAKING, &mut encoder);

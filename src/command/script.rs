@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_the_layout_are_left_out() {
+    fn a_script_is_sent_without_comments_and_layout() {
         const FILE: &str = "-- What it does.\n\n  if a then\n\treturn -1\n  -- more\nend  \n";
         const SCRIPT: Line<{ FILE.len() }> = Line::of(FILE);
         assert_eq!(SCRIPT.text(), "if a then return -1 end");

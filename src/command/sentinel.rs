@@ -152,7 +152,7 @@ mod tests {
     const SUBSCRIBED: &[u8] = b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
 
     #[test]
-    fn it_asks_and_listens() {
+    fn a_query_asks_a_sentinel_and_subscribes() {
         let at = ("127.0.0.1".to_owned(), 6379);
         let heard = after(&[ADDRESS, SUBSCRIBED]);
         assert_eq!(heard, Heard::Found { at: at.clone(), will_tell: true });
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sentinel_does_not_know_is_told_in_our_words() {
+    fn refusals_of_a_sentinel_have_own_messages() {
         let refused = |reply: &[u8]| match after(&[reply]) {
             Heard::Refused(failure) => failure.to_string(),
             heard => format!("{heard:?}"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_messages_those_of_our_master_count() {
+    fn only_messages_about_our_master_count() {
         let it = query(None);
         let message = |channel: &str, text: &str| {
             let part = |text: &str| Value::BulkString(text.into());

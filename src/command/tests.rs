@@ -26,7 +26,7 @@ fn commands_of(request: &Request, capabilities: Capabilities) -> String {
 }
 
 #[test]
-fn the_wire_form_is_that_of_every_redlock_client() {
+fn requests_use_the_common_redlock_format() {
     assert_eq!(commands(Verb::Acquire, PLAIN), "SET r T PX 30000 NX PTTL r");
     assert_eq!(commands(Verb::Repair, PLAIN), commands(Verb::Acquire, PLAIN));
     let timed = commands(Verb::Acquire, Capabilities::EXPIRY_TIME);
@@ -52,7 +52,7 @@ fn the_wire_form_is_that_of_every_redlock_client() {
 }
 
 #[test]
-fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_client_knows() {
+fn readers_use_scripts_and_writers_plain_commands() {
     let again = commands(Verb::AcquireAgain, PLAIN);
     assert_eq!(again, "SET r T PX 30000 NX ZCARD r:r PTTL r");
     let timed = commands(Verb::AcquireAgain, Capabilities::EXPIRY_TIME);
@@ -85,7 +85,7 @@ fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_cl
 }
 
 #[test]
-fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
+fn the_size_of_a_request_is_well_estimated() {
     let others = [Verb::Extend, Verb::Release, Verb::Inspect];
     let fenced = [Verb::AcquireFenced, Verb::RaiseFence];
     for verb in [&[Verb::Acquire][..], &fenced, &others].concat() {
@@ -115,7 +115,7 @@ fn is_as_long_as_counted(verb: Verb, kind: LockKind, capabilities: Capabilities)
 }
 
 #[test]
-fn whoever_delivers_a_request_is_told_what_matters_for_that() {
+fn each_verb_states_its_effect_on_the_key() {
     let effects = [
         (Verb::Acquire, KeyEffect::Leaves),
         (Verb::AcquireAgain, KeyEffect::Leaves),
@@ -155,7 +155,7 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
 
 /// A permit draws no number, whatever its verb. Another request must not be changed at its end.
 #[test]
-fn what_names_no_memory_is_the_same_for_all_servers() {
+fn only_a_fenced_lock_names_a_memory() {
     for kind in [LockKind::Shared, LockKind::Permit { of: 3 }] {
         assert!(!request_of(Verb::AcquireFenced, kind).names_memory());
     }
@@ -164,7 +164,7 @@ fn what_names_no_memory_is_the_same_for_all_servers() {
 }
 
 #[test]
-fn the_numbers_of_a_server_are_restored_for_one_memory_alone() {
+fn counters_are_restored_for_one_memory_only() {
     assert!(commands(Verb::ReadFences, PLAIN).ends_with(" 1 redlock:fence ----------------"));
     let memory = NotedMemory { life: guard::MemoryId::from_random(0xFF), generation: 3 };
     for (clock_us, is_by_clock, end) in [(0, false, "0 1000000 0 5"), (9, true, "9 1000000 1 5")] {
@@ -178,7 +178,7 @@ fn the_numbers_of_a_server_are_restored_for_one_memory_alone() {
 }
 
 #[test]
-fn what_a_server_refuses_is_given_up_and_all_else_stays() {
+fn only_the_refused_capability_is_dropped() {
     let waking = Capabilities { expiry_time: true, sets_several: true, ..Capabilities::WAKING };
     let after = |verb, of: Capabilities| {
         let request = request(verb);

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn all_slots_have_one_line() {
+    fn all_slots_share_one_line() {
         assert_eq!(words(&ENROL), "4 r r#1 r#2 r:w redlock:w: 0 15000");
         assert_eq!(words(&LEAVE), "4 r r#1 r#2 r:w redlock:w:");
     }

@@ -107,7 +107,7 @@ mod tests {
         b">3\r\n$7\r\nmessage\r\n$42\r\nredlock:w:ABABABABABABABABABABABABABABABAB\r\n$1\r\nr\r\n";
 
     #[test]
-    fn a_push_over_the_channel_names_a_resource() {
+    fn a_push_names_its_resource() {
         let token = Token::from_random([0xAB; 20]);
         let push = redis::parse_redis_value(PUSH).unwrap();
         assert_eq!(resource_of(push.clone(), &token), Some(b"r".to_vec()));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_let_go_end_alike() {
+    fn all_release_scripts_have_the_same_end() {
         let end = script!("wake.lua");
         let all = [LEAVE, RELEASE_AND_WAKE, super::super::shared::release::WAKING_SCRIPT];
         assert!(all.iter().all(|it| it.contains("local told=1")

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_lock_goes_first_and_the_others_take_turns() {
+    fn keeping_a_lock_goes_first_and_others_take_turns() {
         let mut lanes = Lanes::default();
         assert!(lanes.is_empty() && lanes.pop().is_none());
         (0..3).for_each(|it| push(&mut lanes, Lane::of(Urgency::Wants, Reason::IsCalled), it));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_keeps_or_has_a_lock_is_in_one_lane_whatever_it_waits_for() {
+    fn a_call_with_a_lock_has_one_lane() {
         for urgency in [Urgency::Keeps, Urgency::Holds] {
             let lanes = REASONS.map(|reason| Lane::of(urgency, reason));
             assert!(lanes.iter().all(|it| *it == lanes[0]));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_notice_is_taken_once_in_order_or_by_its_call() {
+    fn each_notice_is_taken_once() {
         let mut notices = Notices::new();
         let calls: Vec<_> = (0..4).map(|it| push(&mut notices, it)).collect();
         assert_eq!(payload(notices.take(&calls[1])), Some(1));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_that_is_kept_for_a_caller_is_no_event() {
+    fn a_notice_kept_for_its_caller_is_no_event() {
         let mut notices = Notices::new();
         let call = Arc::new(Call::default());
         call.set_without_event(true);

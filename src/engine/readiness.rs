@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_moment_counts_and_a_later_one_when_the_first_has_come() {
+    fn the_earliest_moment_counts() {
         let Ok(mut readiness) = Readiness::new() else { return };
         let mut due = |due_ms, now_ms| {
             readiness.set_due(at(due_ms), at(now_ms));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_ready_when_its_moment_has_come_and_until_there_is_another() {
+    fn the_descriptor_is_ready_at_its_moment() {
         let Ok(mut readiness) = Readiness::new() else { return };
         readiness.set_due(at(1), at(0));
         // This moment was soon after the machine was started.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_ready_when_one_is_that_it_watches_and_no_other() {
+    fn the_descriptor_is_ready_with_a_watched_socket() {
         let Ok(mut readiness) = Readiness::new() else { return };
         let (reader, writer) = ends();
         let (reads, writes) = (interest(&reader, false), interest(&writer, true));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_watched_is_tried_again() {
+    fn a_failed_watch_is_retried() {
         let Ok(mut readiness) = Readiness::new() else { return };
         let (reader, _writer) = ends();
         let reads = interest(&reader, false);

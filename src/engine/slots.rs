@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_used_again_and_the_first_one_first() {
+    fn the_first_free_place_is_reused() {
         let mut slots = Slots::default();
         assert_eq!(["a", "b", "c", "d"].map(|it| slots.add(it)), [0, 1, 2, 3]);
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_beyond_the_end_is_forgotten() {
+    fn free_places_at_the_end_are_dropped() {
         let mut slots = Slots::default();
         (0..6).for_each(|it| assert_eq!(slots.add(it), it));
         assert_eq!([5, 3, 4].map(|it| slots.remove(it)), [Some(5), Some(3), Some(4)]);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_many_is_given_back() {
+    fn the_memory_of_many_places_is_given_back() {
         const MANY: usize = 10_000;
         let mut slots = Slots::default();
         let last = (0..MANY).map(|it| slots.add(it)).last().unwrap();

@@ -143,7 +143,7 @@ fn next_end(engine: &mut Engine) -> Option<(usize, Result<(), Status>)> {
 }
 
 #[test]
-fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_asked() {
+fn answers_beyond_the_quorum_end_the_call_once() {
     let mut engine = engine_of_three();
     let (ticket, events) = ask(&mut engine, 0, 2);
     bring(&mut engine, ticket, 3);
@@ -157,7 +157,7 @@ fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_aske
 /// driver's own call. Then no socket wakes the driver. The waker does, which is the task of `driver.rs`;
 /// `tests/pure/model` tries every order for it.
 #[test]
-fn who_ends_a_call_in_passing_wakes_the_driver() {
+fn a_call_ended_by_a_visitor_wakes_the_driver() {
     let mut engine = engine_of_three();
     let (asked, _) = ask(&mut engine, 0, 1);
     engine.take_change();
@@ -178,7 +178,7 @@ fn who_ends_a_call_in_passing_wakes_the_driver() {
 }
 
 #[test]
-fn what_comes_too_late_is_not_told_to_the_next_call_in_its_place() {
+fn a_late_answer_does_not_reach_the_next_call() {
     let mut engine = engine_of_three();
     let (early, _) = ask(&mut engine, 0, 1);
     bring(&mut engine, early, 1);
@@ -196,7 +196,7 @@ fn what_comes_too_late_is_not_told_to_the_next_call_in_its_place() {
 }
 
 #[test]
-fn an_operation_that_panics_ends_and_leaves_its_queue_and_the_others_go_on() {
+fn a_panic_ends_only_its_own_operation() {
     let mut engine = engine_of_three();
     join(&mut engine, 0, true);
     join(&mut engine, 1, false);
@@ -217,7 +217,7 @@ fn an_operation_that_panics_ends_and_leaves_its_queue_and_the_others_go_on() {
 }
 
 #[test]
-fn who_is_called_back_before_it_stands_by_comes_back_at_once() {
+fn an_early_call_back_ends_the_standby_at_once() {
     let mut engine = engine_of_three();
     engine.end_standing_by();
     engine.stand_by(4);

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_last_of_a_place_counts() {
+    fn the_last_timer_of_a_place_counts() {
         let mut timers = Timers::default();
         timers.note(0, at(5), 1, |_| at(5));
         timers.note(0, at(7), 1, |_| at(7));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_out_of_date_are_left_out_when_they_are_too_many() {
+    fn stale_timers_are_dropped() {
         const PLACES: usize = 3;
         const MANY: usize = STALE_MAX + 2 * PLACES;
         let mut timers = Timers::default();

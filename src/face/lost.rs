@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_are_woken_once_by_their_last_wakers_and_the_first_reason_counts() {
+    fn a_loss_wakes_every_waiter_once_with_the_first_reason() {
         let news = Arc::<News>::default();
         let [first, second] = [(); 2].map(|()| task(&news));
         let mut lost = Lost::new(&news);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_report_that_is_dropped() {
+    fn a_dropped_loss_report_leaves_nothing() {
         let news = Arc::<News>::default();
         let task = task(&news);
         let mut lost = Lost::new(&news);

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_ends_now_is_not_held_for_ever() {
+    fn a_lock_with_zero_time_left_has_an_end() {
         let left = |left_ms| Holder::new(left_ms, None).left;
         let ms = Duration::from_millis;
         assert_eq!([-1, 0, 7].map(left), [None, Some(ms(0)), Some(ms(7))]);

@@ -133,7 +133,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(10);
 
     #[test]
-    fn one_of_wait_and_tries_counts_and_the_last_one_does() {
+    fn the_last_of_wait_and_tries_counts() {
         let one = Options::new("r", TTL);
         let waits = |options: Options| {
             let plain = options.plain(None);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_kind_counts_and_one_of_several_is_an_exclusive_lock() {
+    fn the_last_kind_of_lock_counts() {
         let one = Options::new("r", TTL);
         assert_eq!(one.clone().permit_of(3).shared().kind, LockKind::Shared);
         assert_eq!(one.clone().shared().permit_of(3).kind, LockKind::Permit { of: 3 });
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_to_be_kept_need_not_be() {
+    fn keep_alive_can_be_turned_off() {
         let kept = Options::new("r", TTL).keep_alive(true);
         assert!(kept.keeps_alive() && !kept.keep_alive(false).keeps_alive());
     }

@@ -68,7 +68,7 @@ mod tests {
     use crate::transport::endpoint::Endpoint;
 
     #[test]
-    fn each_number_is_passed_on_in_its_unit_and_with_its_sign() {
+    fn server_numbers_keep_unit_and_sign() {
         let endpoint = Endpoint::parse("10.0.0.7", 6379).expect("an address");
         let mut snapshot = ServerSnapshot::of_unknown(&endpoint);
         let info = ServerInfo::from(&snapshot);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_task_that_polled_is_woken() {
+    fn the_last_polling_task_is_woken() {
         let slot = Arc::new(Slot::new(true));
         let [before, after] = [(); 2].map(|()| task(&slot));
         // This task ends when the future moves to another one.
@@ -192,7 +192,7 @@ mod tests {
 
     /// Whether it ends before its future is dropped, or after that.
     #[test]
-    fn what_a_call_has_taken_and_nobody_waits_for_is_given_back() {
+    fn an_unclaimed_lock_is_released() {
         for (takes, outcome, is_given_back) in
             [(true, taken as fn() -> Outcome, true), (true, failed, false), (false, taken, false)]
         {

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_do_not_fit_are_cut_between_letters() {
+    fn text_is_cut_between_characters() {
         let bytes = |room: [c_char; 6]| room.map(|it| it.to_ne_bytes()[0]);
         assert_eq!(&bytes(words("ab")), b"ab\0\0\0\0");
         assert_eq!(&bytes(words("abcdef")), b"abcde\0");

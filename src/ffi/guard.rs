@@ -59,7 +59,7 @@ mod tests {
 
     /// A callback of the program may call the library.
     #[test]
-    fn a_call_is_guarded_after_a_call_within_it() {
+    fn a_call_stays_guarded_after_a_nested_call() {
         let is_guarded = guard(|| {
             guard(|| Ok(()))?;
             Ok(GUARDED.get())
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_becomes_an_internal_error_that_quotes_nobody() {
+    fn a_panic_is_an_internal_error_without_quotes() {
         let passed = String::from("s3cret");
         let sliced = || Err(Error::invalid(&passed[9..]));
         for (outcome, words) in [

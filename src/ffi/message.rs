@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_too_long_are_cut_and_end_with_a_nul() {
+    fn a_long_message_is_cut_and_ends_with_a_nul() {
         for fits in ["", "some words", &"x".repeat(CAPACITY - 1)] {
             assert_eq!(kept(fits), fits);
         }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_out_stays_as_it_is() {
+    fn a_returned_message_never_changes() {
         let message = Message::default();
         let mut seen = Vec::new();
         for number in 0..1_000 {
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn words_that_nobody_asks_for_are_not_kept() {
+    fn unread_messages_are_not_kept() {
         let message = Message::default();
         (0..1_000).for_each(|it| message.set(&format!("the words of call {it}")));
         assert!(message.state.lock().unwrap().kept.is_empty());
     }
 
     #[test]
-    fn there_is_a_bound_to_what_is_kept_and_times_are_the_first_to_go() {
+    fn kept_messages_are_bounded_and_lose_times_first() {
         let message = Message::default();
         let long = "x".repeat(3_000);
         let timed = |number: usize| format!("{long}: timed out after {number} ms");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_left_out_and_nothing_else() {
+    fn only_times_are_left_out() {
         let words =
             "2 of 5 servers, h:6379 held by another client (18211 ms left), timed out after 50 ms";
         let coarse =

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_is_passed_on_as_the_one_of_its_name() {
+    fn each_status_has_its_c_constant() {
         for (status, passed_on) in [
             (Status::Taken, "REDLOCK_TAKEN"),
             (Status::Unreachable, "REDLOCK_UNREACHABLE"),

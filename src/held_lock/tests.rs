@@ -23,7 +23,7 @@ fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
 }
 
 #[test]
-fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
+fn a_grant_within_the_window_is_in_time() {
     assert!(is_sound_after(Verb::Acquire, Answer::Done, 25));
     assert!(is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 25));
     assert!(!is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 26));
@@ -39,7 +39,7 @@ fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
 
 /// The window is 25 ms. A key that was set later than that has longer to live.
 #[test]
-fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
+fn a_late_heard_grant_is_judged_by_the_age_of_the_key() {
     let extended = |left_ms, ms| is_sound_after(Verb::Extend, Answer::Extended { left_ms }, ms);
     // After 100 ms a key that was set at once has 9,900 ms left; the server may be fast by 1 ms.
     assert!(extended(TTL - 100, 100));
@@ -61,7 +61,7 @@ fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
 }
 
 #[test]
-fn an_answer_that_is_none_changes_nothing() {
+fn a_failed_answer_changes_nothing() {
     let hold = hold();
     let failed = Answer::Failed(crate::failure::Failure::ProtocolError);
     for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
@@ -94,7 +94,7 @@ impl HeldLock {
 
 /// The readers that a server had when it answered a later extension are others.
 #[test]
-fn a_lock_is_shared_from_its_first_downgrade_on() {
+fn a_lock_is_shared_from_its_first_downgrade() {
     let roster = Roster::new(vec![Endpoint::parse("127.0.0.1", 1).unwrap()]);
     let view = View::new(&Arc::new(hold()), &roster).expect("the same server");
     let first = view.begin_downgrade();
@@ -107,7 +107,7 @@ fn a_lock_is_shared_from_its_first_downgrade_on() {
 
 /// The manager names the servers in another order than the one that took the lock.
 #[test]
-fn an_end_is_heard_for_the_server_that_another_manager_means() {
+fn news_reaches_the_right_server_of_another_manager() {
     let roster = |ports: [i32; 3]| {
         Roster::new(ports.map(|port| Endpoint::parse("127.0.0.1", port).unwrap()).into())
     };

@@ -242,7 +242,7 @@ mod tests {
     use crate::transport::ticket::Ticket;
 
     #[test]
-    fn lines_are_told_of_what_nobody_of_this_manager_asks_for() {
+    fn a_release_wakes_lines_without_a_local_waiter() {
         let (ask, tell) = (Next::Ask(Ticket::new(1, 1)), Next::Tell(vec![Ticket::new(2, 1)]));
         let next = [ask, Next::Nobody, tell];
         let open = next.iter().enumerate().map(|(place, next)| open_line(place, next));

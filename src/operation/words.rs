@@ -36,7 +36,7 @@ mod tests {
     use crate::command::Place;
 
     #[test]
-    fn who_comes_first_is_told_and_where() {
+    fn a_refusal_says_who_came_first_and_where() {
         let place = Place { nth: 2, of: 3 };
         let told = |permission| came_first(permission).to_string();
         let held = |readers| told(Permission::Held { left_ms: 7, readers });

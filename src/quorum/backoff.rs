@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_half_to_one_and_a_half() {
+    fn a_pause_is_50_to_150_percent_of_the_delay() {
         let ms = |random| pause(200, random).as_millis();
         assert_eq!([0, 1 << 63, u64::MAX].map(ms), [100, 200, 299]);
         assert_eq!(pause(0, u64::MAX), Duration::ZERO);
@@ -264,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_for_long_is_looked_at_seldom() {
+    fn a_lock_held_for_long_is_checked_rarely() {
         assert_eq!(bounds(&[9000; 9]), [4, 8, 16, 32, 64, 128, 256, 300, 300]);
     }
 
     #[test]
-    fn what_changes_hands_is_looked_at_often() {
+    fn a_lock_with_changing_holders_is_checked_often() {
         let (same, others) = ([9000; 7], [9004, 9020, 9100]);
         assert_eq!(bounds(&[&same[..], &others[..]].concat())[6..], [256, 16, 16, 16]);
         // A difference of a few milliseconds comes from the network.
@@ -279,7 +279,7 @@ mod tests {
     /// The clocks of the servers and ours drift apart while nobody asks. A difference of an eighth of that time
     /// does not indicate a new holder.
     #[test]
-    fn the_longer_ago_a_key_was_told_of_the_more_its_end_may_differ() {
+    fn older_news_of_a_key_allows_more_drift() {
         let heard = |ms_later: i64, moved_ms: i64| {
             let mut backoff = Backoff::default();
             let claim = |expiry| Claim { server: 0, expiry, earliest: expiry };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_looked_at_as_early_as_it_can_have_ended_unless_that_is_as_good_as_its_end() {
+    fn the_earliest_possible_end_of_a_key_sets_the_look() {
         let look = |unsure_ms: i64| {
             Claim { server: 0, expiry: NOW, earliest: NOW.plus_ms(-unsure_ms) }.worth_a_look_at()
         };
@@ -305,7 +305,7 @@ mod tests {
     const USUAL: [i64; 9] = [2, 4, 8, 16, 32, 64, 128, 150, 150];
 
     #[test]
-    fn one_server_does_not_set_the_pace() {
+    fn one_server_cannot_set_the_pace() {
         assert_eq!(pauses(9, |_| Vec::new()), USUAL);
         assert_eq!(pauses(9, |at| vec![(0, 100_000 - at), (1, 100_000 - at)]), USUAL);
         let for_ever = i64::MAX / 1_000_000;
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_when_a_quorum_of_keys_can_have_expired() {
+    fn a_pause_ends_when_a_quorum_may_have_expired() {
         let next = |to_expire, left_ms: &[i64]| {
             let claims: Vec<_> = left_ms.iter().copied().enumerate().collect();
             let refusal = Refusal { to_expire, ..refused(&claims, NOW) };
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_ends_with_the_pause_has_cut_nothing_short() {
+    fn a_key_ending_with_the_pause_shortens_nothing() {
         let (mut backoff, refusal) = (Backoff::default(), refused(&[(0, 1)], NOW.plus_ms(-2)));
         let mut next = |refusal: &Refusal, random| backoff.next(refusal, LONGEST, random, NOW);
         (0..Backoff::EARLY_MAX).for_each(|_| assert_eq!(next(&refusal, 0), NOW));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_servers_say_most_pauses_are_whole() {
+    fn servers_cannot_shorten_most_pauses() {
         // All of them say that their keys end now, or that they ended long ago.
         for (least, is_past) in [(40, false), (5, true)] {
             let (mut backoff, mut now, mut whole) = (Backoff::default(), NOW, 0);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_from_nothing_to_its_bound_and_the_first_no_less_than_can_be_waited_for() {
+    fn a_pause_is_bounded_and_the_first_is_not_too_short() {
         let next = |longest, random| {
             Backoff::default().next(&Refusal::default(), longest, random, NOW) - NOW
         };
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_doubles_from_four_round_trips_to_the_longest() {
+    fn the_bound_of_a_pause_doubles_from_four_round_trips() {
         let bounds = |round_trip, longest| -> Vec<Duration> {
             let refusal = Refusal { round_trip, ..Refusal::default() };
             let mut backoff = Backoff::default();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_uniform_from_nothing_to_the_bound() {
+    fn jitter_is_uniform_up_to_the_bound() {
         let bound = Duration::from_millis(100);
         let drawn = [0, 1 << 62, 1 << 63].map(|random| jitter(bound, random));
         assert_eq!(drawn, [Duration::ZERO, bound / 4, bound / 2]);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vote_counts_once_and_can_be_taken_back() {
+    fn a_vote_counts_once_and_can_be_withdrawn() {
         let mut ballot = Ballot::new(64);
         ballot.cast(63, Vote::No);
         assert!(!ballot.is_pending(63) && ballot.is_pending(62));

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_the_greatest_number_and_stands_on_a_quorum() {
+    fn the_token_is_the_greatest_number_on_a_quorum() {
         assert_eq!(drawn(&[]), (0, false));
         assert_eq!(drawn(&[7, 7]), (7, false));
         assert_eq!(drawn(&[7, 8]), (8, true));

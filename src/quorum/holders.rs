@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_and_the_mark_of_readers_on_a_quorum_have_to_be_asked_about() {
+    fn a_value_and_a_reader_mark_on_a_quorum_are_mixed() {
         let (mark, a, b) = (Some("mark"), Some("a"), Some("b"));
         assert_eq!(take(3, &[mark, a]), None);
         assert_eq!(take(3, &[mark, a, None]), Some(Finding::Mixed));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_may_have_what_makes_a_quorum_of_value_and_mark() {
+    fn a_silent_server_may_complete_a_mixed_quorum() {
         let mut holders = count(3);
         holders.handle_silence(0);
         holders.handle_value(1, Some((b"a".to_vec(), END)));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_there_if_it_stands_on_a_quorum() {
+    fn a_value_exists_if_a_quorum_has_it() {
         let mut holders = count(3);
         holders.handle_value(0, Some((b"a".to_vec(), END)));
         assert!(!holders.has(b"a") && !holders.has(b"b"));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_no_answer() {
+    fn silent_servers_do_not_count() {
         let mut holders = count(3);
         assert!(!holders.handle_silence(0));
         assert!(!holders.handle_value(1, Some((b"a".to_vec(), END))));
@@ -255,7 +255,7 @@ mod tests {
 
     /// The end is the same, whichever servers answer first.
     #[test]
-    fn the_end_is_sure_when_the_others_cannot_change_it() {
+    fn the_end_is_final_when_no_answer_can_change_it() {
         let sure = |servers, ends: &[i64]| {
             let mut holders = count(servers);
             for (server, &ms) in ends.iter().enumerate() {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_ends_when_no_quorum_has_it_any_more() {
+    fn a_lock_ends_when_it_loses_its_quorum() {
         let until = |holders: &mut Holders, ends: &[(&str, i64)]| {
             for (server, &(value, ms)) in ends.iter().enumerate() {
                 let end = Moment::from_nanos(0).plus_ms(ms);

@@ -207,7 +207,7 @@ mod tests {
 
     /// This includes a time of three centuries, where the product is too large for 64 bits.
     #[test]
-    fn a_share_is_the_same_of_a_short_time_and_of_a_long_one() {
+    fn a_share_is_right_for_short_and_long_times() {
         for time in [3_000_000, 9_000_000_000_000_000_000] {
             assert_eq!(share(time, 500_000), time / 2);
             assert_eq!(share(time, -1_000), -time / 1_000);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_sets_goes_evenly() {
+    fn a_free_running_clock_is_even() {
         use Course::Even;
         assert_eq!(courses(&[(0, 70), (1, 70), (1_000, 70), (100_000, 70)]), [Even; 3]);
         // A thousandth faster, or slower. And ahead by as much as a key may go early.
@@ -226,7 +226,7 @@ mod tests {
 
     /// The server has answered at once, and nobody has waited for the answer.
     #[test]
-    fn an_answer_that_lies_unread_does_not_say_how_the_clock_goes_on() {
+    fn an_unread_answer_says_nothing_about_the_clock() {
         let drift = Drift::DEFAULT;
         let unread = |sent_ms, heard_ms| {
             let sent = Moment::from_nanos(sent_ms * MS);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_is_seen() {
+    fn a_step_of_the_clock_is_detected() {
         use Course::{Back, Even, Forward};
         // An answer within 1 ms leaves 2 ms open, and 2 ms more are no step.
         assert_eq!(courses(&[(0, 0), (10, 5), (20, 5)]), [Forward { ms: 2 }, Even]);
@@ -255,7 +255,7 @@ mod tests {
 
     /// The clock is faster by a hundredth, as it may be. That is not known of it at first.
     #[test]
-    fn the_speed_of_a_clock_is_learnt() {
+    fn the_speed_of_a_clock_is_learned() {
         use Course::{Even, Forward};
         let fast = [(0, 0), (10_000, 99), (20_000, 198), (30_000, 297)];
         let seen = courses(&[&fast[..], &[(90_000, 891)]].concat());
@@ -274,7 +274,7 @@ mod tests {
 
     /// Neither a step back nor a step that no drift explains tells how fast a clock goes.
     #[test]
-    fn what_was_set_is_no_speed() {
+    fn a_step_of_the_clock_is_no_speed() {
         use Course::{Even, Forward};
         assert_eq!(courses(&[(0, 0), (10, -1_000), (60_000, -1_000)])[1], Even);
         let set = courses(&[(0, 0), (10, 3_600_000), (60_000, 3_600_200)]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_learnt_over_an_hour_and_not_between_two_showings() {
+    fn a_speed_is_learned_over_an_hour() {
         use Course::{Even, Forward};
         let even = (0..21).map(|nth| (nth * 500, 0));
         let seen = courses(&even.chain([(100_000, 80)]).collect::<Vec<_>>());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_more_than_a_key_may_go_early() {
+    fn a_step_exceeds_the_early_end_of_a_key() {
         use Course::{Back, Even, Forward};
         // No time passes, so that the speed of the clock leaves nothing open: 2 ms of the answers, and 2 ms
         // more.
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn two_showings_that_agree_in_one_moment_leave_that() {
+    fn two_readings_at_one_moment_agree() {
         let mut offset = Offset::of(&showing(0, 0));
         assert_eq!(offset.note(&showing(0, 2), Drift::DEFAULT), Course::Even);
         assert_eq!((offset.least, offset.most), (MS, MS));
@@ -319,7 +319,7 @@ mod tests {
 
     /// Rounding must not cut off a speed that the clock may have.
     #[test]
-    fn a_speed_is_rounded_away_from_what_is_known() {
+    fn the_speed_is_rounded_outward() {
         const SINCE: i64 = 7_000;
         let after = |ahead: i64| {
             let mut offset = Offset::of(&showing(0, 0));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn showings_that_differ_by_less_than_a_step_leave_an_interval() {
+    fn close_readings_leave_an_interval() {
         let mut offset = Offset::of(&showing(0, 0));
         assert_eq!(offset.note(&showing(10, 3), Drift::DEFAULT), Course::Even);
         let new = Offset::of(&showing(10, 3));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_narrows_with_each_showing() {
+    fn the_interval_narrows_with_each_reading() {
         let slow = Showing { heard: Moment::from_nanos(900 * MS), ..showing(0, 0) };
         let mut offset = Offset::of(&slow);
         assert_eq!(offset.note(&showing(1_000, 400), Drift::DEFAULT), Course::Forward { ms: 397 });
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_shows_is_known_between_two_showings() {
+    fn the_clock_is_estimated_between_two_readings() {
         let offset = Offset::of(&showing(0, 70));
         assert_eq!(offset.middle_ns(), 70 * MS);
         let shown = offset.shown_ms(Moment::from_nanos(100 * MS));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_right_also_where_the_product_does_not_fit() {
+    fn a_speed_does_not_overflow() {
         let century_ns = 100 * 365 * 86_400_000 * MS;
         for (change, time, expected) in [
             (century_ns, century_ns, 1_000_000),

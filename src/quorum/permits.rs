@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn different_slots_are_none_but_one_may_be_moved_to() {
+    fn different_slots_are_no_permit_but_one_can_become_it() {
         // Each server has given another slot, and on each the other slot is free.
         let (first, second) = (Some((Some(0), &[][..])), Some((Some(1), &[][..])));
         assert_eq!(outcome(2, 3, &[first, second]), (None, None));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_that_we_have_most_of_is_moved_to() {
+    fn a_move_goes_to_the_most_granted_slot() {
         let said = [Some((Some(0), &[][..])), Some((Some(3), &[])), Some((Some(3), &[]))];
         let rest = [Some((Some(1), &[][..])), Some((Some(2), &[][..]))];
         let all: Vec<Said<'_>> = said.into_iter().chain(rest).collect();
@@ -250,7 +250,7 @@ mod tests {
 
     /// Slot 70 is taken on all servers but one, and slot 6, which has the same bit in another word, is free.
     #[test]
-    fn each_of_many_slots_is_a_slot_of_its_own() {
+    fn slots_beyond_64_are_distinct() {
         let others: Vec<u16> = (0..100).filter(|it| ![6, 70].contains(it)).collect();
         let without_6: Vec<u16> = others.iter().copied().chain([70]).collect();
         let (got_70, none) = (Some((Some(70), &others[..])), Some((None, &without_6[..])));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn full_servers_are_a_refusal_and_silent_ones_an_absence() {
+    fn full_servers_refuse_and_silent_ones_are_unreachable() {
         let full = Some((None, &[0, 1][..]));
         assert_eq!(outcome(2, 3, &[full, full]), (REFUSED, None));
         assert_eq!(outcome(2, 3, &[None, None]), (Some(Outcome::Unreachable), None));
@@ -271,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn how_many_are_free_is_said_of_each_server() {
+    fn free_slots_are_counted_per_server() {
         let permits = play(3, 3, &[Some((None, &[0, 1, 2])), None, Some((None, &[1]))]);
         assert_eq!([0, 1, 2].map(|it| permits.free_on(it)), [Some(0), None, Some(2)]);
     }
 
     #[test]
-    fn where_slots_are_as_good_the_rotation_decides() {
+    fn the_rotation_decides_between_equal_slots() {
         for first in 0..3 {
             let mut permits = Permits::new(3, first, END, 3);
             for slot in 0..3 {
@@ -289,7 +289,7 @@ mod tests {
 
     /// Whatever three servers say of two slots, and in whatever order.
     #[test]
-    fn every_round_ends_and_no_permit_comes_of_less_than_a_quorum() {
+    fn every_round_ends_and_a_permit_needs_a_quorum() {
         let mut words: Vec<Said<'_>> = vec![None];
         for others in [&[][..], &[0], &[1], &[0, 1]] {
             words.push(Some((None, others)));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_a_quorum_has() {
+    fn readers_are_counted_with_a_quorum() {
         let reached = Some(Outcome::Reached);
         assert_eq!(count(3, &[3]).0, None);
         assert_eq!(count(3, &[3, 3]), (reached, 3));

@@ -101,7 +101,7 @@ mod tests {
     const BY_CLOCK: Option<State> = Some(ByClock);
 
     #[test]
-    fn as_many_others_are_read_as_share_a_server_with_every_quorum_less_one() {
+    fn a_restore_reads_enough_others_for_every_quorum() {
         for state in [DUE, BY_CLOCK] {
             assert_eq!(base(&[state, WHOLE, WHOLE]), Some((9, false, false)));
             assert_eq!(base(&[state, WHOLE, WHOLE, WHOLE, None]), Some((10, false, false)));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_stands_for_what_cannot_be_read_and_that_is_marked() {
+    fn the_clock_replaces_unreadable_counters_and_is_marked() {
         for states in [
             [DUE, WHOLE, None],
             [DUE, None, None],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_were_read_nothing_more_can_be_known() {
+    fn when_all_servers_were_read_nothing_is_missing() {
         for states in [
             &[DUE][..],
             &[DUE, DUE],
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_or_may_still_be_in_use_is_left_alone() {
+    fn whole_or_active_counters_are_left_alone() {
         assert_eq!(base(&[WHOLE, WHOLE, WHOLE]), None);
         assert_eq!(base(&[LOST, WHOLE, WHOLE]), None);
         assert_eq!(base(&[None, WHOLE, WHOLE]), None);

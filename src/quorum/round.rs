@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_had_with_the_last_vote_of_a_quorum() {
+    fn a_quorum_of_votes_takes_the_lock() {
         assert_eq!(play(TAKE, 1, &[Yes], BEFORE), Some((Outcome::Reached, 1)));
         assert_eq!(play(TAKE, 2, &[Yes], BEFORE), None);
         assert_eq!(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_without_validity_is_none() {
+    fn a_quorum_after_the_validity_is_too_late() {
         assert_eq!(play(TAKE, 3, &[Yes, Yes], END), Some((Outcome::TooLate, 2)));
         assert_eq!(play(KEEP, 3, &[Yes, Yes], END), Some((Outcome::TooLate, 2)));
     }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_from_an_absence() {
+    fn a_refusal_differs_from_unreachable_servers() {
         assert_eq!(play(TAKE, 5, &[No, No, No], BEFORE), Some((Outcome::Refused, 3)));
         assert_eq!(play(TAKE, 5, &[No, No, Unusable], BEFORE), None);
         assert_eq!(play(TAKE, 5, &[No, No, Unusable, No], BEFORE), Some((Outcome::Refused, 4)));
@@ -207,7 +207,7 @@ mod tests {
 
     /// The outcome is the same whichever answer comes first.
     #[test]
-    fn the_order_of_the_answers_does_not_tell_a_refusal_from_an_absence() {
+    fn the_order_of_answers_does_not_change_the_outcome() {
         let orders = [[No, Unusable, Unusable], [Unusable, No, Unusable], [Unusable, Unusable, No]];
         for order in orders {
             let (outcome, _) = play(TAKE, 3, &order, BEFORE).expect("all have answered");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_done_when_a_quorum_was_told() {
+    fn a_release_is_done_with_a_quorum_of_answers() {
         assert_eq!(play(Goal::Release, 3, &[Yes, Yes], END), Some((Outcome::Reached, 2)));
         assert_eq!(play(Goal::Release, 3, &[No, No], END), Some((Outcome::Refused, 2)));
         assert_eq!(play(Goal::Release, 3, &[Yes, No], END), None);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decided_round_stays_as_it_is() {
+    fn a_decided_round_stays_decided() {
         let mut round = Round::new(TAKE, 3);
         assert!(!round.handle_vote(0, Yes, BEFORE));
         assert!(round.handle_vote(1, Yes, BEFORE));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_a_quorum_is_taken() {
+    fn a_slot_on_a_quorum_is_taken() {
         let mut taken = Taken::new(3, 3);
         assert!(!say(&mut taken, 0, &[(0, "a", 9), (1, "b", 7)]));
         // Slot 1 belongs to another client here, and may belong to either client on the third server.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_each_server_has_given_to_another_client_is_not_taken() {
+    fn a_slot_with_three_holders_is_not_taken() {
         let mut taken = Taken::new(1, 3);
         for (server, value) in ["a", "b", "c"].into_iter().enumerate() {
             say(&mut taken, server, &[(0, value, 9)]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_quorum_nobody_can_say() {
+    fn without_a_quorum_the_count_is_unknown() {
         let mut taken = Taken::new(2, 3);
         assert!(!taken.handle_silence(0));
         assert!(taken.handle_silence(1));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn after_two_hand_overs_a_waiter_polls_and_after_one_it_tries_a_few_times() {
+    fn a_waiter_polls_after_two_hand_overs() {
         let pauses = |mut untold: Untold| [1, 2, 3, 4].map(|ms| pause_ms(&mut untold, ms));
         assert_eq!(pauses(looks(&[false])), [None; 4]);
         assert_eq!(pauses(looks(&[true])), [None; 4], "nothing was seen before");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wake_up_ends_the_polling_unless_another_client_is_faster() {
+    fn one_wake_up_ends_the_polling() {
         let trial = [Some(20), Some(20), Some(20), None];
         let mut untold = looks(&[false, true, true]);
         untold.note_told();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn where_another_waiter_was_told_the_hand_over_does_not_count() {
+    fn a_hand_over_to_another_waiter_does_not_count() {
         let mut untold = Untold::default();
         (0..9).for_each(|ms| untold.note_held(true, Some(8 - ms), at_ms(i64::from(ms))));
         assert_eq!(pause_ms(&mut untold, 9), None);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_found_free_was_handed_over_and_that_is_remembered_beyond_the_wait() {
+    fn a_free_lock_counts_as_a_hand_over() {
         let mut untold = looks(&[false, true]);
         untold.note_free(at_ms(4));
         let mut next = untold.leave();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poller_tries_and_now_and_then_it_looks() {
+    fn a_poller_mostly_tries_and_sometimes_looks() {
         let mut untold = looks(&[false, true, true]);
         untold.note_held(true, None, at_ms(500));
         let is_to_try = [500, 1_001, 1_002].map(|ms| untold.is_to_try(at_ms(ms)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poller_stands_back_only_now_and_then() {
+    fn a_poller_rarely_stands_back() {
         let mut untold = looks(&[false, true]);
         assert!([3, 4, 5].iter().all(|&ms| untold.is_to_stand_back(at_ms(ms))), "it does not poll");
         untold.note_held(true, Some(0), at_ms(10));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_remembered_for_ten_seconds() {
+    fn hand_overs_are_remembered_for_ten_seconds() {
         let untold = looks(&[false, true]);
         assert_eq!(
             [1, 10_000, 10_001].map(|ms| untold.is_remembered(at_ms(ms))),

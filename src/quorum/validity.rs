@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_is_a_fraction() {
+    fn a_drift_factor_is_a_fraction() {
         assert_eq!(Drift::new(0.25).map(Drift::factor), Some(0.25));
         assert!(Drift::new(0.0).is_some());
         assert!([-0.1, 1.0, f64::NAN, f64::INFINITY].iter().all(|&it| Drift::new(it).is_none()));

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_has_what_is_at_most_its_bound() {
+    fn a_bucket_includes_its_bound() {
         for (place, &bound) in BOUNDS_US.iter().enumerate() {
             let mut histogram = Histogram::default();
             for us in [bound - 1, bound, bound + 1] {
@@ -56,12 +56,12 @@ mod tests {
     }
 
     #[test]
-    fn bounds_grow() {
+    fn bucket_bounds_grow() {
         assert!(BOUNDS_US.is_sorted_by(|one, two| one < two));
     }
 
     #[test]
-    fn two_are_one_that_has_seen_both() {
+    fn histograms_add_up() {
         let (mut one, mut two, mut both) =
             (Histogram::default(), Histogram::default(), Histogram::default());
         one.observe(3);

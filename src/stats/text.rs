@@ -166,7 +166,7 @@ mod tests {
     use crate::stats::traffic::Traffic;
 
     #[test]
-    fn times_are_seconds() {
+    fn times_are_written_in_seconds() {
         for (us, expected) in [
             (0, "0"),
             (25, "0.000025"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_server_cannot_break_out_of_its_label() {
+    fn a_server_name_is_escaped_in_its_label() {
         let name = "/run/a\"} 1\nb\\".to_owned();
         let server = ServerStats {
             name,

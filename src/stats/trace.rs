@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_is_cut_and_that_is_shown() {
+    fn a_long_name_is_cut_visibly() {
         let line =
             |length: usize| Tracing::Resources.line("lost", Some(&vec![b'a'; length])).finish();
         assert!(line(NAME_MAX).ends_with("aa\""));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line() {
+    fn a_trace_is_one_line() {
         let name = "a\n\r\0\u{85}\u{2028} b=c \u{e9}\u{1f512}".as_bytes();
         let line = Tracing::Resources.line("lost", Some(name)).finish();
         assert!(line.chars().all(|it| !it.is_control()), "{line:?}");

@@ -80,10 +80,10 @@ mod tests {
 
     /// This test runs in a process of its own, without the variables that name other places.
     #[test]
-    fn the_usual_places_have_what_the_system_trusts() {
+    fn the_usual_places_have_the_system_certificates() {
         const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
         if VARIABLES.iter().any(|it| env::var_os(it).is_some()) {
-            let name = "system::files::tests::the_usual_places_have_what_the_system_trusts";
+            let name = "system::files::tests::the_usual_places_have_the_system_certificates";
             let mut itself = Command::new(env::current_exe().expect("this program has a path"));
             VARIABLES.iter().for_each(|it| _ = itself.env_remove(it));
             let output = itself.args(["--exact", name]).output().expect("it can be run");

@@ -153,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_the_same_at_each_look() {
+    fn a_process_keeps_its_number() {
         assert_eq!(this_process(), this_process());
         assert_ne!(this_process(), EMPTIED);
     }
 
     /// As in a child, and in a child of that child, all with the same pid.
     #[test]
-    fn an_emptied_page_gets_a_number_that_was_never_there() {
+    fn a_forked_process_gets_a_new_number() {
         let page = AtomicU64::new(EMPTIED);
         let mut seen = Vec::new();
         for _ in 0..3 {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_find_the_page_empty_agree() {
+    fn racing_threads_agree_on_the_process_number() {
         let page = AtomicU64::new(EMPTIED);
         let meanwhile = || {
             look(&page, draw);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_it_before_the_settings_do() {
+    fn a_url_overrides_the_settings() {
         let known = || Login::Known(told(Some("ann"), "a"));
         let who = |url, login| account(url, login).credentials().unwrap();
         assert_eq!(who("redis://h", Login::Nobody), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_asked_for_once_and_again_when_it_was_refused() {
+    fn a_password_is_asked_for_again_only_after_a_refusal() {
         let source: PasswordSource = Arc::new(|server| Some(format!("of {server}").into()));
         let mut account = account("redis://h", Login::Asked { user: None, source });
         assert!(account.is_lacking() && account.credentials().is_err());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_for_what_a_url_says() {
+    fn a_password_in_the_url_is_not_asked_for() {
         let source: PasswordSource = Arc::new(|_| unreachable!("nobody asks"));
         let mut account = account("redis://:p@h", Login::Asked { user: None, source });
         assert!(!account.is_lacking() && account.password_request(NOW).is_none());

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_once_and_again_when_all_addresses_failed() {
+    fn a_name_is_looked_up_again_when_all_addresses_failed() {
         let mut addresses = Addresses::of(&Place::Name("h".to_owned(), 1));
         assert!(addresses.begin_look_up(NOW));
         assert!(!addresses.begin_look_up(NOW), "one look-up at a time");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_server_that_stays_down_is_looked_up_more_and_more_rarely() {
+    fn look_ups_of_a_dead_server_become_rarer() {
         let mut addresses = Addresses::of(&Place::Name("h".to_owned(), 1));
         let found = || Some(vec![address(1)]);
         assert!(addresses.begin_look_up(NOW));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_known_until_the_server_is_another() {
+    fn a_step_is_known_until_the_server_changes() {
         let clock = Clock::default();
         clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
         assert_eq!((clock.step(), clock.shown_ms(Moment::from_nanos(0))), (None, Some(0)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_outlives_a_restart_that_kept_the_memory_and_a_loss_of_memory() {
+    fn a_step_outlives_a_restart_and_a_memory_loss() {
         let clock = Clock::default();
         clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
         clock.note(id('b', 1), &showing(10, 500), Drift::DEFAULT);
@@ -176,7 +176,7 @@ mod tests {
 
     /// The time of its note is that of its own clock.
     #[test]
-    fn whoever_takes_the_place_of_another_has_lost_its_memory_since_that_was_heard() {
+    fn a_replacement_lost_its_memory_when_the_old_server_was_heard() {
         let now = Moment::from_nanos(0).plus_ms(20_000);
         for (ahead_ms, ago_ms, lost_ms) in [
             (0, 5_000, 15_000),
@@ -203,7 +203,7 @@ mod tests {
 
     /// A slow answer may have been given at any time on its way.
     #[test]
-    fn a_step_counts_from_when_it_was_heard_and_stays_when_the_clock_is_set_back() {
+    fn a_step_counts_from_its_answer_and_stays() {
         let clock = Clock::default();
         let at = |ms| Moment::from_nanos(0).plus_ms(ms);
         clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn that_it_was_set_back_is_told_once() {
+    fn a_step_back_is_reported_once() {
         let clock = Clock::default();
         clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
         clock.note(id('a', 1), &showing(10, -500), Drift::DEFAULT);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_said() {
+    fn the_condition_of_a_server_is_described() {
         let now = Moment::from_nanos(1_000_000_000_000);
         let refused = Failure::NotConnected("connection refused".to_owned());
         assert_eq!(Condition::down(&refused).words, "not connected: connection refused");

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_over_another_channel_is_left_out() {
+    fn pushes_over_foreign_channels_are_ignored() {
         let push = |channel: &str| {
             let text =
                 format!(">3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n$1\r\nr\r\n", channel.len());

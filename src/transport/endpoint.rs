@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_urls() {
+    fn hosts_and_urls_are_parsed() {
         assert_eq!(name("127.0.0.1", 6379), "127.0.0.1:6379");
         assert_eq!(name("::1", 6379), "[::1]:6379");
         assert_eq!(name("[::1]", 6379), "[::1]:6379");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_in_an_address_is_named() {
         for port in [0, -1, 65_536] {
             assert!(name("h", port).starts_with(&format!("port is {port}")));
         }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_is_known_by_its_name_and_its_sentinels() {
+    fn a_master_is_known_by_name_and_sentinels() {
         let it = |url| Endpoint::parse(url, 0).expect("a URL");
         let first = it("redis-sentinel://u:p@a,b/m/1");
         assert_eq!(first.to_string(), "m (Sentinel a:26379)");
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "tls")]
-    fn tls_is_asked_for_by_the_scheme() {
+    fn the_scheme_asks_for_tls() {
         assert_eq!(name("rediss://u:p@[::1]:7/3", 0), "[::1]:7");
         let has_tls = |url| Endpoint::parse(url, 0).unwrap().has_tls();
         assert!(has_tls("rediss://h") && has_tls("VALKEYS://h"));
@@ -372,13 +372,13 @@ mod tests {
 
     #[test]
     #[cfg(not(feature = "tls"))]
-    fn without_tls_its_scheme_is_refused() {
+    fn a_tls_scheme_without_tls_support_is_refused() {
         assert!(name("rediss://h", 0).contains("needs TLS"));
         assert!(name("valkeys://h", 0).contains("needs TLS"));
     }
 
     #[test]
-    fn no_password_is_ever_said() {
+    fn no_password_is_shown() {
         for url in [
             "redis://u:s3cret@h:99999",
             "redis://u:s3cret@/x",
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_is_one_whoever_we_are_there() {
+    fn the_user_does_not_change_the_server() {
         let first = Endpoint::parse("redis://u:p@H:7/3", 0).unwrap();
         assert!(first.is_same_server(&Endpoint::parse("h", 7).unwrap()));
         assert!(!first.is_same_server(&Endpoint::parse("h", 8).unwrap()));

@@ -224,7 +224,7 @@ mod tests {
     use crate::transport::queue::samples::{NOW, request};
 
     #[test]
-    fn an_entry_is_found_wherever_it_stands() {
+    fn an_entry_is_found_at_any_position() {
         for length in 1..=5 {
             let mut entries = Entries::default();
             for place in 0..length {

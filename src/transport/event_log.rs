@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_says_nothing_about_what_is_refused() {
+    fn a_success_says_nothing_about_other_request_kinds() {
         let mut played = Played::new();
         for _ in 0..10_000 {
             played.does(Kind::Acquiring);
@@ -226,7 +226,7 @@ mod tests {
     /// An error that concerns the whole server, and not a command or key, ends for all kinds of requests at
     /// once.
     #[test]
-    fn what_was_refused_to_all_works_again_for_all() {
+    fn a_server_wide_error_ends_for_all_request_kinds() {
         let mut played = Played::new();
         played.refuses(Kind::Acquiring, OOM);
         played.refuses(Kind::Extending, OOM);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn two_errors_by_turns_are_a_line_each_in_a_second() {
+    fn alternating_errors_are_one_line_each_per_second() {
         let (mut played, other) = (Played::new(), Refusal::Busy);
         let (mut told, mut counted) = (Vec::new(), 0);
         for nth in 0..10_000 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_tells_how_things_stand() {
+    fn the_last_line_has_the_current_state() {
         let mut played = Played::new();
         for _ in 0..3 {
             played.refuses(Kind::Acquiring, OOM);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_comes_and_goes_is_told_once_a_second() {
+    fn a_flapping_connection_is_logged_once_a_second() {
         let mut played = Played::new();
         for nth in 0..1_000 {
             let lost = (Level::Warning, format!("connection lost: after {nth} ms"));

@@ -436,7 +436,7 @@ mod tests {
     const WAIT_MS: i64 = 10_202;
 
     #[test]
-    fn of_a_loss_and_a_step_the_later_one_counts() {
+    fn the_later_of_a_loss_and_a_step_counts() {
         let rules = Rules::default();
         // The note is 5 s old.
         let lost = guard(Note::SEEN_MS - 5_000 - 1, None);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_is_lost_since_its_note_or_since_it_was_found_whichever_is_later() {
+    fn a_loss_starts_at_the_later_of_note_and_discovery() {
         let rules = Rules::default();
         for (found_ms, left_ms) in [(-9_000, WAIT_MS - 5_000), (-2_000, WAIT_MS - 2_000)] {
             let lost = guard(Note::SEEN_MS - 5_000 - 1, Some(NOW.plus_ms(found_ms)));
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_drift_lengthens_the_wait_and_a_shorter_one_does_not_shorten_it() {
+    fn only_a_longer_drift_changes_the_wait() {
         for (factor, left_ms) in [(0.0, WAIT_MS), (0.05, 11_002)] {
             let rules = Rules::default();
             rules.set_drift(Drift::new(factor).unwrap());
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bound_of_the_wait_is_shorter_than_the_least_wait() {
+    fn the_bound_of_the_wait_has_a_minimum() {
         let rules = Rules::default();
         for (cap_ms, left_ms) in [(1, 3_062), (5_000, 5_102), (0, WAIT_MS)] {
             rules.set(Mode::On, 0, cap_ms);
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_above_the_bound_is_noted_up_to_the_bound_and_its_grant_counts() {
+    fn a_ttl_above_the_bound_is_noted_up_to_the_bound() {
         let (rules, mut guard) = (Rules::default(), guard(-1, None));
         rules.set(Mode::On, 0, 20_000);
         let life = MemoryId::from_random(7);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promotion_is_new_if_the_note_does_not_know_it() {
+    fn a_promotion_is_new_unless_it_is_in_the_note() {
         let promoted = Note { promotion: Some(RunId::sample('b')), ..note(-1) };
         let mut guard = Guard::of(&promoted, Note::SEEN_MS, None, NOW, &Rules::default());
         assert_eq!(
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_says_nothing_of_a_server_that_is_not_guarded() {
+    fn a_step_of_an_unguarded_server_is_ignored() {
         let step = Some(Step { at: NOW, ms: 70 });
         for unguarded in [Guard::default(), Guard::blind(None)] {
             assert_eq!(unguarded.objection(10_000, step, NOW, NOW, &Rules::default()), None);
@@ -515,7 +515,7 @@ mod tests {
 
     /// A request was written, and asked for the role. Then the answer to an earlier one is read.
     #[test]
-    fn an_answer_to_an_earlier_request_has_the_role_asked_for_no_more_often() {
+    fn an_old_answer_does_not_repeat_the_role_question() {
         let mut guard = guard(-1, None);
         guard.note_primary(NOW.plus_ms(100));
         guard.note_primary(NOW);
@@ -525,7 +525,7 @@ mod tests {
 
     /// Behind a grant, and behind a refusal.
     #[test]
-    fn a_note_that_is_gone_ends_its_memory() {
+    fn a_missing_note_ends_its_memory() {
         let rules = Rules::default();
         for reads in [Guard::check, Guard::learn] {
             for gone in [Borne::Nothing, Borne::Damaged, Borne::Unusable(Unusable::WrongType)] {
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_note_is_not_followed_after_a_later_one_was() {
+    fn an_older_note_is_refused_after_a_later_one() {
         let (mut guard, memories, rules) = (guard(-1, None), Memories::default(), Rules::default());
         memories.judge(&note(-1), NOW);
         let mut check = |generation| {

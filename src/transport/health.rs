@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_good_for_a_moment_and_until_a_connection_is_lost() {
+    fn health_lasts_a_moment_or_until_a_lost_connection() {
         let (mut health, now) = (Health::default(), Moment::from_nanos(1));
         assert!(!health.is_good(0, now));
         health.note(3, now);

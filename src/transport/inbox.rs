@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_connection_is_left_for_the_next() {
+    fn a_new_connection_starts_with_an_empty_inbox() {
         let mut inbox = Inbox::default();
         inbox.bytes = b"+OK\r\n:1".to_vec();
         inbox.end = inbox.bytes.len();
@@ -236,7 +236,7 @@ mod tests {
     const SUBSCRIBED: &[u8] = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
 
     #[test]
-    fn a_push_is_no_reply_wherever_it_comes() {
+    fn a_push_is_never_a_reply() {
         let mut inbox = inbox_with(&[PUSHED, b"+OK\r\n", PUSHED, b":1\r\n", PUSHED].concat());
         assert_eq!(inbox.has_replies(2, false), Ok(true));
         assert_eq!(*inbox.take_replies(2), [Value::Okay, Value::Int(1)]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_behind_a_reply_is_heard_after_it() {
+    fn a_push_behind_a_reply_comes_after_it() {
         let said = [b":1\r\n", PUSHED, b":2\r\n", PUSHED, b":3\r\n", PUSHED].concat();
         let mut inbox = inbox_with(&said);
         assert_eq!(inbox.has_replies(4, false), Ok(false));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_too_many_is_one_behind_a_push_too() {
+    fn a_surplus_reply_is_noticed_behind_a_push() {
         let mut inbox = inbox_with(&[PUSHED, b"+OK\r\n"].concat());
         assert_eq!(inbox.has_surplus(), Ok(true));
         let mut inbox = inbox_with(&PUSHED[..9]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_confirmed_by_a_push_or_refused_by_a_reply() {
+    fn a_subscription_is_confirmed_by_push_or_refused() {
         let mut inbox = inbox_with(&[PUSHED, SUBSCRIBED, b":1\r\n", SUBSCRIBED].concat());
         assert_eq!(inbox.has_replies(2, true), Ok(true));
         assert!(is_subscription(&inbox.take_replies(2)[0]));

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_connection_did_not_take_is_not_for_the_next() {
+    fn unsent_bytes_do_not_reach_the_next_connection() {
         let mut link = link();
         link.outbox.extend(b"the rest of a request");
         fail(&mut link);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_addresses_of_a_name_share_the_time_for_connecting() {
+    fn addresses_of_a_name_share_the_connect_time() {
         let mut link = link_to("name");
         let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let lookup = link.name_to_look_up(NOW).expect("a name");
@@ -408,7 +408,7 @@ mod tests {
 
     /// Nobody lacks it so far.
     #[test]
-    fn the_name_of_a_server_that_was_down_for_a_while_is_looked_up() {
+    fn a_lost_server_has_its_name_looked_up() {
         let mut link = link_to("name");
         let addresses = || Ok(vec![SocketAddr::from(([127, 0, 0, 1], 1))]);
         let lookup = link.name_of_lost_to_look_up(NOW).expect("its addresses are not known");
@@ -432,7 +432,7 @@ mod tests {
 
     /// The Sentinels may have moved, too.
     #[test]
-    fn the_names_of_the_sentinels_of_a_server_that_was_down_for_a_while_are_looked_up() {
+    fn a_lost_server_has_its_sentinels_looked_up() {
         let mut link = link_at("redis-sentinel://one,127.0.0.1,two/master", 0);
         let look_up = |link: &mut Link, at| {
             let names: Vec<_> = iter::from_fn(|| link.name_of_lost_to_look_up(at)).collect();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_a_server_that_is_down_tries_it_again_but_not_at_once() {
+    fn a_needed_server_is_retried_after_a_gap() {
         let mut link = link();
         link.tried_at = Some(NOW);
         // Enough failures to make the pause long.

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_note_is_known_by_its_generation() {
+    fn an_older_note_is_detected_by_its_generation() {
         let memories = Memories::default();
         assert_eq!(memories.judge(&note(1, 1, 3), NOW), SOUND);
         // A rewrite of the same memory.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn another_memory_of_a_known_process_is_a_loss_from_when_it_is_found() {
+    fn a_new_memory_of_a_known_process_is_a_loss() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 3), NOW);
         let found = Verdict::Sound { found_at: Some(NOW) };
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_the_note_does_not_show_is_remembered() {
+    fn a_loss_without_a_note_is_remembered() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 3), NOW);
         for (ms, found_ms) in [(5, 5), (3, 5), (9, 9)] {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_that_kept_the_memory_changes_nothing() {
+    fn a_restart_with_data_is_no_loss() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 3), NOW);
         memories.judge(&note(1, 2, 5), NOW);
@@ -330,7 +330,7 @@ mod tests {
 
     /// A durable server restarts, and its next process has written a note. Then a file from before is brought back.
     #[test]
-    fn a_note_of_an_earlier_process_is_older_than_that_of_a_later_one() {
+    fn a_note_of_an_earlier_process_is_older() {
         let memories = Memories::default();
         assert_eq!(memories.judge(&note(1, 1, 3), NOW), SOUND);
         assert_eq!(memories.judge(&note(2, 1, 4), NOW), SOUND);
@@ -341,7 +341,7 @@ mod tests {
 
     /// The server could not be marked, and other clients do not know of the loss.
     #[test]
-    fn a_memory_that_lost_something_is_doubted_until_the_server_is_marked() {
+    fn a_lost_memory_is_doubted_until_it_is_marked() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 3), NOW);
         memories.doubt(note(1, 2, 1).life, NOW.plus_ms(5));
@@ -357,7 +357,7 @@ mod tests {
 
     /// It is a primary again, has its old note, and does not show that it was promoted.
     #[test]
-    fn the_note_of_a_server_that_was_a_replica_is_not_believed_until_somebody_has_marked_it() {
+    fn the_note_of_a_former_replica_needs_a_rewrite() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 3), NOW);
         memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(5));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_a_replica_when_it_was_first_met_has_lost_its_memory_by_then() {
+    fn a_first_seen_replica_has_lost_its_memory() {
         let memories = Memories::default();
         memories.note_replica(note(1, 1, 3).id, NOW.plus_ms(5));
         let found = Verdict::Sound { found_at: Some(NOW.plus_ms(5)) };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_manager_has_written_is_not_older() {
+    fn a_note_written_by_this_manager_is_not_older() {
         let memories = Memories::default();
         memories.judge(&note(1, 1, 9), NOW);
         memories.adopt(&note(1, 2, 1), NOW);
@@ -395,7 +395,7 @@ mod tests {
 
     /// By a restart with an old log, or by `SWAPDB`.
     #[test]
-    fn a_memory_that_was_lost_does_not_come_back() {
+    fn a_lost_memory_does_not_come_back() {
         let memories = Memories::default();
         let is_older = |note: &Note| memories.judge(note, NOW) == Verdict::Older;
         // The note was gone, when it was read behind an acquire.

@@ -273,7 +273,7 @@ mod tests {
     use crate::command::Verb;
 
     #[test]
-    fn what_nobody_waits_for_is_not_sent_unless_it_is_a_release() {
+    fn an_abandoned_request_is_unsent_unless_it_releases() {
         let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         assert_eq!(queue.abandon(TICKET), None);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reply_to_an_abandoned_request_goes_to_nobody_else() {
+    fn the_reply_to_an_abandoned_request_is_dropped() {
         let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script() {
+    fn a_forbidden_release_command_is_repeated_as_a_script() {
         let mut queue = fresh();
         queue.push(&request(Verb::Release), Some(TICKET), NOW);
         let (mut command, mut script) = (Vec::new(), Vec::new());
@@ -319,7 +319,7 @@ mod tests {
     /// The deleting command is refused, and the question behind it reports a waiter. Later releases must
     /// still wake waiters. The same holds when two such commands are refused.
     #[test]
-    fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script_that_wakes() {
+    fn a_forbidden_waking_release_is_repeated_as_a_waking_script() {
         let (mut queue, mut inbox) = (fresh(), Inbox::default());
         let mut capabilities = Capabilities::WAKING_DELIFEQ;
         for ticket in [TICKET, OTHER] {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_sent_once_more_in_another_form_has_no_more_time() {
+    fn a_repeated_request_gets_no_extra_time() {
         let mut queue = fresh();
         queue.push(&request(Verb::Release), Some(TICKET), NOW);
         queue.send(&mut Vec::new(), Capabilities::DELIFEQ, NOW);
@@ -358,7 +358,7 @@ mod tests {
     /// The reply 2 to a request about permits means that two were deleted. Only in the form that wakes it
     /// means that a waiter was woken.
     #[test]
-    fn who_was_woken_is_told_by_the_form_that_wakes_alone() {
+    fn only_the_waking_form_reports_a_woken_client() {
         let settled = |request: Arc<Request>, capabilities| {
             let mut queue = fresh();
             queue.push(&request, Some(TICKET), NOW);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_that_is_waited_for_is_sent_however_late() {
+    fn an_awaited_release_is_sent_even_late() {
         let mut queue = fresh();
         queue.push(&request(Verb::Release), Some(TICKET), NOW);
         queue.push(&request(Verb::Release), None, NOW);

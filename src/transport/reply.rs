@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_the_same_in_whatever_pieces_it_comes() {
+    fn a_reply_is_the_same_in_any_pieces() {
         for whole in [
             &b"+OK\r\n"[..],
             b":12345\r\n",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_of_ours_is_refused() {
+    fn unexpected_replies_are_refused() {
         for bytes in [
             &b"$-2\r\n"[..],
             b"*-2\r\n",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn where_resp3_is_spoken_there_are_pushes_and_maps_and_a_nil() {
+    fn resp3_has_pushes_maps_and_null() {
         let taken = |bytes: &[u8]| take_resp3(bytes).unwrap().unwrap();
         assert_eq!(taken(b"_\r\n+OK\r\n"), (Value::Nil, 3));
         let (map, length) = taken(b"%2\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n_\r\n:7\r\n");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_bounded_and_no_part_of_a_reply() {
+    fn a_push_is_bounded_and_never_part_of_a_reply() {
         for bytes in [
             &b"_1\r\n"[..],
             b"%-1\r\n",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_merely_announced_is_refused_at_once() {
+    fn an_oversized_announcement_is_refused_at_once() {
         for bytes in [
             &b"$131072\r\n"[..],
             b"$9999999999\r\n",
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_are_where_they_are_said_to_be() {
+    fn the_bounds_are_exact() {
         for whole in [string(LENGTH_MAX - 11), array(ELEMENTS_MAX)] {
             assert_eq!(take(&whole).unwrap().unwrap().1, whole.len());
         }
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_refused_when_it_is_too_long() {
+    fn an_endless_line_is_refused_at_the_bound() {
         for kind in b"+-" {
             let line = vec![*kind; LENGTH_MAX];
             assert_eq!(take(&line[1..]), Ok(None));
@@ -367,12 +367,12 @@ mod tests {
     }
 
     #[test]
-    fn nesting_takes_no_stack() {
+    fn nested_replies_use_no_stack() {
         assert_eq!(take(&b"*1\r\n".repeat(100_000)), Err(ProtocolError::TooLarge));
     }
 
     #[test]
-    fn what_was_looked_at_is_not_looked_at_again() {
+    fn bytes_are_scanned_once() {
         let mut scan = Scan::default();
         let line = b"-".repeat(1000);
         for length in 1..line.len() {
@@ -386,14 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_quote_what_is_no_text() {
+    fn an_error_may_quote_invalid_utf8() {
         let (error, _) = take(b"-WRONGTYPE of \xFF\0\xC3\r\n").unwrap().unwrap();
         assert!(matches!(error, Value::ServerError(it) if it.code() == "WRONGTYPE"));
         assert_eq!(take(b"+\xFF\r\n"), Err(ProtocolError::Unwanted));
     }
 
     #[test]
-    fn it_is_said_which_it_is() {
+    fn protocol_errors_are_distinct() {
         assert_ne!(ProtocolError::Unwanted.to_string(), ProtocolError::TooLarge.to_string());
         assert!(ProtocolError::TooLarge.to_string().contains("128 KiB"));
     }

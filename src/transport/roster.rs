@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_servers_in_another_order_are_found_by_who_they_are() {
+    fn the_order_of_the_servers_does_not_matter() {
         let places = roster(&[3, 1, 2]).places_in(&roster(&[1, 2, 3])).unwrap();
         assert!(!places.is_same());
         assert_eq!([0, 1, 2].map(|here| places.place_there(here)), [2, 0, 1]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn other_servers_are_not_taken_for_these() {
+    fn different_servers_are_not_confused() {
         assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2, 4])).is_none());
         assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2])).is_none());
         assert!(roster(&[1, 2]).places_in(&roster(&[1, 2, 3])).is_none());

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_undoes_something_goes_by_the_hash_behind_the_text_in_the_same_write_alone() {
+    fn releases_use_the_hash_only_behind_the_text() {
         let mut queue = fresh();
         for _ in 0..2 {
             let requests =
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waits_for_goes_by_the_hash_once_the_connection_had_the_text() {
+    fn an_awaited_script_uses_the_hash_after_the_text() {
         let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
         for words in [["EVAL"], ["EVALSHA"], ["EVALSHA"]] {
             assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), words);
@@ -155,7 +155,7 @@ mod tests {
 
     /// Otherwise it would be executed after the request behind it.
     #[test]
-    fn what_others_count_on_goes_with_its_text() {
+    fn a_downgrade_is_always_sent_as_text() {
         let (mut queue, downgrade) = (fresh(), of_reader(Verb::Downgrade));
         for _ in 0..2 {
             assert_eq!(send(&mut queue, &[(&downgrade, Some(TICKET))]), ["EVAL"]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_lost_goes_once_more_with_the_text() {
+    fn a_lost_script_is_sent_again_as_text() {
         let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
         send(&mut queue, &[(&acquire, Some(TICKET))]);
         settle(&mut queue, &[Value::Int(1)]).unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     /// Behind a proxy with several servers, the text of one request does not help the next one.
     #[test]
-    fn what_goes_once_more_goes_with_its_own_text() {
+    fn each_repeated_request_carries_its_own_text() {
         let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
         send(&mut queue, &[(&acquire, Some(TICKET))]);
         settle(&mut queue, &[Value::Int(1)]).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn where_hashes_are_of_no_use_the_text_goes_always() {
+    fn without_usable_hashes_the_text_is_sent() {
         for (index, words) in [
             "NOPERM this user has no permissions to run the 'evalsha' command",
             "ERR unknown command 'EVALSHA'",
@@ -229,7 +229,7 @@ mod tests {
 
     /// A request that is refused with its text is refused.
     #[test]
-    fn a_refusal_that_is_not_of_the_hash_is_an_answer() {
+    fn a_refusal_unrelated_to_the_hash_is_an_answer() {
         let mut queue = fresh();
         let requests = [(&release(1), Some(TICKET)), (&release(2), Some(OTHER))];
         send(&mut queue, &requests);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_script_is_as_ever() {
+    fn a_request_without_a_script_is_unchanged() {
         let mut queue = fresh();
         let acquire = request(Verb::Acquire);
         assert!(send(&mut queue, &[(&acquire, Some(TICKET)), (&acquire, Some(OTHER))]).is_empty());

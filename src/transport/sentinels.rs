@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_without_quoting_it() {
+    fn an_error_in_a_url_is_named_and_not_quoted() {
         for (rest, part) in [
             ("h", "master name is missing"),
             ("h/", "master name is missing"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_sentinels_in_another_order_know_the_same_master() {
+    fn the_order_of_the_sentinels_does_not_matter() {
         let it = |rest| parse(rest).expect("a URL").0;
         assert!(it("a,b/m") == it("b,a:26379/m"));
         assert!(it("a,b/m") != it("a,c/m"));

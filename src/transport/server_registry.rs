@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_new_together_or_not_at_all() {
+    fn servers_are_new_only_together() {
         use Seen::{Marked, Missing, Nothing, Unreachable, Untold, Young};
         let verdict = |memories: &[Seen]| of(memories).verdict(0, NOW);
         assert_eq!(verdict(&[Missing]), Some(Verdict::Fresh));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_longer_has_lost_its_memory() {
+    fn a_server_that_stops_waiting_has_lost_its_memory() {
         let server_registry = of(&[Seen::Missing, Seen::Nothing]);
         assert_eq!(server_registry.verdict(0, NOW), None);
         server_registry.end_waiting(0);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn strictly_no_server_is_new() {
+    fn in_strict_mode_no_server_is_new() {
         let server_registry = of(&[Seen::Missing]);
         server_registry.rules().set(Mode::Strict, 0, 0);
         assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));

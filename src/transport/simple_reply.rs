@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_replies_are_read_as_the_crate_reads_them() {
+    fn short_replies_are_parsed_as_by_the_redis_crate() {
         for whole in [
             &b"+OK\r\n"[..],
             b"$-1\r\n",
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_short_or_no_reply_is_left_to_others() {
+    fn other_replies_are_left_to_the_redis_crate() {
         let long = [b"$1025\r\n", &[b'x'; 1025][..], b"\r\n"].concat();
         for other in [
             &long[..],

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_ends_when_another_process_is_met_in_the_place_of_the_one_that_got_it() {
+    fn requests_end_when_another_process_answers() {
         let (unanswered, told) = (Unanswered::default(), Told::new());
         unanswered.meet(process('a'));
         unanswered.add(process('a'), [told.setter(1, 7)].into_iter());
@@ -82,7 +82,7 @@ mod tests {
 
     /// The connection was kept beside that to the next process.
     #[test]
-    fn a_request_to_a_process_that_is_known_to_have_ended_has_ended() {
+    fn a_request_to_an_ended_process_has_ended() {
         let (unanswered, told) = (Unanswered::default(), Told::new());
         unanswered.meet(process('b'));
         unanswered.add(process('a'), [told.setter(0, 1), told.setter(0, 2)].into_iter());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_a_process_that_is_not_known_may_be_carried_out_for_ever() {
+    fn a_request_to_an_unknown_process_may_run_any_time() {
         let (unanswered, told) = (Unanswered::default(), Told::new());
         unanswered.add(None, [told.setter(0, 1)].into_iter());
         unanswered.meet(process('a'));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_any_more_is_forgotten() {
+    fn unneeded_requests_are_forgotten() {
         let unanswered = Unanswered::default();
         unanswered.meet(process('a'));
         for _ in 0..3 {

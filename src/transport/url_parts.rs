@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_taken_out() {
+    fn a_zone_is_split_from_the_url() {
         let it = |url| {
             let (plain, zone) = without_zone(url);
             (plain.into_owned(), zone)
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_says_known_things_once() {
+    fn a_query_has_each_known_key_once() {
         let check = |query: &str, known: &[&'static str]| {
             let url = Url::parse(&format!("unix:///s?{query}")).expect("a URL");
             check_query(&url, known).map_or_else(|words| words, |()| String::new())

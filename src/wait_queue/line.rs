@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_asks_when_a_quorum_is_free_or_a_little_after_the_first() {
+    fn the_head_asks_soon_after_the_first_push() {
         let mut line = enrolled();
         line.note_pushed(1, false, at_ms(5));
         assert_eq!(line.due(2), at_ms(7));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_tries_after_it_has_lost_its_place_does_not_ask_for_it_again_and_again() {
+    fn a_try_after_a_lost_place_asks_for_it_once() {
         let mut line = enrolled();
         assert!(line.lose_place(0));
         line.begin_attempt(0);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn its_place_stays_as_old_as_it_is() {
+    fn a_place_keeps_its_age() {
         let mut line = enrolled();
         assert_eq!(line.begin_look(3, 99), 7);
         line.leave();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_try_has_released_counts_for_a_quorum_and_is_no_news() {
+    fn a_failed_try_counts_its_own_releases() {
         let mut line = enrolled();
         line.begin_attempt(0);
         line.note_returned(set(&[0]));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_found_free_is_news() {
+    fn a_free_server_is_news() {
         let mut line = enrolled();
         line.begin_look(0, 7);
         line.note(&[(1, Place::Free), (0, Place::Behind(0))], set(&[]), RTT, at_ms(3));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_after_the_answer_counts_and_what_was_told_before_does_not() {
+    fn only_a_push_after_the_answer_counts() {
         for is_asked in [false, true] {
             let mut line = enrolled();
             line.begin_look(0, 7);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_tells_those_where_it_may_stand_or_was_told_in_vain() {
+    fn a_leaving_waiter_tells_the_servers_of_its_places() {
         let mut line = enrolled();
         line.note_pushed(1, false, at_ms(1));
         line.begin_attempt(0);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_soon_keeps_its_place() {
+    fn a_quick_return_keeps_the_place() {
         let mut line = enrolled();
         line.keep(at_ms(0));
         assert!(line.is_kept(at_ms(KEEP_MS - 1)) && !line.is_kept(at_ms(KEEP_MS)));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_quorum_is_free_already_there_is_nothing_to_hear() {
+    fn with_a_free_quorum_there_is_no_push_to_wait_for() {
         let mut line = enrolled();
         line.begin_attempt(0);
         line.note_returned(set(&[0, 1]));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_that_waits_is_told_and_nobody_else() {
+    fn only_the_waiting_head_gets_a_push() {
         let (mut queues, number, ticket) = waiting();
         assert_eq!(queues.pushed(RESOURCE, 0, |it| it != 4, at_ms(1)), told(&[ticket]));
         assert_ne!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_leaves_others_behind_leaves_them_its_place() {
+    fn a_leaving_waiter_hands_its_place_on() {
         let (mut queues, number, _) = waiting();
         let behind = queues.join(&target(), None, at_ms(0));
         assert!(queues.leave_line(&target(), number).is_empty());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_between_two_slices_of_a_wait_is_kept_for_the_next_and_then_passed_on() {
+    fn a_push_between_slices_is_kept_for_the_next_slice() {
         let (mut queues, number, _) = waiting();
         queues.keep_line(&target(), number, at_ms(0));
         queues.leave(&target(), number, at_ms(0));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_woken_somebody_gives_it_its_chance() {
+    fn a_waker_gives_the_woken_client_its_chance() {
         let mut queues = WaitQueues::default();
         queues.woke(&target(), at_ms(3), at_ms(1));
         assert!(queues.was_woken(&target(), at_ms(2)) && !queues.was_woken(&target(), at_ms(251)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn any_slot_that_it_knows_is_told_to_who_waits_for_a_permit() {
+    fn a_permit_waiter_gets_pushes_for_all_its_slots() {
         for (name, is_wanted) in
             [(&b"r"[..], true), (b"r#2", true), (b"r#3", false), (b"r#x", false)]
         {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_in_the_line_of_a_semaphore_for_a_lock_passes_on_what_is_another_slots() {
+    fn a_lock_waiter_passes_on_pushes_for_other_slots() {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &target(), 0, ticket);
         let heard = queues.pushed(b"r#1", 0, |_| false, at_ms(1));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_two_is_told_of_that_one_in_whose_line_it_stands() {
+    fn a_waiter_for_two_hears_only_its_own_line() {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &both(), 2, ticket);
         assert_eq!(queues.pushed(b"r", 0, |_| false, at_ms(1)), unwanted());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_a_wait_for_two_keep_their_places() {
+    fn a_sliced_wait_for_two_keeps_its_places() {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &both(), 2, ticket);
         queues.keep_line(&both(), number, at_ms(1));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_place_of_another_of_its_manager_has_it_ask_again() {
+    fn a_waiter_whose_place_was_taken_asks_again() {
         let (mut queues, [one, other]) =
             (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
         wait_for(&mut queues, &target(), 0, one);
@@ -258,14 +258,14 @@ mod tests {
         assert_eq!(queues.lose_places(left), []);
     }
     #[test]
-    fn what_is_told_before_an_answer_that_is_waited_for_is_no_news() {
+    fn a_push_before_a_pending_answer_is_no_news() {
         let (mut queues, number, ticket) = waiting();
         assert_eq!(queues.pushed(RESOURCE, 0, |it| it == 4, at_ms(1)), told(&[ticket]));
         assert_eq!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
     }
 
     #[test]
-    fn each_hears_of_its_own_line() {
+    fn each_waiter_hears_its_own_line() {
         let (mut queues, [one, other]) =
             (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
         let first = wait_for(&mut queues, &both(), 2, one);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_on_the_way_when_a_place_was_given_up_is_not_passed_on_by_who_came_next() {
+    fn a_late_push_for_an_old_place_is_dropped() {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &target(), 0, ticket);
         assert_eq!(queues.leave_line(&target(), number).len(), 1);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wanted_two_leaves_the_line_in_which_it_stood() {
+    fn a_waiter_for_two_leaves_its_line() {
         let left = [(Target::from(Arc::from(&b"s"[..])), ServerSet::first(1))];
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &both(), 2, ticket);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_two_asks_for_places_where_it_was_refused() {
+    fn a_waiter_for_two_enrols_where_it_was_refused() {
         let mut queues = WaitQueues::default();
         let number = queues.join(&both(), None, at_ms(0));
         queues.refused(&both(), (number, 0b10), true, at_ms(0));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_kept_is_not_taken_back() {
+    fn an_unkept_place_is_not_taken_back() {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = wait_for(&mut queues, &both(), 2, ticket);
         queues.leave_line(&both(), number);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn semaphores_of_one_name_take_each_others_places_and_not_their_own() {
+    fn semaphores_of_one_name_share_places() {
         let (mut queues, [one, other]) =
             (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
         wait_for(&mut queues, &semaphore(3), 0, one);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_behind_another_in_one_of_its_queues_does_not_stand_in_line() {
+    fn a_waiter_behind_another_does_not_enrol() {
         let mut queues = WaitQueues::default();
         let first = queues.join(&target(), None, at_ms(0));
         let second = queues.join(&target(), None, at_ms(0));

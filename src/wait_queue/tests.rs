@@ -33,7 +33,7 @@ fn count(queues: &WaitQueues) -> usize {
 }
 
 #[test]
-fn a_queue_is_forgotten_with_the_release() {
+fn a_release_forgets_its_queue() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {
         let hold = take(&mut queues, &name(number), 0);
@@ -43,7 +43,7 @@ fn a_queue_is_forgotten_with_the_release() {
 }
 
 #[test]
-fn the_memory_of_many_locks_is_given_back_when_they_are_released() {
+fn released_locks_give_their_memory_back() {
     let mut queues = WaitQueues::default();
     let holds: Vec<_> = (0..MANY).map(|number| take(&mut queues, &name(number), 0)).collect();
     assert!(queues.queues.capacity() >= MANY);
@@ -54,7 +54,7 @@ fn the_memory_of_many_locks_is_given_back_when_they_are_released() {
 }
 
 #[test]
-fn a_queue_is_forgotten_when_its_only_waiter_gives_up() {
+fn the_last_waiter_takes_its_queue_along() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {
         let resource = name(number);
@@ -65,7 +65,7 @@ fn a_queue_is_forgotten_when_its_only_waiter_gives_up() {
 }
 
 #[test]
-fn locks_that_nobody_releases_are_forgotten_when_they_are_over() {
+fn expired_locks_are_forgotten() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {
         take(&mut queues, &name(number), number as i64);
@@ -75,7 +75,7 @@ fn locks_that_nobody_releases_are_forgotten_when_they_are_over() {
 }
 
 #[test]
-fn a_rival_is_forgotten_after_a_while() {
+fn a_rival_is_forgotten_after_a_quarter_second() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {
         let (resource, now) = (name(number), at_ms(number as i64));
@@ -89,7 +89,7 @@ fn a_rival_is_forgotten_after_a_while() {
 }
 
 #[test]
-fn what_is_held_or_waited_for_is_not_forgotten() {
+fn a_queue_in_use_is_not_forgotten() {
     let mut queues = WaitQueues::default();
     let held = take(&mut queues, &name(MANY), 0);
     let waited_for = name(MANY + 1);
@@ -120,7 +120,7 @@ fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLoc
 }
 
 #[test]
-fn the_queue_of_a_semaphore_is_forgotten_when_nobody_needs_it() {
+fn an_unused_semaphore_queue_is_forgotten() {
     let mut queues = WaitQueues::default();
     let hold = take_permit(&mut queues, &semaphore_of(0), 0);
     let waiter = queues.join(&semaphore_of(0), None, at_ms(1));
@@ -131,7 +131,7 @@ fn the_queue_of_a_semaphore_is_forgotten_when_nobody_needs_it() {
 }
 
 #[test]
-fn permits_that_nobody_releases_are_forgotten_when_they_are_over() {
+fn expired_permits_are_forgotten() {
     let mut queues = WaitQueues::default();
     for number in 0..1_000 {
         take_permit(&mut queues, &semaphore_of(number), number as i64);
@@ -142,7 +142,7 @@ fn permits_that_nobody_releases_are_forgotten_when_they_are_over() {
 
 /// Otherwise each new waiter would look through all of them.
 #[test]
-fn queues_are_looked_through_when_they_are_twice_as_many() {
+fn a_clean_up_starts_at_twice_as_many_queues() {
     let mut queues = WaitQueues::default();
     for number in 0..QUEUES_MIN {
         take(&mut queues, &name(number), 0);

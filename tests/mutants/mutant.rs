@@ -34,7 +34,7 @@ struct Edit {
 /// ```text
 /// M01 half of the servers are a quorum
 /// killed by lib: quorum::ballot::tests::a_quorum_is_more_than_half
-/// killed by played: scenarios::retry::what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that
+/// killed by played: scenarios::retry::an_impossible_quorum_is_not_waited_for
 /// --- src/quorum/ballot.rs
 ///      pub fn quorum(&self) -> u32 {
 /// -        self.servers / 2 + 1

@@ -37,7 +37,7 @@ fn the_examples_run() {
 }
 
 #[test]
-fn the_examples_say_what_is_wrong() {
+fn the_examples_name_the_error() {
     let workshop = Workshop::new();
     let nobody: Vec<_> = (0..3).map(|_| format!("127.0.0.1:{}", ports::free())).collect();
     for source in examples() {
@@ -71,7 +71,7 @@ fn the_demo_compiles_with_every_compiler() {
 }
 
 #[test]
-fn the_demo_of_fencing_compiles_with_every_compiler() {
+fn the_fencing_demo_compiles_with_every_compiler() {
     let workshop = Workshop::new();
     let mut sources = c_files("c-examples/fencing");
     let shared = ["c-examples/demo/servers.c", "c-examples/demo/terminal.c"];
@@ -84,7 +84,7 @@ fn the_demo_of_fencing_compiles_with_every_compiler() {
 }
 
 #[test]
-fn the_header_serves_in_every_standard() {
+fn the_header_compiles_in_every_standard() {
     let workshop = Workshop::new();
     for source in PLAIN {
         for compiler in compilers::c(&["c99", "c11", "c17"]) {

@@ -63,42 +63,42 @@ fn the_example_over_tls_runs() {
 }
 
 #[test]
-fn the_mutex_does_what_it_promises() {
+fn the_mutex_keeps_its_promises() {
     passes("tests/programs/cpp/mutex.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn the_shared_mutex_does_what_it_promises() {
+fn the_shared_mutex_keeps_its_promises() {
     passes("tests/programs/cpp/shared_mutex.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn a_lock_is_kept_and_a_stop_ends_a_wait() {
+fn a_lock_is_kept_and_a_stop_token_ends_a_wait() {
     passes("tests/programs/cpp/keep_alive.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn a_mutex_is_locked_again_by_its_owner() {
+fn a_mutex_can_be_locked_again_by_its_owner() {
     passes("tests/programs/cpp/recursive.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn the_semaphore_does_what_it_promises() {
+fn the_semaphore_keeps_its_promises() {
     passes("tests/programs/cpp/semaphore.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn threads_get_a_lock_in_the_order_of_their_arrival() {
+fn threads_get_the_lock_in_order_of_arrival() {
     passes("tests/programs/cpp/order.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn every_argument_arrives_in_the_library() {
+fn every_argument_reaches_the_library() {
     passes("tests/programs/cpp/asked.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn slips_of_a_program_are_borne() {
+fn misuse_does_no_harm() {
     passes("tests/programs/cpp/misuse.cpp", compilers::cxx_apart());
 }
 
@@ -108,12 +108,12 @@ fn an_exception_through_a_guard_releases_the_lock() {
 }
 
 #[test]
-fn users_and_passwords_are_taken() {
+fn users_and_passwords_are_passed_on() {
     passes("tests/programs/cpp/credentials.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn tls_is_spoken_as_it_is_set() {
+fn tls_settings_are_applied() {
     let (secure, workshop) = (Secure::start(), Workshop::new());
     for compiler in compilers::cxx_apart() {
         let program = workshop.build(compiler, &["tests/programs/cpp/tls.cpp"]);
@@ -122,7 +122,7 @@ fn tls_is_spoken_as_it_is_set() {
 }
 
 #[test]
-fn a_program_without_exceptions_has_the_c_header() {
+fn a_program_without_exceptions_can_use_the_c_header() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     for compiler in compilers::cxx_apart() {
         let source = ["tests/programs/cpp/no_exceptions.cpp"];
@@ -154,19 +154,19 @@ fn the_drop_in_needs_no_exceptions() {
 }
 
 #[test]
-fn the_drop_in_does_what_it_promises() {
+fn the_drop_in_keeps_its_promises() {
     let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
     passes("tests/programs/cpp/dropin.cpp", oldest.chain(compilers::cxx_apart()));
 }
 
 #[test]
-fn the_drop_in_bears_a_lack_of_memory() {
+fn the_drop_in_survives_a_lack_of_memory() {
     passes("tests/programs/cpp/dropin_no_memory.cpp", compilers::cxx_apart());
 }
 
 /// With hiredis's own header, and with one like that of before 2015.
 #[test]
-fn the_strings_of_the_drop_in_are_those_of_sds() {
+fn the_drop_in_uses_the_strings_of_sds() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
     for compiler in oldest.chain(compilers::cxx_apart()) {
@@ -190,7 +190,7 @@ fn the_strings_of_the_drop_in_are_those_of_sds() {
 /// An old program in a tree that still has the old header beside it. The old header here has the same
 /// declarations. The test uses the ways that the head of the drop-in describes.
 #[test]
-fn the_old_header_in_the_tree_is_got_out_of_the_way() {
+fn an_old_header_in_the_tree_does_not_interfere() {
     const OLD: &str = "#ifndef __redlock__\n#define __redlock__\n#include <vector>\n#include <iostream>\n\
         using namespace std;\ntypedef char *sds;\n\
         class CLock { public: CLock(); ~CLock(); int m_validityTime; sds m_resource; sds m_val; };\n\
@@ -237,12 +237,12 @@ fn ours() -> PathBuf {
 }
 
 #[test]
-fn the_mutex_bears_a_lack_of_memory() {
+fn the_mutex_survives_a_lack_of_memory() {
     passes("tests/programs/cpp/no_memory.cpp", compilers::cxx_apart());
 }
 
 #[test]
-fn the_drop_in_is_found_by_its_directory_too() {
+fn the_drop_in_is_also_found_by_its_directory() {
     let workshop = Workshop::new();
     let directory = format!("-I{}", library::root().join("include/redlock-cpp").display());
     let source = "tests/programs/cpp/dropin_by_directory.cpp";
@@ -268,7 +268,7 @@ fn a_program_for_credlock_builds_and_runs_unchanged() {
 }
 
 #[test]
-fn both_headers_go_together_in_several_units_of_a_program() {
+fn both_headers_work_in_several_units() {
     let workshop = Workshop::new();
     let units = ["tests/programs/cpp/two_units_a.cpp", "tests/programs/cpp/two_units_b.cpp"];
     // They differ in the order of the headers, and that does not depend on the standard.
@@ -282,7 +282,7 @@ fn both_headers_go_together_in_several_units_of_a_program() {
 }
 
 #[test]
-fn the_c_header_is_one_of_cpp_too() {
+fn the_c_header_compiles_as_cpp() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(MODERN) {
         workshop
@@ -292,7 +292,7 @@ fn the_c_header_is_one_of_cpp_too() {
 }
 
 #[test]
-fn what_must_not_be_copied_cannot_be() {
+fn move_only_types_cannot_be_copied() {
     const SOURCE: &str = "tests/programs/cpp/no_copy.cpp";
     /// This many of them are of the drop-in, which is for C++98 too.
     const OLD: usize = 5;

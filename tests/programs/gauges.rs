@@ -49,7 +49,7 @@ fn check(python: &str, options: &[&str], text: &str) {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_is_written() {
+fn the_dashboard_matches_the_written_metrics() {
     check("python3", &["--without-parser"], &text());
 }
 
@@ -65,7 +65,7 @@ fn prometheus_reads_the_text() {
 }
 
 #[test]
-fn what_the_dashboard_asks_for_in_vain_is_found() {
+fn an_unknown_metric_in_the_dashboard_is_found() {
     let text = text();
     for (from, to) in
         [("redlock_lock_waits_total", "redlock_lock_wait_total"), ("outcome=", "result=")]

@@ -48,14 +48,14 @@ fn with_a_server_down(harm: impl FnOnce(&Server)) {
 }
 
 #[test]
-fn the_package_is_sound_in_itself() {
+fn the_package_passes_its_own_tests() {
     let workshop = Workshop::new();
     workshop.succeed(go(&module()).args(["vet", "./..."]));
     workshop.succeed(go(&module()).args(["test", "-race", "-count=1", "./..."]));
 }
 
 #[test]
-fn what_is_exported_is_documented() {
+fn every_exported_function_is_documented() {
     let workshop = Workshop::new();
     let run = workshop.succeed(go(&module()).args(["doc", "-all", "."]));
     let lines: Vec<_> = run.stdout.lines().collect();
@@ -97,17 +97,17 @@ fn the_example_over_tls_runs() {
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_lock_is_kept() {
+fn moved_servers_are_followed_while_a_lock_is_kept() {
     with_moving_names(moving_names::are_followed_while_a_lock_is_kept);
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_goroutine_waits() {
+fn moved_servers_are_followed_while_a_goroutine_waits() {
     with_moving_names(moving_names::are_followed_while_a_call_waits);
 }
 
 #[test]
-fn a_manager_can_be_closed_while_the_resolver_is_silent() {
+fn a_manager_can_be_closed_despite_a_silent_resolver() {
     with_moving_names(moving_names::can_be_closed_while_the_resolver_is_silent);
 }
 
@@ -121,7 +121,7 @@ fn with_moving_names(test: impl Fn(&mut Command)) {
 
 /// The build if the library is not installed in a usual place.
 #[test]
-fn pkg_config_tells_where_the_library_is() {
+fn pkg_config_finds_the_library() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     let (include, lib) = (library::root().join("include"), library::directory());
     let text = format!(

@@ -31,7 +31,7 @@ fn the_example_says_why_it_cannot() {
 }
 
 #[test]
-fn both_compilers_build_it() {
+fn both_compilers_build_the_addon() {
     let workshop = Workshop::new();
     for compiler in ["gcc", "clang"] {
         build(&workshop, compiler);
@@ -39,7 +39,7 @@ fn both_compilers_build_it() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_file_is_named() {
     let workshop = Workshop::new();
     for (variable, value) in [
         ("REDLOCK_LIBRARY", "/nowhere/libredlock.so"),
@@ -54,7 +54,7 @@ fn what_is_missing_is_named() {
 
 /// Headers from the package that is made for this purpose come before those of the system.
 #[test]
-fn the_headers_of_the_package_go_first() {
+fn headers_of_the_package_come_first() {
     let workshop = Workshop::new();
     let package = "exports.include_dir = require('node:path').join(__dirname, 'include');";
     let package = workshop.write("modules/node-api-headers/index.js", package);
@@ -78,22 +78,22 @@ fn the_tool_check_can_ask_for_headers() {
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_lock_is_kept() {
+fn moved_servers_are_followed_while_a_lock_is_kept() {
     with_moving_names("main", moving_names::are_followed_while_a_lock_is_kept);
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_call_waits() {
+fn moved_servers_are_followed_while_a_call_waits() {
     with_moving_names("main", moving_names::are_followed_while_a_call_waits);
 }
 
 #[test]
-fn a_manager_can_be_closed_while_the_resolver_is_silent() {
+fn a_manager_can_be_closed_despite_a_silent_resolver() {
     with_moving_names("main", moving_names::can_be_closed_while_the_resolver_is_silent);
 }
 
 #[test]
-fn a_worker_can_end_while_the_resolver_is_silent() {
+fn a_worker_can_end_despite_a_silent_resolver() {
     with_moving_names("worker", moving_names::can_be_closed_while_the_resolver_is_silent);
 }
 

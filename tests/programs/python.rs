@@ -25,7 +25,7 @@ fn the_examples_run() {
 }
 
 #[test]
-fn the_examples_say_why_they_cannot() {
+fn the_examples_explain_a_failure() {
     bindings::the_example_says_why_it_cannot(&mut example("example.py"));
     bindings::the_example_says_why_it_cannot(&mut example("example_asyncio.py"));
 }
@@ -51,24 +51,24 @@ fn the_types_are_right() {
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_lock_is_kept() {
+fn moved_servers_are_followed_while_a_lock_is_kept() {
     for driver in ["threads", "asyncio", "gevent"] {
         moving_names::are_followed_while_a_lock_is_kept(&mut driven_by(driver));
     }
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_thread_waits() {
+fn moved_servers_are_followed_while_a_thread_waits() {
     moving_names::are_followed_while_a_call_waits(&mut driven_by("threads"));
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_task_waits() {
+fn moved_servers_are_followed_while_a_task_waits() {
     moving_names::are_followed_while_a_call_waits(&mut driven_by("asyncio"));
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_greenlet_waits() {
+fn moved_servers_are_followed_while_a_greenlet_waits() {
     moving_names::are_followed_while_a_call_waits(&mut driven_by("gevent"));
 }
 

@@ -31,7 +31,7 @@ fn the_example_says_why_it_cannot() {
 }
 
 #[test]
-fn the_example_that_keeps_a_lock_runs() {
+fn the_keep_alive_example_runs() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     let example = library::root().join("c-examples/ruby/keep_alive.rb");
     let run = workshop.succeed(ruby(&example).args(addresses(&cluster)));
@@ -40,17 +40,17 @@ fn the_example_that_keeps_a_lock_runs() {
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_lock_is_kept() {
+fn moved_servers_are_followed_while_a_lock_is_kept() {
     moving_names::are_followed_while_a_lock_is_kept(&mut with_moving_names("threads"));
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_thread_waits() {
+fn moved_servers_are_followed_while_a_thread_waits() {
     moving_names::are_followed_while_a_call_waits(&mut with_moving_names("threads"));
 }
 
 #[test]
-fn servers_that_move_are_followed_while_a_fiber_waits() {
+fn moved_servers_are_followed_while_a_fiber_waits() {
     moving_names::are_followed_while_a_call_waits(&mut with_moving_names("fibers"));
 }
 

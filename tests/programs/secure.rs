@@ -74,7 +74,7 @@ fn build(workshop: &Workshop, compiler: Compiler) -> PathBuf {
 }
 
 #[test]
-fn the_example_locks_over_tls_on_the_servers_of_the_script() {
+fn the_tls_example_locks_on_the_script_servers() {
     let (room, workshop) = (Showroom::open(), Workshop::new());
     let plain = workshop.build(GCC, &["c-examples/quick_start.c"]);
     // On a busy machine one of the new servers may answer the handshake too late. Then the others count as
@@ -92,7 +92,7 @@ fn the_example_locks_over_tls_on_the_servers_of_the_script() {
 }
 
 #[test]
-fn the_example_says_what_is_wrong() {
+fn the_example_names_the_error() {
     let (room, workshop) = (Showroom::open(), Workshop::new());
     let program = build(&workshop, GCC);
     let failure = |command: &mut Command| {

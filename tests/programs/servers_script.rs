@@ -45,7 +45,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn it_leaves_nothing_behind_and_may_be_asked_twice() {
+fn the_script_leaves_nothing_and_can_run_twice() {
     let room = Showroom::open();
     let again = room.script("up", &[]);
     assert!(
@@ -65,7 +65,7 @@ fn it_leaves_nothing_behind_and_may_be_asked_twice() {
 }
 
 #[test]
-fn a_directory_of_others_stays_with_whatever_its_files_name() {
+fn a_foreign_directory_is_left_alone() {
     let (place, workshop) = (Directory::new(), Workshop::new());
     let theirs = place.path().join("servers");
     let other = bystander(place.path());
@@ -92,7 +92,7 @@ fn a_directory_of_others_stays_with_whatever_its_files_name() {
 }
 
 #[test]
-fn a_number_that_is_old_ends_nobody() {
+fn a_stale_pid_file_ends_no_process() {
     let room = Showroom::open();
     let place = Directory::new();
     let elsewhere = server_of_others(place.path());
@@ -118,7 +118,7 @@ fn a_number_that_is_old_ends_nobody() {
 }
 
 #[test]
-fn what_the_numbers_say_may_be_nonsense() {
+fn a_malformed_pid_file_does_no_harm() {
     let room = Showroom::open();
     let pid_file = room.directory().join(format!("{}.pid", room.port));
     let pid = fs::read_to_string(&pid_file).expect("a file");
@@ -137,7 +137,7 @@ fn what_the_numbers_say_may_be_nonsense() {
 }
 
 #[test]
-fn files_of_others_in_its_directory_stay() {
+fn foreign_files_in_the_directory_stay() {
     let room = Showroom::open();
     let (notes, folder) = (room.directory().join("notes.txt"), room.directory().join("more"));
     fs::write(&notes, "mine").expect("it can be written");
@@ -160,7 +160,7 @@ fn files_of_others_in_its_directory_stay() {
 
 /// The program that is started as the third server ends the script at that moment.
 #[test]
-fn an_up_that_is_interrupted_leaves_nothing_behind() {
+fn an_interrupted_start_leaves_nothing_behind() {
     let (place, workshop) = (Directory::new(), Workshop::new());
     let directory = place.path().join("my servers");
     for signal in ["HUP", "INT", "TERM"] {
@@ -189,7 +189,7 @@ fn an_up_that_is_interrupted_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_up_that_fails_leaves_nothing_behind() {
+fn a_failed_start_leaves_nothing_behind() {
     let (room, workshop) = (Showroom::open(), Workshop::new());
     let directory = room.directory().with_file_name("others");
     let run = workshop.run(script("up").arg(&directory).arg(room.port.to_string()));
@@ -204,7 +204,7 @@ fn an_up_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn whatever_else_it_is_asked_for_it_tells_what_it_can() {
+fn wrong_arguments_of_the_script_are_explained() {
     let (place, workshop) = (Directory::new(), Workshop::new());
     let no_directory = place.join("servers");
     for (arguments, status) in [

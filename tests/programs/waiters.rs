@@ -114,7 +114,7 @@ const MOST: u64 = 2;
 /// They wait at the same time, each at its own server, so that other load on the machine is the same for all of
 /// them.
 #[test]
-fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
+fn waiters_in_all_languages_ask_no_more_than_in_c() {
     let workshop = Workshop::new();
     let waiters = [
         ("C", in_c_as(&workshop, &timed())),
@@ -145,7 +145,7 @@ fn asked(workshop: &Workshop, mut waiter: Command) -> u64 {
 
 /// A waiter in any language joins the queue and is told, unless that is turned off.
 #[test]
-fn a_waiter_in_any_language_is_woken_unless_that_is_turned_off() {
+fn waiters_in_all_languages_are_woken_unless_turned_off() {
     let workshop = Workshop::new();
     let off: [(&str, Waiter, Changes<'_>); 7] = [
         ("C", in_c_as, &[("/* OFF */", "RedLock_SetWaking(rl, false);")]),

@@ -21,7 +21,7 @@ use directory::Directory;
 use redlock::ffi::version::RedLock_Version;
 
 #[test]
-fn the_library_exports_the_functions_of_the_header_and_nothing_else() {
+fn the_library_exports_exactly_the_header() {
     let declared: BTreeSet<_> = declarations::functions().into_iter().map(|it| it.name).collect();
     let listing = output("nm", &["-D", "--defined-only"]);
     let exported = listing.lines().filter_map(|line| line.split_whitespace().last());
@@ -38,7 +38,7 @@ fn the_soname_changes_with_the_interface() {
 }
 
 #[test]
-fn the_header_the_package_and_the_library_tell_one_version() {
+fn the_header_and_the_library_have_one_version() {
     let parts = ["MAJOR", "MINOR", "PATCH"].map(|name| version_macro(name).expect("a number"));
     assert_eq!(parts.join("."), env!("CARGO_PKG_VERSION"));
     // SAFETY: the function takes no arguments, and its string is never freed.
@@ -47,7 +47,7 @@ fn the_header_the_package_and_the_library_tell_one_version() {
 }
 
 #[test]
-fn the_header_tells_the_version_as_a_string_too() {
+fn the_header_has_the_version_as_a_string() {
     let directory = Directory::new();
     let source = directory.join("version.c");
     fs::write(&source, "#include \"redlock.h\"\nREDLOCK_VERSION_STRING\n").expect("a file");

@@ -147,7 +147,7 @@ fn every_page_is_in_the_index() {
 
 /// The code in the table of languages also stands in a block of the linked page, and that block is run.
 #[test]
-fn the_table_of_languages_shows_what_is_run() {
+fn the_table_of_languages_shows_tested_code() {
     let all = pages::all(root());
     for readme in ["README.md", "README.zh-CN.md"] {
         let text = read(readme);
@@ -288,7 +288,7 @@ const IS_READ: [&str; 21] = [
 ];
 
 #[test]
-fn what_is_a_message_is_seen() {
+fn messages_are_found_in_code() {
     let code = r#"say("a \"b\" c"); let quote = '"'; // "no message here"
         it.expect("nobody is told"); say("first, \
             and second"); let other = '\''; let short = "word";"#;
@@ -297,7 +297,7 @@ fn what_is_a_message_is_seen() {
 
 /// The picture is drawn from BENCH.md, in a light and a dark version.
 #[test]
-fn the_picture_of_latencies_is_of_the_last_report() {
+fn the_latency_picture_matches_the_last_report() {
     let report = read("BENCH.md");
     let date = report.lines().find_map(|it| it.strip_prefix("- Date: ")?.split(' ').next());
     let row = report.lines().find(|it| it.starts_with("| 1 thread, 5 servers: lock, median |"));
@@ -311,7 +311,7 @@ fn the_picture_of_latencies_is_of_the_last_report() {
 
 /// A page in another language shows the same code as the first, except for comments.
 #[test]
-fn what_is_said_in_two_languages_is_the_same_code() {
+fn translated_pages_have_the_same_code() {
     let pages = pages::all(root());
     let named = |name: &str| pages.iter().find(|it| it.name == name).expect("the page is there");
     let code = |name: &str| {
@@ -323,7 +323,7 @@ fn what_is_said_in_two_languages_is_the_same_code() {
 
 /// Shows that the tests above can fail.
 #[test]
-fn what_is_wrong_with_a_link_is_seen() {
+fn a_broken_link_is_noticed() {
     let page = Page { name: "docs/README.md".to_owned(), text: String::new() };
     assert_eq!(follow(&page, "../README.md"), Ok(()));
     assert!(follow(&page, "../NOTHING.md").is_err());

@@ -19,7 +19,7 @@ const STARTS: [&str; 5] = [
 ];
 
 #[test]
-fn whatever_talks_to_a_server_is_tested_with_every_server() {
+fn every_network_test_runs_with_every_server() {
     let script = read("packaging/test-servers.sh");
     let list = script.lines().find_map(|it| it.strip_prefix("TESTS='")?.strip_suffix('\''));
     let tested: BTreeSet<_> = list.expect("the script has a list").split(' ').collect();
@@ -80,7 +80,7 @@ fn test_programs_of(name: &str) -> Vec<(String, PathBuf)> {
 }
 
 #[test]
-fn every_make_that_is_spoken_of_can_be_made() {
+fn every_mentioned_make_target_exists() {
     let makefile = read("Makefile");
     let rules = makefile.lines().filter(|it| !it.starts_with(['\t', '#', ' ']) && it.contains(':'));
     let rules = rules.filter_map(|it| it.split(':').next());
@@ -113,7 +113,7 @@ fn made_in(line: &str) -> Option<&str> {
 
 /// Busy loops that outlive the command would disturb everything that runs after it.
 #[test]
-fn no_busy_loop_is_left_when_the_tests_under_load_end() {
+fn tests_under_load_leave_no_busy_loop() {
     const TELL: &str = "echo I am $$; exec sleep 1000";
     for (how, command) in [
         ("passes", "echo I am $$"),
@@ -165,7 +165,7 @@ fn kill(signal: &str, to: &str) -> bool {
 }
 
 #[test]
-fn workflows_use_what_is_pinned_with_few_rights_and_an_end() {
+fn workflows_are_pinned_bounded_and_low_privileged() {
     let is_pinned = |it: &str| {
         let version = it.rsplit_once("@v").map(|it| it.1);
         it.starts_with("./") || version.is_some_and(|it| it.parse::<u32>().is_ok())

@@ -68,7 +68,7 @@ fn the_version_is_the_same_everywhere() {
 }
 
 #[test]
-fn pages_show_the_version_that_is_made() {
+fn pages_show_the_current_version() {
     for (path, before, after) in SHOWN {
         let text = read(path);
         let told = text.split(before).skip(1).map(|it| it.split(after).next().expect("a piece"));
@@ -79,7 +79,7 @@ fn pages_show_the_version_that_is_made() {
 }
 
 #[test]
-fn the_interface_is_the_same_everywhere() {
+fn the_interface_version_is_the_same_everywhere() {
     // Until 1.0, each minor version may change the interface.
     let numbers: Vec<_> = VERSION.split('.').collect();
     let interface = numbers[..if numbers[0] == "0" { 2 } else { 1 }].join(".");

@@ -45,7 +45,7 @@ fn with_a_lock_that_is_deleted(cluster: &Cluster, refused: &str) -> (Running, u3
 }
 
 #[test]
-fn a_program_that_may_not_be_killed_is_told_of() {
+fn an_unkillable_program_is_reported() {
     let cluster = Cluster::start(3);
     let (mut running, process) = with_a_lock_that_is_deleted(&cluster, "kill,cgroup");
     let told = running.event("unkillable");
@@ -59,7 +59,7 @@ fn a_program_that_may_not_be_killed_is_told_of() {
 
 /// Where no control group can be made, the same is told as above.
 #[test]
-fn a_control_group_reaches_a_program_that_may_not_be_killed() {
+fn a_control_group_kills_an_unkillable_program() {
     let cluster = Cluster::start(3);
     let (mut running, process) = with_a_lock_that_is_deleted(&cluster, "kill");
     if has_cgroup(process) {
@@ -87,7 +87,7 @@ pub(crate) fn has_cgroup_of(wrapper: u32) -> bool {
 
 /// It may be killed before it says anything. Its output ends when it is dead.
 #[test]
-fn a_program_whose_end_is_not_told_is_killed() {
+fn a_program_without_a_known_end_is_killed() {
     let cluster = Cluster::start(3);
     let refusing = Refusing::new();
     let mut command = redlock(&cluster, &["run", "r", "--", "sleep", "1000"]);
@@ -100,7 +100,7 @@ fn a_program_whose_end_is_not_told_is_killed() {
 }
 
 #[test]
-fn it_says_when_processes_that_leave_the_group_cannot_be_found() {
+fn missing_means_against_escaped_processes_are_reported() {
     let cluster = Cluster::start(3);
     let refusing = Refusing::new();
     for (refused, is_told) in [("subreaper,cgroup", true), ("cgroup", false)] {
@@ -115,7 +115,7 @@ fn it_says_when_processes_that_leave_the_group_cannot_be_found() {
 
 /// What it leaves behind goes on, and nothing is left of its control group.
 #[test]
-fn a_process_that_is_left_behind_leaves_the_control_group() {
+fn a_remaining_process_leaves_the_control_group() {
     let cluster = Cluster::start(3);
     let script = "sleep 1000 > /dev/null 2>&1 & echo $!";
     let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
@@ -126,7 +126,7 @@ fn a_process_that_is_left_behind_leaves_the_control_group() {
 }
 
 #[test]
-fn a_guard_that_is_killed_is_replaced() {
+fn a_killed_guard_is_replaced() {
     let cluster = Cluster::start(3);
     // The kernel kills the shell when `redlock` dies, and not what the shell has started.
     let script = "sleep 1000 > /dev/null 2>&1 & echo $!; wait";

@@ -18,7 +18,7 @@ fn status(cluster: &Cluster, arguments: &[&str]) -> Option<i32> {
 }
 
 #[test]
-fn so_many_programs_run_as_there_are_permits() {
+fn as_many_programs_run_as_there_are_permits() {
     let cluster = Cluster::start(3);
     let (_first, token) = hold(&cluster, &["--permits", "2", "r"]);
     assert_eq!(token, "none", "nobody comes first of those who run at once");
@@ -32,7 +32,7 @@ fn so_many_programs_run_as_there_are_permits() {
 }
 
 #[test]
-fn of_several_names_all_are_locked_or_none() {
+fn several_names_are_locked_all_or_none() {
     let cluster = Cluster::start(3);
     let (both, token) = hold(&cluster, &["a", "b"]);
     assert_ne!(token, "none");
@@ -48,7 +48,7 @@ fn of_several_names_all_are_locked_or_none() {
 }
 
 #[test]
-fn a_shared_lock_keeps_out_who_does_not_share_it() {
+fn a_shared_lock_keeps_exclusive_programs_out() {
     let cluster = Cluster::start(3);
     let (first, token) = hold(&cluster, &["--shared", "r"]);
     assert_eq!(token, "none", "nobody comes first of those who read");

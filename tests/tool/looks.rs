@@ -6,7 +6,7 @@ use crate::command::{finish, redlock, start};
 use crate::support::{Cluster, Server, wait_until};
 
 #[test]
-fn status_and_list_tell_what_a_quorum_has() {
+fn status_and_list_show_the_state_of_a_quorum() {
     let cluster = Cluster::start(3);
     let mut holder = start(redlock(
         &cluster,
@@ -55,7 +55,7 @@ fn status_and_list_tell_what_a_quorum_has() {
 }
 
 #[test]
-fn status_tells_how_many_permits_are_taken() {
+fn status_shows_the_number_of_taken_permits() {
     let cluster = Cluster::start(3);
     let status = |arguments: &[&str]| {
         let all = [&["status", "--permits", "2", "s"][..], arguments].concat();
@@ -106,7 +106,7 @@ fn top_sees_locks_change_hands() {
 }
 
 #[test]
-fn a_page_of_top_comes_again_and_again_where_there_is_no_terminal() {
+fn without_a_terminal_top_prints_page_after_page() {
     let cluster = Cluster::start(1);
     let mut running = start(redlock(&cluster, &["top", "--json", "--interval", "200ms"]));
     for _ in 0..3 {
@@ -116,7 +116,7 @@ fn a_page_of_top_comes_again_and_again_where_there_is_no_terminal() {
 }
 
 #[test]
-fn doctor_finds_what_is_wrong_and_says_what_to_do() {
+fn doctor_finds_faults_and_suggests_remedies() {
     let healthy = Cluster::start(3);
     let outcome = finish(redlock(&healthy, &["doctor"]));
     assert_eq!(outcome.status, Some(0), "{outcome:?}");
@@ -156,7 +156,7 @@ fn doctor_finds_what_is_wrong_and_says_what_to_do() {
 }
 
 #[test]
-fn bench_measures_and_leaves_nothing() {
+fn bench_measures_and_leaves_nothing_behind() {
     let cluster = Cluster::start(3);
     let outcome = finish(redlock(&cluster, &["bench", "--duration", "200ms", "--threads", "2"]));
     assert_eq!(outcome.status, Some(0), "{outcome:?}");

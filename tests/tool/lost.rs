@@ -9,7 +9,7 @@ use crate::support::{Cluster, moving_names};
 const POLITE: &str = "trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
 
 #[test]
-fn a_program_is_told_to_stop_while_the_lock_is_held_still() {
+fn a_program_is_told_to_stop_while_the_lock_is_held() {
     let cluster = Cluster::start(3);
     let arguments = ["--json", "run", "--ttl", "4s", "r", "--", "sh", "-c", POLITE];
     let mut running = start(redlock(&cluster, &arguments));
@@ -27,7 +27,7 @@ fn a_program_is_told_to_stop_while_the_lock_is_held_still() {
 
 /// It is told to stop when that is noticed, and is killed only when the lock would have ended.
 #[test]
-fn a_program_whose_lock_was_deleted_has_time_to_stop() {
+fn a_program_with_a_deleted_lock_has_time_to_stop() {
     const SLOW: &str =
         "trap 'sleep 1; echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let cluster = Cluster::start(3);
@@ -42,7 +42,7 @@ fn a_program_whose_lock_was_deleted_has_time_to_stop() {
 }
 
 #[test]
-fn a_lock_that_was_taken_away_is_lost_whatever_the_program_ends_with() {
+fn a_stolen_lock_is_lost_whatever_the_exit_status() {
     let cluster = Cluster::start(3);
     let arguments = ["run", "--ttl", "600s", "r", "--", "sh", "-c", "echo; read x; exit 0"];
     let mut command = redlock(&cluster, &arguments);
@@ -60,7 +60,7 @@ fn a_lock_that_was_taken_away_is_lost_whatever_the_program_ends_with() {
 }
 
 #[test]
-fn a_minority_that_fails_is_no_reason_to_stop() {
+fn a_failing_minority_does_not_stop_the_program() {
     let cluster = Cluster::start(3);
     let script = "echo; read x; exit 9";
     let mut command = redlock(&cluster, &["run", "--ttl", "2s", "r", "--", "sh", "-c", script]);
@@ -79,7 +79,7 @@ fn a_minority_that_fails_is_no_reason_to_stop() {
 
 /// It also ends while the resolver is silent.
 #[test]
-fn a_lock_outlives_servers_that_get_other_addresses() {
+fn a_lock_outlives_moved_servers() {
     const SCRIPT: &str = "REDLOCK_SERVERS=$REDLOCK_TEST_SERVERS exec \"$0\" run --ttl 8s r -- \
                           sh -c 'echo begun; cat > /dev/null'";
     let mut command = Command::new("sh");

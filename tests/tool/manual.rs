@@ -14,7 +14,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn completions_are_those_that_are_installed() {
+fn installed_completions_are_up_to_date() {
     for (shell, name) in COMPLETIONS {
         let told = finish(bare(&["completions", shell])).stdout;
         let kept = fs::read_to_string(folder("completions").join(name)).unwrap_or_default();
@@ -44,7 +44,7 @@ fn say(shell: &str, script: &str) -> String {
 }
 
 #[test]
-fn shells_complete_what_is_begun() {
+fn shells_complete_a_started_word() {
     let in_bash = "source bash-completion/redlock; COMP_WORDS=(redlock run --p); COMP_CWORD=2
         _redlock redlock --p run; echo \"${COMPREPLY[@]}\"";
     let in_fish = "source fish/redlock.fish; complete --do-complete 'redlock run --p'";
@@ -66,7 +66,7 @@ fn shells_understand_their_completions() {
 }
 
 #[test]
-fn the_manual_page_names_all_that_there_is_and_formatters_find_no_fault() {
+fn the_manual_page_is_complete_and_well_formed() {
     let file = folder("redlock.1");
     let page = fs::read_to_string(&file).expect("the page").replace('\\', "");
     let verbs = ["run", "status", "list", "doctor", "top", "bench", "completions"];

@@ -40,7 +40,7 @@ const VERBS: [&[&str]; 11] = [
 ];
 
 #[test]
-fn who_reads_no_more_has_what_it_wanted() {
+fn a_closed_output_ends_the_command_quietly() {
     let cluster = Cluster::start(3);
     for verb in VERBS {
         let outcome = finish_with(redlock(&cluster, verb), nobody(), Stdio::piped());
@@ -52,7 +52,7 @@ fn who_reads_no_more_has_what_it_wanted() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let cluster = Cluster::start(3);
     for verb in VERBS {
         let full = File::options().write(true).open("/dev/full").expect("it is there");
@@ -66,7 +66,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn a_program_runs_also_where_nobody_reads_what_is_told() {
+fn a_program_runs_without_a_reader_of_the_messages() {
     let cluster = Cluster::start(3);
     for more in ["--verbose", "--json"] {
         let command = redlock(&cluster, &["run", more, "r", "--", "sh", "-c", "exit 7"]);
@@ -88,7 +88,7 @@ fn delete_everywhere(cluster: &Cluster) -> String {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_json_as_well() {
+fn wrong_arguments_are_reported_in_json_too() {
     for arguments in [
         &["--json", "run", "--dance"][..],
         &["run", "--json"],
@@ -109,7 +109,7 @@ fn wrong_arguments_are_told_in_json_as_well() {
 }
 
 #[test]
-fn a_name_does_nothing_to_a_terminal() {
+fn a_name_cannot_control_the_terminal() {
     let cluster = Cluster::start(3);
     let name = "a\u{1b}[31m\nb";
     let outcome = finish(redlock(&cluster, &["run", "-v", name, "--", "true"]));

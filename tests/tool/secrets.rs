@@ -38,7 +38,7 @@ fn each_verb(mut run: impl FnMut(&[&str])) {
 }
 
 #[test]
-fn a_password_among_the_arguments_is_refused_and_not_repeated() {
+fn a_password_argument_is_refused_and_not_repeated() {
     let cluster = cluster();
     let url = with_password(&cluster);
     each_verb(|verb| {
@@ -59,7 +59,7 @@ fn a_password_among_the_arguments_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_password_in_the_environment_is_used_and_not_told() {
+fn a_password_in_the_environment_is_used_and_hidden() {
     let cluster = cluster();
     let plain = cluster.urls().join(",");
     each_verb(|verb| {
@@ -77,7 +77,7 @@ fn a_password_in_the_environment_is_used_and_not_told() {
 }
 
 #[test]
-fn a_wrong_password_is_not_told_either() {
+fn a_wrong_password_is_hidden() {
     let cluster = cluster();
     let plain = cluster.urls().join(",");
     each_verb(|verb| {
@@ -90,7 +90,7 @@ fn a_wrong_password_is_not_told_either() {
 }
 
 #[test]
-fn a_file_with_a_password_is_its_owners_alone() {
+fn a_file_with_a_password_must_be_private() {
     let cluster = cluster();
     let file = cluster[0].file("redlock.toml");
     let addresses: Vec<_> = cluster.iter().map(|it| format!("\"{}\"", it.address())).collect();

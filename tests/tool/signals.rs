@@ -36,7 +36,7 @@ fn signals_reach_the_program() {
 }
 
 #[test]
-fn a_program_that_a_signal_has_ended_is_told_of() {
+fn a_program_ended_by_a_signal_is_reported() {
     let cluster = Cluster::start(3);
     for (signal, status) in [(libc::SIGTERM, 143), (libc::SIGINT, 130), (libc::SIGHUP, 129)] {
         let script = "echo; exec sleep 1000";
@@ -50,7 +50,7 @@ fn a_program_that_a_signal_has_ended_is_told_of() {
 
 /// The C library gives them numbers from 34 on.
 #[test]
-fn a_real_time_signal_ends_a_program_like_any_other() {
+fn a_real_time_signal_ends_a_program() {
     let cluster = Cluster::start(3);
     let running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "kill -35 $$"]));
     let outcome = finishes("it ends with its program", || running.end());
@@ -59,7 +59,7 @@ fn a_real_time_signal_ends_a_program_like_any_other() {
 }
 
 #[test]
-fn a_signal_ends_the_wait_for_a_lock_and_nothing_stays_locked() {
+fn a_signal_ends_the_wait_and_leaves_no_lock() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
     let waiting = start(redlock(&cluster, &["-v", "run", "--wait", "forever", "r", "--", "true"]));
@@ -73,7 +73,7 @@ fn a_signal_ends_the_wait_for_a_lock_and_nothing_stays_locked() {
 }
 
 #[test]
-fn what_is_ignored_stays_so() {
+fn an_ignored_signal_stays_ignored() {
     let cluster = Cluster::start(3);
     let script = "echo; exec sleep 1000";
     let mut command = redlock(&cluster, &["run", "r", "--", "sh", "-c", script]);
@@ -93,7 +93,7 @@ fn what_is_ignored_stays_so() {
 }
 
 #[test]
-fn a_program_that_is_stopped_and_goes_on_keeps_its_lock() {
+fn a_stopped_program_keeps_its_lock() {
     let cluster = Cluster::start(3);
     // No shell that goes on starting programs: what is stopped in the midst of that does not count as stopped.
     let script = "echo $$; exec sleep 1000";
@@ -119,7 +119,7 @@ while :; do sleep 0.01; done"#;
 
 /// Again and again, since it may be killed just when the program begins.
 #[test]
-fn a_killed_wrapper_takes_the_program_along() {
+fn the_death_of_the_wrapper_ends_the_program() {
     let cluster = Cluster::start(3);
     for number in 0..20 {
         let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
@@ -135,7 +135,7 @@ fn a_killed_wrapper_takes_the_program_along() {
 }
 
 #[test]
-fn a_wrapper_that_stands_still_has_its_program_killed_in_time() {
+fn the_program_of_a_frozen_wrapper_is_killed_in_time() {
     let cluster = Cluster::start(3);
     let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
     // Of a TTL of 20 s, the guard leaves a second, the most that it ever does.
@@ -152,19 +152,19 @@ fn a_wrapper_that_stands_still_has_its_program_killed_in_time() {
 }
 
 #[test]
-fn a_lost_lock_takes_the_whole_family_along() {
+fn a_lost_lock_ends_the_whole_process_tree() {
     takes_the_whole_family_along("");
 }
 
 #[test]
-fn a_lost_lock_takes_the_whole_family_along_without_a_control_group() {
+fn a_lost_lock_ends_the_process_tree_without_a_cgroup() {
     takes_the_whole_family_along("cgroup");
 }
 
 /// There is a control group, and the program is not in it. A process has left the program's group, and its parent has
 /// ended.
 #[test]
-fn a_lost_lock_takes_an_orphan_along_that_may_not_enter_the_control_group() {
+fn a_lost_lock_ends_an_orphan_outside_the_cgroup() {
     const WITH_AN_ORPHAN: &str = r#"
 (setsid sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' &)
 echo $$
@@ -192,7 +192,7 @@ fn takes_along(script: &str, processes: usize, refused: &str) {
 }
 
 #[test]
-fn whoever_reads_what_the_program_writes_does_not_wait_for_the_wrapper() {
+fn a_reader_of_the_output_does_not_wait_for_the_wrapper() {
     let cluster = Cluster::start(3);
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(r#""$0" run r -- echo hello | cat; echo end"#);

@@ -8,7 +8,7 @@ fn status(command: std::process::Command) -> Option<i32> {
 }
 
 #[test]
-fn the_status_is_that_of_the_program() {
+fn the_exit_status_is_that_of_the_program() {
     let cluster = Cluster::start(3);
     for (script, expected) in [("exit 0", 0), ("exit 1", 1), ("exit 124", 124), ("kill -9 $$", 137)]
     {
@@ -23,7 +23,7 @@ fn the_status_is_that_of_the_program() {
 }
 
 #[test]
-fn a_lock_that_somebody_has_is_taken() {
+fn a_held_lock_is_taken() {
     let cluster = Cluster::start(3);
     let mut holder =
         start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "echo; exec sleep 1000"]));
@@ -44,7 +44,7 @@ fn a_lock_that_somebody_has_is_taken() {
 }
 
 #[test]
-fn whoever_waits_gets_the_lock_when_the_program_ends() {
+fn a_waiting_command_gets_the_lock_after_the_program() {
     let cluster = Cluster::start(3);
     let mut holder =
         start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "echo; read x; exit 3"]));
@@ -70,7 +70,7 @@ fn too_few_servers_are_unreachable() {
 }
 
 #[test]
-fn wrong_use_is_told_from_everything_else() {
+fn wrong_usage_has_its_own_status() {
     let cluster = Cluster::start(1);
     for arguments in [
         &[][..],
@@ -102,7 +102,7 @@ fn wrong_use_is_told_from_everything_else() {
 }
 
 #[test]
-fn servers_are_named_by_arguments_a_file_or_the_environment_in_this_order() {
+fn arguments_come_before_the_file_and_the_environment() {
     let server = Server::start();
     let address = server.address();
     let with = |arguments: &[&str], variables: &[(&str, &str)]| {
@@ -123,7 +123,7 @@ fn servers_are_named_by_arguments_a_file_or_the_environment_in_this_order() {
 }
 
 #[test]
-fn the_program_finds_the_lock_in_its_environment() {
+fn the_environment_of_the_program_names_the_lock() {
     let cluster = Cluster::start(3);
     let script = "echo $REDLOCK_NAME $REDLOCK_FENCING_TOKEN ${REDLOCK_TICKET-none}";
     let token = |arguments: &[&str]| {
@@ -152,7 +152,7 @@ impl OutputOf for std::process::Command {
 
 /// As a job that must run once on many machines.
 #[test]
-fn others_are_kept_out_for_as_long_as_was_asked() {
+fn others_are_kept_out_for_the_requested_time() {
     let cluster = Cluster::start(3);
     let run = |program: &str| {
         let arguments = ["run", "-n", "--ttl", "1s", "--hold-at-least", "1h", "r", "--", program];
@@ -172,7 +172,7 @@ fn others_are_kept_out_for_as_long_as_was_asked() {
 
 /// After a second, and again when that is no longer true.
 #[test]
-fn it_says_what_it_waits_for() {
+fn the_wait_for_a_holder_is_reported() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's", "PX", "600000"])));
     let arguments = ["--json", "run", "--wait", "forever", "r", "--", "true"];

@@ -116,7 +116,7 @@ fn the_program_has_the_terminal() {
 }
 
 #[test]
-fn ctrl_c_reaches_the_program_once_and_the_lock_is_released() {
+fn ctrl_c_reaches_the_program_once_and_frees_the_lock() {
     let cluster = Cluster::start(3);
     // A signal that comes just before a program is started is heeded when that has ended: so they are short.
     let script = "n=0; trap 'n=$((n + 1)); echo interrupted $n' INT; echo ready; \
@@ -135,7 +135,7 @@ fn ctrl_c_reaches_the_program_once_and_the_lock_is_released() {
 
 /// A shell with job control, in whose foreground it runs.
 #[test]
-fn ctrl_z_stops_both_and_the_shell_lets_both_go_on() {
+fn ctrl_z_stops_both_and_fg_continues_both() {
     let cluster = Cluster::start(3);
     let mut shell = Command::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ");
@@ -177,7 +177,7 @@ fn shell_with_script(cluster: &Cluster, script: &str) -> (Terminal, Child, Strin
 }
 
 #[test]
-fn ctrl_z_stops_the_script_and_the_pipeline_as_well() {
+fn ctrl_z_also_stops_the_script_and_the_pipeline() {
     let cluster = Cluster::start(3);
     let script = "$REDLOCK run --ttl 60s r -- sh -c 'echo begun; read x; echo got $x'; echo over";
     let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
@@ -194,7 +194,7 @@ fn ctrl_z_stops_the_script_and_the_pipeline_as_well() {
 }
 
 #[test]
-fn ctrl_c_ends_the_script_as_well() {
+fn ctrl_c_also_ends_the_script() {
     let cluster = Cluster::start(3);
     let script =
         "$REDLOCK run --ttl 60s r -- sh -c 'echo begun by $PPID.; exec sleep 1000'; echo went on";
@@ -215,7 +215,7 @@ fn ctrl_c_ends_the_script_as_well() {
 }
 
 #[test]
-fn ctrl_z_gives_the_page_of_the_shell_back() {
+fn ctrl_z_restores_the_screen_of_the_shell() {
     let cluster = Cluster::start(3);
     let script = "exec $REDLOCK top --interval 200ms";
     let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
@@ -234,7 +234,7 @@ fn ctrl_z_gives_the_page_of_the_shell_back() {
 }
 
 #[test]
-fn top_is_a_page_that_q_ends_and_leaves_the_terminal_as_it_was() {
+fn top_ends_with_q_and_restores_the_terminal() {
     let cluster = Cluster::start(3);
     for (keys, status) in [("q", Some(0)), ("\x03", Some(0))] {
         let (mut terminal, mut child) =

@@ -4,7 +4,7 @@ use crate::command::{finish, redlock};
 use crate::support::Cluster;
 
 #[test]
-fn a_detached_lock_is_the_programs_which_may_hand_it_on() {
+fn a_detached_lock_belongs_to_the_program() {
     let cluster = Cluster::start(3);
     let script = r#""$0" run --adopt -- sh -c 'echo $REDLOCK_NAME ${REDLOCK_TICKET-none}; exit 4'"#;
     let mut command = redlock(&cluster, &["run", "--detach", "r", "--", "sh", "-c", script]);
@@ -15,7 +15,7 @@ fn a_detached_lock_is_the_programs_which_may_hand_it_on() {
 }
 
 #[test]
-fn a_ticket_that_nobody_adopts_leaves_the_lock_to_its_ttl() {
+fn a_ticket_without_adopter_leaves_the_lock_to_its_ttl() {
     let cluster = Cluster::start(3);
     let script = "echo $REDLOCK_TICKET; echo $REDLOCK_FENCING_TOKEN; exit 6";
     let outcome = finish(redlock(&cluster, &["run", "--detach", "r", "--", "sh", "-c", script]));
@@ -39,7 +39,7 @@ fn a_ticket_that_nobody_adopts_leaves_the_lock_to_its_ttl() {
 }
 
 #[test]
-fn what_is_no_ticket_is_refused() {
+fn an_invalid_ticket_is_refused() {
     let cluster = Cluster::start(1);
     assert_eq!(finish(redlock(&cluster, &["run", "--adopt", "--", "true"])).status, Some(125));
     let mut command = redlock(&cluster, &["run", "--adopt", "--", "true"]);

@@ -22,7 +22,7 @@ fn now() -> Duration {
 }
 
 #[test]
-fn a_program_is_gone_before_its_lock_can_have_ended() {
+fn a_program_ends_before_its_lock_can() {
     let trials = env::var("REDLOCK_TRIALS").ok().and_then(|it| it.parse().ok()).unwrap_or(12);
     let mut left = trials;
     let mut shortest = Duration::MAX;

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_was_measured_is_in_a_bucket_and_bars_fit() {
+    fn every_measurement_is_in_a_bucket_and_bars_fit() {
         let times = (1..=1000).map(Duration::from_micros).collect();
         let histogram = Histogram::new(times);
         assert_eq!(histogram.buckets().iter().map(|it| it.1).sum::<usize>(), 1000);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown_as_a_mark() {
+    fn control_characters_are_shown_as_marks() {
         assert_eq!(harmless("a\u{1b}[31m\n\u{9b}µ"), "a\u{FFFD}[31m\u{FFFD}\u{FFFD}µ");
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_found_wherever_a_url_may_have_one() {
+    fn passwords_are_found_anywhere_in_a_url() {
         for text in [
             "redis://:secret@h:1",
             "rediss://me:secret@h:1/0",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_of_the_program_are_its_own() {
+    fn arguments_of_the_program_are_not_checked() {
         let arguments = |words: &[&str]| {
             check_arguments(words.iter().map(OsString::from).collect::<Vec<_>>().into_iter())
         };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_split_but_not_within_a_url_of_sentinels() {
+    fn a_list_of_servers_keeps_sentinel_urls_whole() {
         let text = "a:1, redis-sentinel://b:1,c:1/mymaster\nunix:///run/r";
         assert_eq!(split(text), ["a:1", "redis-sentinel://b:1,c:1/mymaster", "unix:///run/r"]);
         assert_eq!(with_port("h"), "h:6379");

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_quorum_has_under_one_token_is_held() {
+    fn a_lock_on_a_quorum_is_held() {
         let entry = |token: &str, left_ms, waiters| (token.as_bytes().to_vec(), left_ms, waiters);
         let found =
             merge(b"r".to_vec(), &[entry("a", 5, 0), entry("b", 9, 3), entry("a", 7, 1)], 2);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_matches_itself_alone() {
+    fn a_prefix_is_matched_literally() {
         assert_eq!(escape("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
     }
 
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_master_is_goes_into_its_url() {
+    fn the_address_of_a_master_goes_into_its_url() {
         let url = url_of_master(
             "rediss-sentinel",
             "me:pw@s1,s2:26379/mymaster/3",

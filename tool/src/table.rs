@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_nothing_escapes() {
+    fn columns_fit_their_widest_cell_and_nothing_escapes() {
         let mut table = Table::new(["NAME", "LEFT"]);
         table.row(["a\u{1b}[31m\n".to_owned(), "1 µs".to_owned()]);
         table.row(["longer".to_owned(), String::new()]);

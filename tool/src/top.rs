@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_goes_from_one_to_the_next_has_changed_hands() {
+    fn a_new_token_is_a_change_of_hands() {
         let mut hands = Hands::default();
         let mut see = |token: Option<&str>| {
             let token = token.map(|it| it.as_bytes().to_vec());

@@ -38,7 +38,7 @@ fn is_refused(progress: &Progress, words: &str) -> bool {
 }
 
 #[test]
-fn every_step_is_sent_that_is_needed() {
+fn only_necessary_handshake_steps_are_sent() {
     let sent = |credentials: Option<&Credentials>, database| {
         let mut outbox = Vec::new();
         Handshake::new(credentials, database, PLAIN).write_to(&mut outbox);
@@ -55,7 +55,7 @@ fn every_step_is_sent_that_is_needed() {
 }
 
 #[test]
-fn what_a_server_can_do_is_learnt() {
+fn capabilities_are_learned_in_the_handshake() {
     for (delex, delifeq, delete) in [
         (UNKNOWN, UNKNOWN, Delete::Script),
         (LACKING, UNKNOWN, Delete::Delex),
@@ -74,7 +74,7 @@ fn what_a_server_can_do_is_learnt() {
 }
 
 #[test]
-fn who_the_server_is_is_learnt() {
+fn the_identity_is_learned_in_the_handshake() {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let program = bulk("redis_version:7.0.15\r\n");
     let (role, memory) = (bulk("role:master\r\n"), bulk("maxmemory_policy:noeviction\r\n"));
@@ -118,7 +118,7 @@ fn each_reply_is_judged_by_its_step() {
 }
 
 #[test]
-fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
+fn a_closed_server_refuses_the_first_step() {
     let full = "-ERR max number of clients reached\r\n";
     for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
         assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
@@ -150,7 +150,7 @@ fn note(id: RunId) -> Note {
 const CLOCK: &str = "*2\r\n$1\r\n7\r\n$4\r\n1000\r\n";
 
 #[test]
-fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
+fn the_note_is_read_and_the_server_is_marked_if_needed() {
     let (mut handshake, progress) = asked(CLOCK, "$0\r\n\r\n");
     assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
     let id = RunId::parse(ID).expect("an id");
@@ -178,7 +178,7 @@ fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
 }
 
 #[test]
-fn what_this_user_may_not_ask_is_left_out_and_what_is_not_told_for_now_is_asked_later() {
+fn a_forbidden_question_is_skipped_and_a_refused_one_repeated() {
     let noperm = "-NOPERM this user has no permissions to run the 'time' command\r\n";
     for (clock, note) in [(noperm, "$0\r\n\r\n"), (CLOCK, noperm), (UNKNOWN, UNKNOWN)] {
         let (handshake, progress) = asked(clock, note);

@@ -51,7 +51,7 @@ fn blocked(nth: u16, left_ms: Option<i64>) -> Option<Answer> {
 }
 
 #[test]
-fn each_is_one_script_about_all_keys_in_the_order_that_they_were_given() {
+fn several_resources_are_one_script_in_the_given_order() {
     for (verb, end) in [
         (Verb::Acquire, " 2 b a T 30000"),
         (Verb::Repair, " 2 b a T 30000"),
@@ -71,7 +71,7 @@ fn each_is_one_script_about_all_keys_in_the_order_that_they_were_given() {
 }
 
 #[test]
-fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
+fn the_size_of_a_request_is_well_estimated() {
     let spread = |count: usize, length: usize| -> Vec<Vec<u8>> {
         (0..count).map(|nth| [&vec![b'r'; length][..], &nth.to_be_bytes()].concat()).collect()
     };
@@ -127,7 +127,7 @@ fn replies_become_answers() {
 }
 
 #[test]
-fn a_server_that_had_only_some_of_the_keys_had_no_lock_to_release() {
+fn a_partial_set_of_keys_is_no_lock_to_release() {
     assert_eq!(answer(Verb::Release, Int(3)), Some(Answer::Done));
     for deleted in 0..3 {
         assert_eq!(answer(Verb::Release, Int(deleted)), Some(Answer::Absent));
@@ -137,7 +137,7 @@ fn a_server_that_had_only_some_of_the_keys_had_no_lock_to_release() {
 }
 
 #[test]
-fn what_no_server_owes_is_no_answer() {
+fn impossible_replies_are_no_answer() {
     for verb in VERBS {
         assert_eq!(answer(verb, Okay), None);
         assert_eq!(answer(verb, Array(vec![Int(1), Nil])), None);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_are_named_that_it_is_about() {
+    fn a_request_names_only_its_own_lines() {
         let waking = Capabilities::WAKING;
         assert_eq!(words(&ENROL, 2, waking), "3 a b b:w redlock:w: 0 15000 2 2");
         assert_eq!(words(&RELEASE, u128::MAX, waking), "4 a b a:w b:w  2 1 2");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         for said in [&[0, 7, 3, 0][..], &[0, 7, 3, 3], &[0, 7, -2, 1], &[3, 0, 0, 1], &[0, 7, 3]] {
             assert_eq!(decode_enrol(&two(3), &mut numbers(said).drain(..)), None, "{said:?}");
         }

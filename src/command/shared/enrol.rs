@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_owes_is_no_answer() {
+    fn impossible_replies_are_no_answer() {
         assert_eq!(answer(&[3, 0, 0]), None);
         assert_eq!(decode(&Subject::sample(), &mut vec![Okay].drain(..)), None);
     }

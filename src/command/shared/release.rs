@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_wakes_names_the_line() {
+    fn only_a_waking_release_names_the_line() {
         assert_eq!(keys(Capabilities::WAKING), ["r", "r:r", "r:w", "r:i"]);
         assert_eq!(keys(Capabilities::PLAIN), ["r", "r:r"]);
         let after = Capabilities::WAKING.after_refusal(false, form);

@@ -34,7 +34,7 @@ fn lock() -> Token {
 }
 
 #[test]
-fn one_ends_the_wait_of_another_or_gives_it_its_turn() {
+fn an_operation_ends_another_wait_or_gives_a_turn() {
     for (gives_turn, event) in [(true, Event::YourTurn), (false, Event::TimeOut)] {
         let (mut engine, events) = (engine_of_three(), Events::default());
         engine.run(0, does(|actions| actions.wait_until(Moment::NEVER), &events), None);
@@ -49,7 +49,7 @@ fn one_ends_the_wait_of_another_or_gives_it_its_turn() {
 }
 
 #[test]
-fn who_keeps_a_lock_is_woken_by_its_token_and_is_no_work() {
+fn a_kept_lock_is_woken_by_token_and_is_no_work() {
     let (mut engine, events) = (engine_of_three(), Events::default());
     assert!(!engine.state.is_busy());
     engine.run(0, does(|actions| actions.keep(lock()), &events), None);
@@ -75,7 +75,7 @@ fn who_keeps_a_lock_is_woken_by_its_token_and_is_no_work() {
 }
 
 #[test]
-fn what_an_operation_begins_ends_with_a_notice() {
+fn a_started_operation_ends_with_a_notice() {
     let mut engine = engine_of_three();
     do_it(&mut engine, |actions| {
         let begun = Does(|_, actions: &mut dyn Actions| actions.end(Ok(Ended::Detached)));
@@ -87,7 +87,7 @@ fn what_an_operation_begins_ends_with_a_notice() {
 }
 
 #[test]
-fn a_chore_is_done_for_who_wants_it_still() {
+fn only_wanted_chores_are_done() {
     let (mut engine, events) = (engine_of_three(), Events::default());
     assert!(!engine.has_chore() && engine.next_chore().is_none());
     engine.take_change();
@@ -112,7 +112,7 @@ fn a_chore_is_done_for_who_wants_it_still() {
 
 /// A chore runs beside the driving thread. Afterwards its operation may have the earliest deadline of all.
 #[test]
-fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
+fn a_wait_after_a_chore_reaches_the_driver() {
     let mut engine = engine_of_three();
     let prepares = |event, actions: &mut dyn Actions| match event {
         Event::Started => actions.prepare(3),
@@ -132,7 +132,7 @@ fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
 }
 
 #[test]
-fn who_listens_has_somebody_hear_it() {
+fn a_listening_operation_needs_a_driver() {
     let (mut engine, events) = (engine_of_three(), Events::default());
     engine.submit(does(|actions| actions.listen(), &events), Box::new(()), None);
     assert!(engine.state.has_unattended());
@@ -141,7 +141,7 @@ fn who_listens_has_somebody_hear_it() {
 }
 
 #[test]
-fn numbers_are_drawn_and_settings_are_the_managers() {
+fn an_operation_gets_random_numbers_and_the_settings() {
     let mut engine = engine_of_three();
     let settings = std::ptr::from_ref(&*engine.state.settings).addr();
     do_it(&mut engine, move |actions| {
@@ -155,14 +155,14 @@ fn numbers_are_drawn_and_settings_are_the_managers() {
 }
 
 #[test]
-fn what_happens_in_the_midst_of_it_is_counted() {
+fn an_operation_can_mark_a_loss() {
     let mut engine = engine_of_three();
     do_it(&mut engine, |actions| actions.mark(Mark::Unkept));
     assert_eq!(engine.counts().kept_lost, 1);
 }
 
 #[test]
-fn as_many_are_connected_as_were_a_moment_ago() {
+fn recent_connections_count_as_connected() {
     let mut engine = engine_of_three();
     do_it(&mut engine, |actions| assert!(!actions.is_connected(1, 0)));
     engine.state.effects.health.note(2, Moment::from_nanos(i64::MAX / 2));
@@ -170,7 +170,7 @@ fn as_many_are_connected_as_were_a_moment_ago() {
 }
 
 #[test]
-fn words_are_told_once() {
+fn log_lines_are_taken_once() {
     let mut engine = engine_of_three();
     engine.state.effects.lines.push((Level::Event, String::from("words")));
     assert_eq!(engine.take_words(), [(Level::Event, String::from("words"))]);
@@ -178,7 +178,7 @@ fn words_are_told_once() {
 }
 
 #[test]
-fn a_look_at_the_sockets_finds_nothing_where_there_are_none() {
+fn a_look_without_sockets_finds_nothing() {
     let mut engine = engine_of_three();
     // The engine reads the real clock here, which counts from the start of the machine.
     engine.listen(1, Moment::from_nanos(0));

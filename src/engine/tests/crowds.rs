@@ -72,7 +72,7 @@ fn numbers(went_on: &Went) -> Vec<usize> {
 }
 
 #[test]
-fn a_crowd_that_is_called_goes_on_in_turns_and_in_order() {
+fn a_called_crowd_continues_in_turns_and_in_order() {
     const CROWD: usize = 2 * STEPS_MAX + 1;
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     let all = crowd(&mut engine, 0..CROWD, Urgency::Wants, &went_on);
@@ -93,7 +93,7 @@ fn a_crowd_that_is_called_goes_on_in_turns_and_in_order() {
 }
 
 #[test]
-fn two_that_call_each_other_for_ever_leave_time_for_everything_else() {
+fn two_operations_in_a_loop_do_not_starve_others() {
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     let other = Arc::new(Mutex::new([None; 2]));
     for number in 0..2 {
@@ -122,7 +122,7 @@ fn two_that_call_each_other_for_ever_leave_time_for_everything_else() {
 }
 
 #[test]
-fn one_that_is_called_by_many_goes_on_once() {
+fn many_calls_continue_an_operation_once() {
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     let [one] = crowd(&mut engine, 0..1, Urgency::Wants, &went_on)[..] else { panic!() };
     call(&mut engine, &[one; 1_000]);
@@ -137,7 +137,7 @@ fn one_that_is_called_by_many_goes_on_once() {
 
 /// Its answers come anyway, and it looks at everything then.
 #[test]
-fn one_that_asks_the_servers_is_not_disturbed_by_a_call() {
+fn a_call_does_not_disturb_an_asking_operation() {
     let mut engine = engine_of_three();
     let (asking, events) = ask(&mut engine, 0, 1);
     call(&mut engine, &[asking]);
@@ -147,7 +147,7 @@ fn one_that_asks_the_servers_is_not_disturbed_by_a_call() {
 }
 
 #[test]
-fn who_is_called_asks_when_there_is_room_and_who_keeps_a_lock_asks_first() {
+fn called_operations_ask_in_order_of_urgency() {
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     let mut all = crowd(&mut engine, 0..40, Urgency::Wants, &went_on);
     all.extend(crowd(&mut engine, 40..42, Urgency::Holds, &went_on));
@@ -163,7 +163,7 @@ fn who_is_called_asks_when_there_is_room_and_who_keeps_a_lock_asks_first() {
 }
 
 #[test]
-fn one_that_begins_overtakes_none_of_its_kind_and_all_that_were_called() {
+fn a_new_operation_overtakes_called_ones_only() {
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     let all = crowd(&mut engine, 0..10, Urgency::Wants, &went_on);
     call(&mut engine, &all);
@@ -198,7 +198,7 @@ fn ticket_of_new(engine: &mut Engine, operation: Box<dyn Operation>) -> Ticket {
 }
 
 #[test]
-fn more_that_are_due_than_a_turn_takes_stay_due() {
+fn excess_due_operations_stay_due() {
     const CROWD: usize = 4_200;
     let (mut engine, went_on) = (engine_of_three(), Went::default());
     for ticket in crowd(&mut engine, 0..CROWD, Urgency::Wants, &went_on) {

@@ -33,7 +33,7 @@ fn push(engine: &mut Engine, server: usize, name: &[u8], behind: usize) {
 }
 
 #[test]
-fn what_a_server_tells_before_its_answer_is_no_news_and_what_it_tells_after_it_is() {
+fn only_a_push_after_the_answer_is_news() {
     for (behind, is_news) in [(0, false), (1, true)] {
         let mut engine = engine_of_three();
         let (asked, number) = stand_in_line(&mut engine);
@@ -45,7 +45,7 @@ fn what_a_server_tells_before_its_answer_is_no_news_and_what_it_tells_after_it_i
 }
 
 #[test]
-fn whoever_waits_for_the_sockets_learns_what_somebody_was_told() {
+fn a_push_wakes_the_driver() {
     let mut engine = engine_of_three();
     stand_in_line(&mut engine);
     engine.take_change();

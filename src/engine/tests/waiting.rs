@@ -66,7 +66,7 @@ fn told(engine: &mut Engine) -> Vec<usize> {
 }
 
 #[test]
-fn what_was_submitted_ends_with_a_notice_unless_it_was_stopped() {
+fn a_submitted_operation_ends_with_a_notice() {
     let mut engine = engine_of_three();
     assert!(!engine.has_event());
     engine.submit(ends(|| Ended::Left), Box::new(7), None);
@@ -79,7 +79,7 @@ fn what_was_submitted_ends_with_a_notice_unless_it_was_stopped() {
 }
 
 #[test]
-fn whoever_waits_for_the_sockets_sends_what_was_submitted() {
+fn the_driver_sends_submitted_calls() {
     let mut engine = engine_of_three();
     assert!(!engine.needs_driver() && !engine.is_due_earlier());
     engine.take_change();
@@ -91,7 +91,7 @@ fn whoever_waits_for_the_sockets_sends_what_was_submitted() {
 }
 
 #[test]
-fn a_call_is_cancelled_and_no_other_that_had_its_place() {
+fn a_cancellation_hits_only_its_own_call() {
     let mut engine = engine_of_three();
     let (call, other) = <(Arc<Call>, Arc<Call>)>::default();
     other.begin_operation(0);
@@ -107,7 +107,7 @@ fn a_call_is_cancelled_and_no_other_that_had_its_place() {
 }
 
 #[test]
-fn who_abandons_a_manager_ends_all_that_no_thread_waits_for() {
+fn an_abandoned_manager_ends_all_unattended_work() {
     let mut engine = engine_of_three();
     engine.run(0, goes_on(Moment::NEVER), None);
     submit(&mut engine, goes_on(Moment::NEVER));
@@ -126,7 +126,7 @@ fn who_abandons_a_manager_ends_all_that_no_thread_waits_for() {
 }
 
 #[test]
-fn who_listens_is_told_when_its_time_is_up() {
+fn a_listener_is_woken_at_its_timeout() {
     let mut engine = engine_of_three();
     engine.listen(1, NOW);
     engine.listen(2, NOW.plus_ms(1));
@@ -142,7 +142,7 @@ fn who_listens_is_told_when_its_time_is_up() {
 
 /// The thread has unwound, for example. The end of its call is for whoever takes events, and is not lost.
 #[test]
-fn the_end_of_a_call_whose_thread_has_withdrawn_is_an_event() {
+fn a_call_without_its_thread_ends_as_an_event() {
     let (mut engine, call) = (engine_of_three(), Arc::new(Call::default()));
     call.begin(1);
     engine.submit(goes_on(Moment::NEVER), Box::new(7), Some(&call));
@@ -153,7 +153,7 @@ fn the_end_of_a_call_whose_thread_has_withdrawn_is_an_event() {
 }
 
 #[test]
-fn who_has_withdrawn_is_not_told() {
+fn a_withdrawn_thread_is_not_woken() {
     let mut engine = engine_of_three();
     engine.listen(1, NOW);
     engine.listen(2, NOW);
@@ -172,7 +172,7 @@ fn who_has_withdrawn_is_not_told() {
 }
 
 #[test]
-fn what_a_visitor_does_to_a_server_comes_to_who_waits_for_it() {
+fn an_action_of_a_visitor_reaches_the_waiting_call() {
     let mut engine = engine_of_three();
     let (asked, _) = ask(&mut engine, 0, 1);
     engine.for_server(1, |server, effects| {
@@ -183,7 +183,7 @@ fn what_a_visitor_does_to_a_server_comes_to_who_waits_for_it() {
 }
 
 #[test]
-fn one_question_is_one_if_nothing_is_to_be_told() {
+fn a_single_question_is_known_as_one() {
     let mut engine = engine_of_three();
     assert!(!engine.has_one_question());
     ask(&mut engine, 0, 1);
@@ -197,7 +197,7 @@ fn one_question_is_one_if_nothing_is_to_be_told() {
 }
 
 #[test]
-fn whoever_naps_does_so_until_the_next_is_due() {
+fn a_nap_ends_when_the_next_timer_is_due() {
     let mut engine = engine_of_three();
     assert_eq!(engine.note_nap(false), None);
     let until = in_an_hour();
@@ -219,7 +219,7 @@ fn whoever_naps_does_so_until_the_next_is_due() {
 }
 
 #[test]
-fn what_no_thread_waits_for_is_unattended_as_long_as_it_waits_for_servers() {
+fn a_call_without_a_thread_is_unattended_while_it_asks() {
     let mut engine = engine_of_three();
     let place = submit(&mut engine, goes_on(Moment::NEVER));
     let waits = |state: &State| (state.open, state.has_unattended());
@@ -248,7 +248,7 @@ fn what_no_thread_waits_for_is_unattended_as_long_as_it_waits_for_servers() {
 }
 
 #[test]
-fn what_there_is_no_room_for_begins_later() {
+fn calls_beyond_the_limit_start_later() {
     let mut engine = engine_of_three();
     let events = Events::default();
     let operation = Enough { answers: 1, events: Arc::clone(&events) };
@@ -266,13 +266,13 @@ fn what_there_is_no_room_for_begins_later() {
 }
 
 #[test]
-fn what_is_left_without_half_of_the_servers_is_no_quorum() {
+fn fewer_than_half_of_the_servers_are_no_quorum() {
     let most = |servers| (0..=servers).rev().find(|&it| state::leaves_a_quorum(it, servers));
     assert_eq!([1, 2, 3, 4, 5, 7].map(most), [0, 0, 1, 1, 2, 3].map(Some));
 }
 
 #[test]
-fn who_asks_in_haste_waits_for_little_more_than_servers_take() {
+fn a_hasty_question_waits_little_longer_than_the_servers() {
     for (doublings, wait_ms) in [(0, 20), (3, 160)] {
         let mut engine = engine_of_three();
         let (asked, _) = ask(&mut engine, 0, 3);
@@ -301,7 +301,7 @@ fn haste_makes_no_wait_longer() {
 }
 
 #[test]
-fn those_who_have_not_answered_are_heard_as_having_failed_when_the_time_is_up() {
+fn silent_servers_count_as_failed_at_the_timeout() {
     let mut engine = engine_of_three();
     let (asked, _) = ask(&mut engine, 0, 3);
     let heard = Arc::<Mutex<Vec<usize>>>::default();
@@ -349,7 +349,7 @@ fn due(engine: &mut Engine, is_driven: bool) -> Moment {
 }
 
 #[test]
-fn the_descriptor_is_readable_when_there_is_something_to_do_that_nobody_does() {
+fn the_descriptor_is_readable_with_unattended_work() {
     const NOW: Moment = Moment::from_nanos(0);
     let mut engine = engine_of_three();
     // There is a descriptor on Linux, and none in a simulated world.
@@ -368,7 +368,7 @@ fn the_descriptor_is_readable_when_there_is_something_to_do_that_nobody_does() {
 }
 
 #[test]
-fn the_descriptor_is_readable_when_there_is_something_to_be_told() {
+fn the_descriptor_is_readable_with_news() {
     const NOW: Moment = Moment::from_nanos(0);
     let mut engine = engine_of_three();
     if engine.descriptor().is_err() {
@@ -383,7 +383,7 @@ fn the_descriptor_is_readable_when_there_is_something_to_be_told() {
 }
 
 #[test]
-fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
+fn sockets_are_watched_again_only_without_a_driver() {
     let mut engine = engine_of_three();
     if engine.descriptor().is_err() {
         return;
@@ -405,7 +405,7 @@ fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
 
 /// An event loop would look again and again, as long as the other thread drives.
 #[test]
-fn who_looks_while_another_drives_is_not_called_for_what_that_one_does() {
+fn a_look_beside_a_driver_is_not_woken_for_its_work() {
     let mut engine = engine_of_three();
     if engine.descriptor().is_err() {
         return;
@@ -434,7 +434,7 @@ fn who_looks_while_another_drives_is_not_called_for_what_that_one_does() {
 
 /// Its place may be another thread's from then on.
 #[test]
-fn who_breaks_off_leaves_no_call() {
+fn an_abandoned_call_leaves_nothing() {
     let mut engine = engine_of_three();
     engine.run(1, goes_on(Moment::NEVER), None);
     engine.run(2, goes_on(Moment::NEVER), None);

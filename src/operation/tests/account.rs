@@ -21,7 +21,7 @@ fn acquire(play: &Play, resumed: Option<Box<BrokenOff>>) -> Acquire {
 }
 
 #[test]
-fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
+fn each_call_is_counted_by_kind_with_its_resource() {
     let (play, view) = Play::holding();
     let permits = Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
     let calls: [(Box<dyn Operation>, Kind); 10] = [
@@ -44,7 +44,7 @@ fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
 }
 
 #[test]
-fn a_release_tells_since_when_the_lock_was_held() {
+fn a_release_reports_the_start_of_the_hold() {
     let mut play = Play::of(3);
     play.at(7).acquire(Plan::Tries(1));
     play.at(9).hear(0, &[yes(0), yes(1)]);
@@ -52,7 +52,7 @@ fn a_release_tells_since_when_the_lock_was_held() {
 }
 
 #[test]
-fn a_wait_that_goes_on_is_counted_with_its_slices_before() {
+fn a_resumed_wait_includes_earlier_slices() {
     let play = Play::of(3);
     let sliced_wait = Some(Record::new(Account::default(), None).sliced_wait(at(3)));
     let error = Error::new(Status::Taken, "held by another client");

@@ -13,7 +13,7 @@ fn tells_of_another(ms: i64) -> String {
 }
 
 #[test]
-fn a_quorum_that_grants_is_enough_and_the_lock_is_valid_since_it_was_asked_for() {
+fn a_quorum_takes_the_lock_from_the_time_of_the_request() {
     let mut play = Play::of(3);
     assert_eq!(play.at(7).acquire(Plan::Tries(1)), [Ask(Acquire, 507)]);
     assert_eq!(play.at(10).hear(0, &[yes(1)]), []);
@@ -26,7 +26,7 @@ fn a_quorum_that_grants_is_enough_and_the_lock_is_valid_since_it_was_asked_for()
 }
 
 #[test]
-fn who_could_not_take_part_is_named_and_who_was_not_sent_anything_does_not_have_it() {
+fn an_absent_server_is_named_and_has_no_lock() {
     let mut play = Play::of(3);
     play.world.down = ServerSet::default().with(0);
     play.acquire(Plan::Tries(1));
@@ -36,7 +36,7 @@ fn who_could_not_take_part_is_named_and_who_was_not_sent_anything_does_not_have_
 }
 
 #[test]
-fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
+fn a_taken_lock_is_tried_again_with_a_new_token() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Tries(2)), [Ask(Acquire, 500)]);
     let acts = play.at(4).hear(0, &by_another(5_000));
@@ -52,7 +52,7 @@ fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
 }
 
 #[test]
-fn what_too_few_servers_granted_is_released_where_it_may_be() {
+fn grants_below_a_quorum_are_released() {
     let mut play = Play::of(5);
     play.world.down = ServerSet::default().with(1);
     play.acquire(Plan::Tries(1));
@@ -66,7 +66,7 @@ fn what_too_few_servers_granted_is_released_where_it_may_be() {
 }
 
 #[test]
-fn a_server_that_answers_with_an_error_may_have_it_all_the_same() {
+fn a_server_with_an_error_may_have_the_lock() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(1));
     let acts = play.hear(0, &[refused(0), refused(1)]);
@@ -74,7 +74,7 @@ fn a_server_that_answers_with_an_error_may_have_it_all_the_same() {
 }
 
 #[test]
-fn the_pauses_of_who_has_time_grow() {
+fn pauses_of_a_timed_wait_grow() {
     let mut play = Play::of(3);
     let until = Plan::Until(at(60_000));
     assert_eq!(play.acquire(until), [Ask(Acquire, 500)]);
@@ -87,7 +87,7 @@ fn the_pauses_of_who_has_time_grow() {
 }
 
 #[test]
-fn who_may_pause_for_nothing_does_not_but_where_servers_cannot_be_reached() {
+fn a_zero_delay_has_a_pause_only_for_unreachable_servers() {
     let mut play = Play::of(3);
     play.world.settings.set_retry(3, 0).unwrap();
     play.acquire(Plan::Until(at(60_000)));
@@ -100,7 +100,7 @@ fn who_may_pause_for_nothing_does_not_but_where_servers_cannot_be_reached() {
 }
 
 #[test]
-fn the_first_try_is_never_cut_short_and_the_last_is() {
+fn only_the_last_try_is_cut_short() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Until(at(100))), [Ask(Acquire, 500)]);
     assert_eq!(play.at(30).hear(0, &by_another(5_000))[1..], [WaitUntil(90)]);
@@ -113,7 +113,7 @@ fn the_first_try_is_never_cut_short_and_the_last_is() {
 }
 
 #[test]
-fn a_pause_that_would_last_longer_than_the_plan_ends_with_it() {
+fn a_pause_ends_with_the_wait() {
     let mut play = Play::of(3);
     play.acquire(Plan::Until(at(100)));
     let acts = play.at(60).hear(0, &by_another(5_000));
@@ -125,7 +125,7 @@ fn a_pause_that_would_last_longer_than_the_plan_ends_with_it() {
 }
 
 #[test]
-fn grants_that_are_heard_after_the_validity_are_too_slow_and_are_released() {
+fn late_grants_are_too_slow_and_are_released() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(1));
     let words =
@@ -135,7 +135,7 @@ fn grants_that_are_heard_after_the_validity_are_too_slow_and_are_released() {
 }
 
 #[test]
-fn grants_that_are_looked_at_after_the_validity_are_too_slow() {
+fn grants_seen_after_the_validity_are_too_slow() {
     for (looked_at, is_had) in [(VALID_MS - 1, true), (VALID_MS, false)] {
         let mut play = Play::of(3);
         play.acquire(Plan::Tries(1));
@@ -147,7 +147,7 @@ fn grants_that_are_looked_at_after_the_validity_are_too_slow() {
 }
 
 #[test]
-fn without_a_token_or_a_random_number_it_fails_and_the_next_is_told() {
+fn a_call_without_randomness_fails_and_the_next_is_told() {
     for (has_token, at_ms) in [(false, 200), (true, 5)] {
         let mut play = Play::of(3);
         play.acquire(Plan::Tries(3));
@@ -170,7 +170,7 @@ fn without_a_token_or_a_random_number_it_fails_and_the_next_is_told() {
 }
 
 #[test]
-fn without_a_random_number_one_who_has_time_fails_too() {
+fn a_timed_wait_without_randomness_fails() {
     let mut play = Play::of(3);
     play.acquire(Plan::Until(at(60_000)));
     play.acquire(Plan::Until(at(60_000)));
@@ -181,7 +181,7 @@ fn without_a_random_number_one_who_has_time_fails_too() {
 }
 
 #[test]
-fn without_connections_it_connects_lets_others_follow_and_asks() {
+fn an_acquire_connects_first() {
     let mut play = Play::of(3);
     play.world.connected = 1;
     assert_eq!(play.acquire(Plan::Tries(1)), [Prepare(2)]);
@@ -194,7 +194,7 @@ fn without_connections_it_connects_lets_others_follow_and_asks() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_it_pauses_and_connects_again() {
+fn an_acquire_without_connections_pauses_and_retries() {
     let mut play = Play::of(3);
     (play.world.connected, play.world.down) = (0, ServerSet::first(3));
     play.acquire(Plan::Tries(2));
@@ -211,7 +211,7 @@ fn where_nothing_can_be_connected_to_it_pauses_and_connects_again() {
 }
 
 #[test]
-fn connecting_before_the_last_try_is_cut_short_with_it() {
+fn connecting_before_the_last_try_is_cut_short() {
     let mut play = Play::of(3);
     play.acquire(Plan::Until(at(100)));
     play.at(40).hear(0, &by_another(5_000));
@@ -224,7 +224,7 @@ fn connecting_before_the_last_try_is_cut_short_with_it() {
 }
 
 #[test]
-fn what_it_does_not_wait_for_changes_nothing() {
+fn unexpected_events_change_nothing() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(2));
     for stray in [Event::TimeOut, Event::YourTurn, Event::Prepared(Prepared::default())] {
@@ -237,7 +237,7 @@ fn what_it_does_not_wait_for_changes_nothing() {
 }
 
 #[test]
-fn an_attempt_that_nobody_has_granted_is_not_divided() {
+fn an_attempt_without_grants_is_not_divided() {
     let mut play = Play::of(3);
     play.acquire(Plan::Until(at(60_000)));
     assert_eq!(play.haste(0), None);
@@ -246,7 +246,7 @@ fn an_attempt_that_nobody_has_granted_is_not_divided() {
 }
 
 #[test]
-fn a_divided_attempt_makes_haste_if_it_is_followed_by_another() {
+fn a_divided_attempt_hurries_if_another_follows() {
     for (plan, haste) in
         [(Plan::Until(at(9_000)), Some(0)), (Plan::Tries(3), None), (Plan::Until(at(0)), None)]
     {
@@ -263,7 +263,7 @@ fn a_divided_attempt_makes_haste_if_it_is_followed_by_another() {
 }
 
 #[test]
-fn each_divided_attempt_has_twice_as_long_for_a_few_times() {
+fn divided_attempts_double_their_time_a_few_times() {
     let mut play = Play::of(3);
     play.acquire(Plan::Until(at(1_000_000)));
     for nth in 0..8 {

@@ -11,7 +11,7 @@ fn cancel(play: &mut Play, call: usize, sent: &[usize]) -> Vec<Act> {
 }
 
 #[test]
-fn an_acquire_that_has_not_begun_leaves_nothing() {
+fn an_unstarted_acquire_leaves_nothing() {
     let mut play = Play::of(3);
     let wanted = play.wanted(Plan::Tries(3));
     let token = play.world.draw_token().unwrap();
@@ -25,7 +25,7 @@ fn an_acquire_that_has_not_begun_leaves_nothing() {
 }
 
 #[test]
-fn an_acquire_that_connects_leaves_nothing() {
+fn a_connecting_acquire_leaves_nothing() {
     for is_prepared in [false, true] {
         let mut play = Play::of(3);
         play.world.connected = 0;
@@ -39,7 +39,7 @@ fn an_acquire_that_connects_leaves_nothing() {
 }
 
 #[test]
-fn an_acquire_releases_what_it_may_have_been_granted() {
+fn an_acquire_releases_its_possible_grants() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(3));
     assert!(!play.say(0, &[taken(0, 5_000)]));
@@ -50,7 +50,7 @@ fn an_acquire_releases_what_it_may_have_been_granted() {
 }
 
 #[test]
-fn an_acquire_in_a_pause_leaves_the_queue_and_the_next_comes_up() {
+fn an_acquire_in_a_pause_makes_way_for_the_next() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(3));
     play.hear(0, &[taken(0, 5_000), taken(1, 5_000)]);
@@ -60,7 +60,7 @@ fn an_acquire_in_a_pause_leaves_the_queue_and_the_next_comes_up() {
 }
 
 #[test]
-fn an_acquire_behind_another_leaves_it_where_it_is() {
+fn an_acquire_behind_another_leaves_the_head_alone() {
     let (mut play, _) = Play::holding_and_waiting();
     play.acquire(Plan::Until(at(60_000)));
     assert_eq!(cancel(&mut play, 2, &[]), [ended(CANCELLED)]);
@@ -68,7 +68,7 @@ fn an_acquire_behind_another_leaves_it_where_it_is() {
 }
 
 #[test]
-fn an_extension_leaves_the_lock_as_it_was() {
+fn an_extension_leaves_the_lock_unchanged() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL));
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
@@ -80,7 +80,7 @@ fn an_extension_leaves_the_lock_as_it_was() {
 
 /// A repair is only sent while no other call asks about the lock.
 #[test]
-fn what_is_cancelled_stands_in_the_way_of_no_repair() {
+fn a_cancelled_call_blocks_no_repair() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL));
     cancel(&mut play, 1, &[0, 1, 2]);
@@ -92,7 +92,7 @@ fn what_is_cancelled_stands_in_the_way_of_no_repair() {
 }
 
 #[test]
-fn a_confirmation_leaves_the_lock_as_it_was() {
+fn a_confirmation_leaves_the_lock_unchanged() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.submit(Confirm::new(view.clone(), 0)), [Ask(Inspect, 500)]);
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
@@ -100,7 +100,7 @@ fn a_confirmation_leaves_the_lock_as_it_was() {
 }
 
 #[test]
-fn a_release_that_has_begun_goes_on() {
+fn a_started_release_goes_on() {
     // The requests are sent, but no caller waits for them.
     let (mut play, view) = Play::holding();
     play.submit(Release::new(view.clone()));
@@ -115,7 +115,7 @@ fn a_release_that_has_begun_goes_on() {
 }
 
 #[test]
-fn a_release_that_has_not_begun_leaves_the_lock_held() {
+fn an_unstarted_release_leaves_the_lock_held() {
     let (mut play, view) = Play::holding();
     let event = Event::Cancelled { sent: ServerSet::default() };
     assert_eq!(play.submit_with(Release::new(view.clone()), event), [ended(CANCELLED)]);

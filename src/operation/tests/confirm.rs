@@ -14,7 +14,7 @@ fn confirm(play: &mut Play, view: &View) {
 }
 
 #[test]
-fn a_quorum_that_has_the_lock_for_long_enough_confirms_it() {
+fn a_quorum_with_enough_time_confirms_the_lock() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     let found = |server| found(server, view.hold(), 9_000);
@@ -26,7 +26,7 @@ fn a_quorum_that_has_the_lock_for_long_enough_confirms_it() {
 }
 
 #[test]
-fn a_key_that_has_no_end_is_there_for_long_enough() {
+fn a_key_without_ttl_has_enough_time() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     let for_ever = |server| found(server, view.hold(), -1);
@@ -36,7 +36,7 @@ fn a_key_that_has_no_end_is_there_for_long_enough() {
 /// From the remaining time, 1% and 2 ms are taken off. Of the time that the answer takes, each millisecond that
 /// has begun is taken off.
 #[test]
-fn a_lock_that_is_there_for_too_short_is_not_given_up() {
+fn a_lock_with_too_little_time_stays_held() {
     for (left_ms, is_enough) in [(5_054, true), (5_053, false)] {
         let (mut play, view) = Play::holding_and_waiting();
         confirm(&mut play, &view);
@@ -56,7 +56,7 @@ fn a_lock_that_is_there_for_too_short_is_not_given_up() {
 
 /// The clocks of the servers were set forward, so their keys end before the validity.
 #[test]
-fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
+fn the_validity_ends_with_the_keys_of_a_quorum() {
     for (lefts_ms, until) in [
         ([6_000, 7_000, 9_000], 1_000 + 6_928),
         ([6_000, 6_000, 9_000], 1_000 + 5_938),
@@ -86,7 +86,7 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
 
 /// The third server may have the lock for as long as it should, but it does not say so.
 #[test]
-fn a_server_that_could_make_a_difference_is_waited_for_and_then_does_not_count() {
+fn a_decisive_server_is_waited_for() {
     for silent in [false, true] {
         let (mut play, view) = Play::holding();
         confirm(&mut play, &view);
@@ -104,7 +104,7 @@ fn a_server_that_could_make_a_difference_is_waited_for_and_then_does_not_count()
 
 /// A remaining time that was reported early ends earlier, although it was longer.
 #[test]
-fn the_end_of_a_lock_goes_by_when_each_answer_was_heard() {
+fn the_end_of_a_lock_counts_from_each_answer() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     assert_eq!(play.at(1_001).hear(1, &[found(0, view.hold(), 8_500)]), []);
@@ -115,7 +115,7 @@ fn the_end_of_a_lock_goes_by_when_each_answer_was_heard() {
 
 /// A quorum has the lock no longer than the server that has it second longest.
 #[test]
-fn a_server_that_has_lost_it_counts_as_one_that_has_it_no_longer() {
+fn a_server_without_the_lock_counts_as_ended() {
     let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: 9_900 });
     for without in [gone(2), another(2)] {
         let (mut play, view) = Play::holding();
@@ -127,7 +127,7 @@ fn a_server_that_has_lost_it_counts_as_one_that_has_it_no_longer() {
 }
 
 #[test]
-fn a_key_of_another_that_has_no_end_is_no_vote() {
+fn a_foreign_key_without_ttl_is_no_vote() {
     let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: -1 });
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
@@ -138,7 +138,7 @@ fn a_key_of_another_that_has_no_end_is_no_vote() {
 }
 
 #[test]
-fn a_lock_that_is_lost_meanwhile_keeps_the_end_that_it_had() {
+fn a_lock_lost_during_the_call_keeps_its_end() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     play.say(1, &[gone(0), found(1, view.hold(), 6_000)]);
@@ -149,7 +149,7 @@ fn a_lock_that_is_lost_meanwhile_keeps_the_end_that_it_had() {
 }
 
 #[test]
-fn a_lock_that_becomes_shared_meanwhile_is_asked_about_once_more() {
+fn a_downgrade_during_the_call_repeats_the_question() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     play.submit(Downgrade::new(view.clone()));
@@ -161,7 +161,7 @@ fn a_lock_that_becomes_shared_meanwhile_is_asked_about_once_more() {
 }
 
 #[test]
-fn a_lock_that_is_extended_meanwhile_is_not_made_shorter() {
+fn an_extension_during_the_call_is_not_undone() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     view.hold().extend_to(at(20_000), 20_000);
@@ -171,7 +171,7 @@ fn a_lock_that_is_extended_meanwhile_is_not_made_shorter() {
 }
 
 #[test]
-fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
+fn an_answer_seen_late_has_too_little_time() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     let found = |server| found(server, view.hold(), 6_000);
@@ -183,7 +183,7 @@ fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
 }
 
 #[test]
-fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
+fn a_missing_lock_is_lost_but_not_released() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
     let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 no longer has the lock, b:1 held by \
@@ -198,7 +198,7 @@ fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
 }
 
 #[test]
-fn a_lock_of_which_too_few_servers_say_anything_is_kept() {
+fn a_lock_with_too_few_answers_stays_held() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
     play.hear(2, &[gone(0), found(1, view.hold(), 9_000)]);
@@ -209,7 +209,7 @@ fn a_lock_of_which_too_few_servers_say_anything_is_kept() {
 }
 
 #[test]
-fn a_server_that_was_given_it_again_has_no_vote() {
+fn a_repaired_server_has_no_vote() {
     let (mut play, view) = Play::holding();
     view.witness().hear(2, (Verb::Extend, 0), &Answer::Absent, at(500));
     confirm(&mut play, &view);
@@ -220,7 +220,7 @@ fn a_server_that_was_given_it_again_has_no_vote() {
 }
 
 #[test]
-fn what_another_handle_has_extended_meanwhile_is_asked_again() {
+fn an_extension_during_the_call_repeats_the_question() {
     let (mut play, view) = Play::holding();
     confirm(&mut play, &view);
     let short = |server| found(server, view.hold(), 100);
@@ -237,7 +237,7 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
 
 /// This is the case with a lock that is kept.
 #[test]
-fn what_is_extended_again_and_again_is_asked_about_no_more_than_twice() {
+fn repeated_extensions_repeat_the_question_once() {
     for (ttl_ms, asks_again) in [(20_000, true), (4_000, false)] {
         let (mut play, view) = Play::holding();
         confirm(&mut play, &view);
@@ -261,7 +261,7 @@ fn what_is_extended_again_and_again_is_asked_about_no_more_than_twice() {
 }
 
 #[test]
-fn what_another_handle_has_ended_meanwhile_is_lost() {
+fn a_release_during_the_call_is_a_loss() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
     view.hold().pass_to(Phase::Releasing);
@@ -273,7 +273,7 @@ fn what_another_handle_has_ended_meanwhile_is_lost() {
 }
 
 #[test]
-fn a_lock_that_expires_meanwhile_is_lost() {
+fn an_expiry_during_the_call_is_a_loss() {
     let (mut play, view) = Play::holding_and_waiting();
     confirm(&mut play, &view);
     assert!(play.say(2, &[found(0, view.hold(), -1), found(1, view.hold(), -1)]));
@@ -284,7 +284,7 @@ fn a_lock_that_expires_meanwhile_is_lost() {
 }
 
 #[test]
-fn a_lock_that_has_ended_before_is_not_asked_for() {
+fn an_ended_lock_asks_no_server() {
     let (mut play, view) = Play::holding();
     let acts = play.at(VALID_MS + 1).submit(Confirm::new(view.clone(), 1));
     assert_eq!(acts, [ended("Lost: the lock expired 1 ms ago")]);
@@ -294,7 +294,7 @@ fn a_lock_that_has_ended_before_is_not_asked_for() {
 }
 
 #[test]
-fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
+fn connecting_is_bounded_by_the_validity() {
     let (mut play, view) = Play::holding();
     play.world.connected = 1;
     assert_eq!(play.at(9_000).submit(Confirm::new(view.clone(), 1)), [Prepare(2)]);
@@ -309,7 +309,7 @@ fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_the_lock_is_kept() {
+fn without_connections_the_lock_stays_held() {
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     assert_eq!(play.submit(Confirm::new(view.clone(), 1)), [Prepare(2)]);

@@ -19,7 +19,7 @@ fn connected() -> Play {
 }
 
 #[test]
-fn it_waits_for_a_quorum_and_for_a_while_for_the_others() {
+fn connecting_waits_for_a_quorum_and_briefly_for_the_rest() {
     let mut play = connected();
     assert_eq!(play.prepared(0), [Connect(25)]);
     assert_eq!(play.hear(0, &[yes(0), yes(2)]), []);
@@ -27,7 +27,7 @@ fn it_waits_for_a_quorum_and_for_a_while_for_the_others() {
 }
 
 #[test]
-fn who_does_not_follow_is_named() {
+fn an_absent_server_is_named_after_connecting() {
     let mut play = connected();
     play.prepared(0);
     play.hear(0, &[yes(0), yes(2)]);
@@ -40,7 +40,7 @@ fn who_does_not_follow_is_named() {
 }
 
 #[test]
-fn connections_that_are_lost_at_once_are_none() {
+fn connections_lost_at_once_do_not_count() {
     let mut play = connected();
     play.prepared(0);
     let words = "Unreachable: 1 of 3 servers are connected, 2 needed: b:1 not connected: connection \
@@ -49,7 +49,7 @@ fn connections_that_are_lost_at_once_are_none() {
 }
 
 #[test]
-fn others_have_as_long_to_follow_as_the_quorum_took_but_for_the_callbacks() {
+fn callbacks_do_not_count_as_time_of_the_quorum() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(0));
     play.at(10).happen(0, prepared(10, false));
@@ -59,7 +59,7 @@ fn others_have_as_long_to_follow_as_the_quorum_took_but_for_the_callbacks() {
 }
 
 #[test]
-fn a_callback_that_takes_longer_than_the_callers_time_leaves_others_theirs_to_follow() {
+fn a_slow_callback_leaves_the_servers_their_time() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(100));
     assert_eq!(play.at(300).happen(0, prepared(300, false)), [Connect(400)]);
@@ -69,7 +69,7 @@ fn a_callback_that_takes_longer_than_the_callers_time_leaves_others_theirs_to_fo
 }
 
 #[test]
-fn a_callback_does_not_put_off_the_end_of_a_lock() {
+fn a_callback_does_not_delay_the_end_of_a_lock() {
     let (mut play, view) = Play::holding();
     play.world.connected = 1;
     play.at(9_890).submit(Extend::new(view, TTL));
@@ -79,7 +79,7 @@ fn a_callback_does_not_put_off_the_end_of_a_lock() {
 }
 
 #[test]
-fn the_callers_time_is_the_limit() {
+fn the_time_of_the_caller_bounds_connecting() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(100));
     assert_eq!(play.prepared(0), [Connect(100)]);
@@ -88,7 +88,7 @@ fn the_callers_time_is_the_limit() {
 }
 
 #[test]
-fn the_time_of_callbacks_and_name_servers_is_not_the_servers() {
+fn callbacks_and_name_servers_use_no_server_time() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(100));
     assert_eq!(play.at(300).happen(0, prepared(300, true)), [Connect(400)]);
@@ -97,7 +97,7 @@ fn the_time_of_callbacks_and_name_servers_is_not_the_servers() {
 }
 
 #[test]
-fn names_that_were_left_out_are_looked_up_once() {
+fn remaining_names_are_looked_up_once() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(0));
     play.prepared(0);
@@ -110,7 +110,7 @@ fn names_that_were_left_out_are_looked_up_once() {
 }
 
 #[test]
-fn where_no_other_names_are_it_fails_at_once() {
+fn without_more_names_connecting_fails_at_once() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(0));
     play.prepared(0);
@@ -121,7 +121,7 @@ fn where_no_other_names_are_it_fails_at_once() {
 }
 
 #[test]
-fn when_the_time_is_up_nothing_more_is_looked_up() {
+fn after_the_timeout_no_name_is_looked_up() {
     let mut play = Play::of(3);
     play.world.settings.set_timeouts(300, 0).unwrap();
     play.submit(Connecting::new(0));
@@ -133,7 +133,7 @@ fn when_the_time_is_up_nothing_more_is_looked_up() {
 }
 
 #[test]
-fn what_it_does_not_wait_for_changes_nothing() {
+fn unexpected_events_change_nothing() {
     let mut play = Play::of(3);
     play.submit(Connecting::new(0));
     let stray = [Event::TimeOut, Event::YourTurn, Event::Closed { sent: ServerSet::default() }];
@@ -146,7 +146,7 @@ fn what_it_does_not_wait_for_changes_nothing() {
 }
 
 #[test]
-fn what_is_asked_is_asked_over_a_majority_of_connections() {
+fn a_request_needs_connections_to_a_majority() {
     for (servers, quorum) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
         let mut play = Play::of(servers);
         play.world.connected = quorum - 1;
@@ -159,7 +159,7 @@ fn what_is_asked_is_asked_over_a_majority_of_connections() {
 
 /// A server may have lost its fencing tokens since.
 #[test]
-fn with_fencing_tokens_it_finds_out_which_servers_can_draw_them() {
+fn connecting_with_fencing_reads_the_counters() {
     let mut play = connected();
     play.world.settings.set_fencing(true);
     play.prepared(0);

@@ -14,7 +14,7 @@ fn tell_all() -> Act {
 }
 
 #[test]
-fn an_extended_lock_is_valid_since_the_moment_of_asking() {
+fn an_extended_lock_is_valid_from_the_request() {
     let (mut play, view) = Play::holding();
     assert_eq!(extend(play.at(1_000), &view), [Ask(Extending, 1_500)]);
     assert_eq!(play.at(1_200).hear(1, &[extended(0)]), []);
@@ -23,7 +23,7 @@ fn an_extended_lock_is_valid_since_the_moment_of_asking() {
 }
 
 #[test]
-fn a_shorter_ttl_does_not_shorten_the_validity_and_a_longer_one_is_kept_in_mind() {
+fn a_shorter_ttl_does_not_shorten_the_validity() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), 1_000));
     play.hear(1, &[had(0, TTL - 1), had(1, TTL - 2)]);
@@ -41,7 +41,7 @@ fn had(server: usize, left_ms: i64) -> Word {
 
 /// The clocks of the servers were set forward, so their keys end before the validity.
 #[test]
-fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
+fn the_validity_ends_with_the_keys_of_a_quorum() {
     let (first, last) = ([had(0, 4_000), had(1, 4_000)], |left_ms| Some(had(2, left_ms)));
     for (words, last, ttl_ms, until) in [
         // The servers have more than is asked for: 4 s, less 1 % and 2 ms.
@@ -73,7 +73,7 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
 
 /// The last extension did not reach one of the servers that answer. The others may have the lock for as long as before.
 #[test]
-fn an_extension_that_not_all_servers_answer_makes_no_lock_shorter() {
+fn an_unanswered_extension_shortens_no_lock() {
     let (mut play, view) = Play::holding();
     play.at(1_000).submit(Extend::new(view.clone(), 1_000));
     assert_eq!(play.hear(1, &[had(0, 4_000), had(1, 9_000)]), []);
@@ -83,7 +83,7 @@ fn an_extension_that_not_all_servers_answer_makes_no_lock_shorter() {
 }
 
 #[test]
-fn a_lock_that_another_handle_extends_meanwhile_is_not_made_shorter() {
+fn an_extension_by_another_handle_is_not_undone() {
     let (mut play, view) = Play::holding();
     play.at(1_000).submit(Extend::new(view.clone(), 1_000));
     view.hold().extend_to(at(20_000), 20_000);
@@ -93,7 +93,7 @@ fn a_lock_that_another_handle_extends_meanwhile_is_not_made_shorter() {
 }
 
 #[test]
-fn nothing_is_waited_for_when_the_lock_has_expired() {
+fn an_extension_does_not_wait_beyond_the_validity() {
     let (mut play, view) = Play::holding();
     assert_eq!(extend(play.at(9_700), &view), [Ask(Extending, VALID_MS)]);
     let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 timed out after 198 ms, c:1 timed out after 198 ms";
@@ -103,7 +103,7 @@ fn nothing_is_waited_for_when_the_lock_has_expired() {
 }
 
 #[test]
-fn a_server_that_has_lost_the_key_is_given_it_again_once() {
+fn a_server_without_the_key_is_repaired_once() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     let acts = play.hear(1, &[gone(0), extended(1), extended(2)]);
@@ -133,7 +133,7 @@ fn a_repaired_server_counts_after_the_next_extension() {
 }
 
 #[test]
-fn a_repair_that_could_not_be_sent_is_sent_after_the_next_extension() {
+fn an_unsent_repair_is_sent_after_the_next_extension() {
     let (mut play, view) = Play::holding();
     play.world.down = ServerSet::default().with(0);
     for call in [1, 2] {
@@ -145,7 +145,7 @@ fn a_repair_that_could_not_be_sent_is_sent_after_the_next_extension() {
 }
 
 #[test]
-fn an_extension_that_fails_stands_in_the_way_of_no_repair() {
+fn a_failed_extension_blocks_no_repair() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     play.hear(1, &[gone(0), refused(1), refused(2)]);
@@ -155,7 +155,7 @@ fn an_extension_that_fails_stands_in_the_way_of_no_repair() {
 }
 
 #[test]
-fn a_lock_that_is_released_as_it_is_repaired_is_released_behind_the_repair() {
+fn a_concurrent_release_follows_the_repair() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     play.world.is_released_meanwhile = Some(Arc::clone(view.hold()));
@@ -165,7 +165,7 @@ fn a_lock_that_is_released_as_it_is_repaired_is_released_behind_the_repair() {
 }
 
 #[test]
-fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
+fn a_majority_loss_releases_the_lock_and_wakes_the_next() {
     let (mut play, view) = Play::holding_and_waiting();
     extend(&mut play, &view);
     let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 held by another client \
@@ -179,7 +179,7 @@ fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
 
 /// The caller asked for 100 ms, the servers have less time than that, and their answers took as long.
 #[test]
-fn a_lock_that_is_over_when_it_is_extended_is_lost() {
+fn an_expiry_during_an_extension_is_a_loss() {
     let (mut play, view) = Play::holding();
     play.at(1_000).submit(Extend::new(view.clone(), 100));
     let acts = play.at(1_200).hear(1, &[had(0, 150), had(1, 150), had(2, 150)]);
@@ -188,7 +188,7 @@ fn a_lock_that_is_over_when_it_is_extended_is_lost() {
 }
 
 #[test]
-fn a_vote_that_comes_when_it_was_decided_is_told_in_the_words() {
+fn a_vote_after_the_decision_is_in_the_message() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
@@ -198,7 +198,7 @@ fn a_vote_that_comes_when_it_was_decided_is_told_in_the_words() {
 }
 
 #[test]
-fn a_server_that_may_have_granted_late_has_no_vote() {
+fn a_possibly_late_grant_has_no_vote() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(1));
     play.hear(0, &[yes(0), yes(1)]);
@@ -218,7 +218,7 @@ fn a_server_that_may_have_granted_late_has_no_vote() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_extended_since_servers_are_out_of_reach_is_kept() {
+fn an_unreachable_majority_keeps_the_lock() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     play.hear(1, &[gone(0)]);
@@ -230,7 +230,7 @@ fn a_lock_that_cannot_be_extended_since_servers_are_out_of_reach_is_kept() {
 }
 
 #[test]
-fn out_of_reach_it_is_tried_again_with_pauses_so_many_times() {
+fn unreachable_servers_are_retried_with_pauses() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL).with_tries(2));
     assert_eq!(play.at(10).hear(1, &[refused(0), refused(1), refused(2)]), [WaitUntil(210)]);
@@ -242,7 +242,7 @@ fn out_of_reach_it_is_tried_again_with_pauses_so_many_times() {
 }
 
 #[test]
-fn a_lost_lock_is_not_tried_again_and_without_randomness_nothing_is() {
+fn a_lost_lock_is_not_retried_nor_without_randomness() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL).with_tries(9));
     play.world.random = None;
@@ -255,7 +255,7 @@ fn a_lost_lock_is_not_tried_again_and_without_randomness_nothing_is() {
 }
 
 #[test]
-fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
+fn an_expired_lock_is_not_extended_but_released() {
     let (mut play, view) = Play::holding();
     let words = ended("Lost: the lock expired 2 ms ago");
     assert_eq!(extend(play.at(VALID_MS + 2), &view), [tell_all(), words]);
@@ -265,7 +265,7 @@ fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
 }
 
 #[test]
-fn a_lock_that_was_found_out_to_be_lost_is_released_by_who_would_extend_it() {
+fn an_extension_of_a_lost_lock_releases_it() {
     let (mut play, view) = Play::holding();
     view.hold().pass_to(Phase::Lost);
     let words = ended("Lost: the lock was already released or lost");
@@ -273,7 +273,7 @@ fn a_lock_that_was_found_out_to_be_lost_is_released_by_who_would_extend_it() {
 }
 
 #[test]
-fn a_lock_that_expires_in_a_pause_is_lost() {
+fn an_expiry_in_a_pause_is_a_loss() {
     let (mut play, view) = Play::holding();
     play.at(9_800).submit(Extend::new(view.clone(), TTL).with_tries(2));
     assert_eq!(play.hear(1, &[refused(0), refused(1), refused(2)]), [WaitUntil(10_000)]);
@@ -282,7 +282,7 @@ fn a_lock_that_expires_in_a_pause_is_lost() {
 }
 
 #[test]
-fn extensions_that_are_heard_after_the_validity_are_too_late() {
+fn late_extensions_are_lost() {
     let (mut play, view) = Play::holding();
     extend(play.at(9_800), &view);
     let words = "Lost: 2 of 3 servers extended, 2 needed; too late: the lock had expired: c:1 \
@@ -292,7 +292,7 @@ fn extensions_that_are_heard_after_the_validity_are_too_late() {
 }
 
 #[test]
-fn extensions_that_are_heard_in_time_may_be_looked_at_until_they_are_over() {
+fn extensions_heard_in_time_count_while_valid() {
     for (looked_at, is_had) in [(9_800 + VALID_MS - 1, true), (9_800 + VALID_MS, false)] {
         let (mut play, view) = Play::holding();
         extend(play.at(9_800), &view);
@@ -307,7 +307,7 @@ fn extensions_that_are_heard_in_time_may_be_looked_at_until_they_are_over() {
 }
 
 #[test]
-fn a_lock_that_another_handle_releases_meanwhile_is_lost_and_is_its_to_release() {
+fn an_extension_of_a_lock_in_release_is_lost() {
     for answers in [[extended(0), extended(1)], [gone(0), gone(1)]] {
         let (mut play, view) = Play::holding();
         play.submit(Extend::new(view.clone(), TTL).with_tries(9));
@@ -319,7 +319,7 @@ fn a_lock_that_another_handle_releases_meanwhile_is_lost_and_is_its_to_release()
 }
 
 #[test]
-fn what_others_hear_meanwhile_counts() {
+fn news_from_other_calls_counts() {
     for (lost, status) in [(1, "Unreachable"), (2, "Lost")] {
         let (mut play, view) = Play::holding();
         extend(&mut play, &view);
@@ -340,7 +340,7 @@ fn what_others_hear_meanwhile_counts() {
 }
 
 #[test]
-fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
+fn connecting_is_bounded_by_the_validity() {
     let (mut play, view) = Play::holding();
     play.world.connected = 1;
     assert_eq!(extend(play.at(9_000), &view), [Prepare(2)]);
@@ -353,7 +353,7 @@ fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_the_lock_is_kept() {
+fn without_connections_the_lock_stays_held() {
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     play.submit(Extend::new(view.clone(), TTL).with_tries(2));
@@ -372,7 +372,7 @@ fn where_nothing_can_be_connected_to_the_lock_is_kept() {
 }
 
 #[test]
-fn an_extension_gives_each_server_the_whole_of_its_time() {
+fn an_extension_gives_each_server_its_full_time() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
     play.say(1, &[extended(0), gone(1)]);

@@ -22,7 +22,7 @@ fn token_of(play: &Play) -> i64 {
 }
 
 #[test]
-fn where_the_servers_drew_one_number_the_lock_is_had_at_once() {
+fn an_equal_number_on_a_quorum_needs_no_raise() {
     let mut play = fenced(3);
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(AcquireFenced, 500)]);
     assert_eq!(play.at(5).hear(0, &[drew(1, 7), drew(2, 7)]), [ended("acquired")]);
@@ -31,7 +31,7 @@ fn where_the_servers_drew_one_number_the_lock_is_had_at_once() {
 }
 
 #[test]
-fn the_greatest_number_is_raised_to_a_quorum_first() {
+fn the_greatest_number_is_raised_on_a_quorum_first() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
     let acts = play.at(5).hear(0, &[drew(1, 7), drew(2, 9)]);
@@ -48,7 +48,7 @@ fn the_greatest_number_is_raised_to_a_quorum_first() {
 
 /// It has set the key, so it is told to release it if the lock is not had.
 #[test]
-fn a_server_that_has_lost_its_numbers_has_no_vote() {
+fn a_server_with_lost_numbers_has_no_vote() {
     let lost = |server| (server, Answer::Failed(Failure::Unfenced { left_s: 3 }));
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
@@ -71,7 +71,7 @@ fn a_server_that_has_lost_its_numbers_has_no_vote() {
 
 /// What it draws is as good as the numbers of others, for as long as nothing better is known.
 #[test]
-fn a_number_that_goes_by_the_clock_is_one() {
+fn a_number_by_the_clock_counts() {
     let by_clock = |server, number| (server, Answer::GrantedByClock { number });
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
@@ -81,7 +81,7 @@ fn a_number_that_goes_by_the_clock_is_one() {
 }
 
 #[test]
-fn a_number_that_a_quorum_drew_is_not_raised_whatever_the_others_drew() {
+fn a_number_on_a_quorum_is_not_raised() {
     let mut play = fenced(5);
     play.acquire(Plan::Tries(1));
     let acts = play.hear(0, &[drew(0, 9), drew(1, 9), drew(2, 9)]);
@@ -93,7 +93,7 @@ fn a_number_that_a_quorum_drew_is_not_raised_whatever_the_others_drew() {
 }
 
 #[test]
-fn what_cannot_be_raised_is_not_had_and_is_released() {
+fn a_failed_raise_releases_the_lock() {
     // Two servers have lost the lock since, or two do not answer.
     for (words, end) in [
         (
@@ -119,7 +119,7 @@ fn what_cannot_be_raised_is_not_had_and_is_released() {
 }
 
 #[test]
-fn what_is_raised_too_late_is_not_had() {
+fn a_late_raise_is_too_slow() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
     assert_eq!(play.at(9_700).hear(0, &[drew(0, 7), drew(1, 8)]), [Ask(RaiseFence, VALID_MS)]);
@@ -130,7 +130,7 @@ fn what_is_raised_too_late_is_not_had() {
 }
 
 #[test]
-fn who_is_cancelled_while_it_is_raised_leaves_nothing() {
+fn a_cancelled_raise_leaves_nothing() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
     play.hear(0, &[drew(0, 7), taken(1, 5), drew(2, 8)]);
@@ -139,7 +139,7 @@ fn who_is_cancelled_while_it_is_raised_leaves_nothing() {
 }
 
 #[test]
-fn a_lock_is_tried_again_when_it_could_not_be_raised_and_draws_anew() {
+fn a_failed_raise_is_retried_with_new_numbers() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(2));
     play.hear(0, &[drew(0, 7), drew(1, 8)]);
@@ -151,7 +151,7 @@ fn a_lock_is_tried_again_when_it_could_not_be_raised_and_draws_anew() {
 }
 
 #[test]
-fn an_attempt_that_is_cut_short_is_so_while_it_is_raised() {
+fn a_raise_is_cut_short_with_its_attempt() {
     let mut play = fenced(3);
     play.acquire(Plan::Until(at(40)));
     let pause = play.at(1).hear(0, &[taken(0, 5_000), taken(1, 5_000)]);
@@ -162,20 +162,20 @@ fn an_attempt_that_is_cut_short_is_so_while_it_is_raised() {
 }
 
 #[test]
-fn who_wants_no_token_has_none() {
+fn without_fencing_there_is_no_token() {
     let (play, _) = Play::holding();
     assert_eq!(token_of(&play), 0);
 }
 
 #[test]
-fn readers_and_those_who_have_a_permit_draw_no_token() {
+fn readers_and_permits_draw_no_token() {
     assert_eq!(fenced(3).read(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
     assert_eq!(fenced(3).permit(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
 }
 
 /// A server that has no number for the resource goes on from the proposed one.
 #[test]
-fn who_asks_for_a_token_proposes_what_the_clock_shows() {
+fn a_fenced_acquire_proposes_the_clock() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
     let request = play.calls[0].as_ref().unwrap().request.as_ref().unwrap();
@@ -186,7 +186,7 @@ fn who_asks_for_a_token_proposes_what_the_clock_shows() {
 }
 
 #[test]
-fn what_was_raised_in_time_and_is_looked_at_too_late_is_not_had() {
+fn a_raise_seen_after_the_validity_is_too_slow() {
     let mut play = fenced(3);
     play.acquire(Plan::Tries(1));
     play.hear(0, &[drew(0, 7), drew(1, 8)]);

@@ -16,7 +16,7 @@ fn detach(play: &mut Play, view: &View) {
 }
 
 #[test]
-fn nothing_is_sent_when_it_is_given_away_nor_after_that() {
+fn a_detached_lock_sends_nothing() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.submit(Detach::new(view.clone())), [ended("detached")]);
     assert!(!view.hold().is_held(at(0)) && view.hold().is_detached());
@@ -28,7 +28,7 @@ fn nothing_is_sent_when_it_is_given_away_nor_after_that() {
 }
 
 #[test]
-fn what_is_not_held_is_not_given_away() {
+fn a_lost_lock_cannot_be_detached() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
         view.hold().pass_to(phase);
@@ -42,7 +42,7 @@ fn what_is_not_held_is_not_given_away() {
 }
 
 #[test]
-fn who_waits_is_woken_when_it_is_given_away() {
+fn detaching_a_lock_wakes_the_waiter() {
     let (mut play, view) = Play::holding_and_waiting();
     let acts = play.at(10).submit(Detach::new(view.clone()));
     assert_eq!(acts, [EndWait(1), ended("detached")]);
@@ -51,7 +51,7 @@ fn who_waits_is_woken_when_it_is_given_away() {
 }
 
 #[test]
-fn an_extension_that_finds_it_given_away_releases_nothing() {
+fn an_extension_of_a_detached_lock_releases_nothing() {
     for gone_there in [vec![gone(0), gone(1)], vec![extended(0), extended(1)]] {
         let (mut play, view) = Play::holding();
         assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
@@ -70,7 +70,7 @@ fn an_extension_that_finds_it_given_away_releases_nothing() {
 
 /// The extension of another manager has succeeded at the moment when the lock is given away.
 #[test]
-fn who_has_given_it_away_repairs_nothing() {
+fn a_detached_lock_is_not_repaired() {
     let (_, view) = Play::holding();
     let witness = view.witness();
     let number = view.begin_round();
@@ -81,7 +81,7 @@ fn who_has_given_it_away_repairs_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_kept_is_kept_no_more_and_nothing_is_told() {
+fn detaching_stops_the_keep_alive_silently() {
     let (mut play, view) = Play::holding();
     let keeper = Keeper::new();
     play.submit(Renew::new(view.clone(), keeper.kept()));
@@ -100,7 +100,7 @@ fn ms_after(play: &Play, ms: i64) -> i64 {
 }
 
 #[test]
-fn it_is_adopted_for_what_a_quorum_has_of_it_less_the_drift() {
+fn an_adopted_lock_is_valid_for_the_quorum_less_drift() {
     let (mut play, view) = Play::holding();
     view.hold().set_fencing_token(7);
     detach(&mut play, &view);
@@ -119,7 +119,7 @@ fn it_is_adopted_for_what_a_quorum_has_of_it_less_the_drift() {
 }
 
 #[test]
-fn it_is_adopted_by_a_quorum_or_not_at_all() {
+fn a_lock_is_adopted_by_a_quorum_or_not_at_all() {
     let refused_with = |words: &[Word], ms| {
         let (mut play, view) = Play::holding();
         detach(&mut play, &view);
@@ -151,7 +151,7 @@ fn it_is_adopted_by_a_quorum_or_not_at_all() {
 }
 
 #[test]
-fn what_is_looked_at_when_nothing_is_left_of_it_is_not_adopted() {
+fn an_adoption_without_time_left_fails() {
     for (looked_at, is_had) in [(1_940, true), (1_998, false)] {
         let (mut play, view) = Play::holding();
         detach(&mut play, &view);
@@ -166,7 +166,7 @@ fn what_is_looked_at_when_nothing_is_left_of_it_is_not_adopted() {
 
 /// The key has no end, because somebody has taken it away by hand.
 #[test]
-fn a_key_without_an_end_is_a_lock_with_one() {
+fn an_adopted_key_without_ttl_gets_an_end() {
     let (mut play, view) = Play::holding();
     detach(&mut play, &view);
     adopt(&mut play, &view);
@@ -176,7 +176,7 @@ fn a_key_without_an_end_is_a_lock_with_one() {
 }
 
 #[test]
-fn one_that_is_cancelled_leaves_the_lock_as_it_was() {
+fn a_cancelled_adoption_leaves_the_lock() {
     let (mut play, view) = Play::holding();
     detach(&mut play, &view);
     adopt(&mut play, &view);
@@ -188,7 +188,7 @@ fn one_that_is_cancelled_leaves_the_lock_as_it_was() {
 /// was in time. A server that has lost the lock is given it again. A server that is heard late votes after a
 /// round.
 #[test]
-fn what_is_adopted_is_vouched_for_as_what_was_taken() {
+fn an_adopted_lock_is_vouched_for_like_a_taken_one() {
     let (mut play, view) = Play::holding();
     detach(&mut play, &view);
     adopt(play.at(1_000), &view);

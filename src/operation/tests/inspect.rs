@@ -12,7 +12,7 @@ fn value(server: usize, value: &str) -> Word {
 }
 
 #[test]
-fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
+fn a_quorum_decides_whether_a_lock_exists() {
     let mut play = Play::of(3);
     inspect(&mut play);
     assert_eq!(play.hear(0, &[value(0, "x")]), []);
@@ -26,7 +26,7 @@ fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
 
 /// Whoever is told when a lock ends hears every server that can change that.
 #[test]
-fn when_a_lock_ends_does_not_depend_on_who_answers_first() {
+fn the_end_of_a_lock_needs_all_relevant_answers() {
     let value = |server, left_ms| (server, Answer::Found { value: b"x".to_vec(), left_ms });
     let inspect = |play: &mut Play| {
         assert_eq!(play.submit(Inspect::new(b"r").with_count()), [Ask(Verb::Inspect, 500)]);
@@ -48,7 +48,7 @@ fn when_a_lock_ends_does_not_depend_on_who_answers_first() {
 
 /// A holder whose lock is being made a shared one. Some servers have its token, and others the mark of readers.
 #[test]
-fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {
+fn a_lock_in_a_downgrade_is_found_on_both_parts() {
     let token = "0123456789".repeat(4);
     let (exclusive, shared) = (|it| value(it, &token), |it| value(it, "redlock:shared"));
     let readers = |it| (it, Answer::Shared { readers: 1, left_ms: Some(1_000) });
@@ -69,7 +69,7 @@ fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {
 }
 
 #[test]
-fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
+fn each_possible_downgrade_is_asked_about() {
     let tokens = ["0", "1"].map(|it| it.repeat(40));
     let mut play = Play::of(3);
     inspect(&mut play);
@@ -98,7 +98,7 @@ fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
 /// Readers have the lock on two servers of four, and perhaps on the silent one. An attempt has left its token
 /// on the last server.
 #[test]
-fn what_readers_may_have_with_a_silent_server_is_not_free() {
+fn a_possible_shared_quorum_is_not_free() {
     let token = "0123456789".repeat(4);
     let readers = |it| (it, Answer::Shared { readers: 1, left_ms: Some(1_000) });
     let mut play = Play::of(4);
@@ -118,7 +118,7 @@ fn what_readers_may_have_with_a_silent_server_is_not_free() {
 
 /// A lock ends on one server before it ends on another, while a third is down.
 #[test]
-fn what_answers_that_differ_leave_open_is_said() {
+fn differing_answers_leave_the_result_open() {
     let mut play = Play::of(3);
     inspect(&mut play);
     let words = "Unreachable: 2 of 3 servers answered, 2 needed; but the replies differ, and the missing servers \
@@ -127,14 +127,14 @@ fn what_answers_that_differ_leave_open_is_said() {
 }
 
 #[test]
-fn one_that_is_held_on_all_servers_that_answer_is_a_lock() {
+fn a_lock_on_all_answering_servers_exists() {
     let mut play = Play::of(3);
     inspect(&mut play);
     assert_eq!(play.hear(0, &[refused(1), value(0, "x"), value(2, "x")]), [ended("locked")]);
 }
 
 #[test]
-fn what_too_few_servers_say_is_nothing() {
+fn too_few_answers_give_no_result() {
     let mut play = Play::of(3);
     inspect(&mut play);
     play.hear(0, &[value(0, "x")]);
@@ -142,7 +142,7 @@ fn what_too_few_servers_say_is_nothing() {
 }
 
 #[test]
-fn without_connections_it_connects_and_asks() {
+fn an_inspection_connects_first() {
     let mut play = Play::of(3);
     play.world.connected = 1;
     assert_eq!(play.submit(Inspect::new(b"r")), [Prepare(2)]);
@@ -154,7 +154,7 @@ fn without_connections_it_connects_and_asks() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_nothing_is_known() {
+fn an_inspection_without_connections_fails() {
     let mut play = Play::of(3);
     play.world.connected = 0;
     play.submit(Inspect::new(b"r"));

@@ -16,7 +16,7 @@ fn has(server: usize, slots: &[u16]) -> Word {
 }
 
 #[test]
-fn permits_are_counted_that_a_quorum_has() {
+fn permits_are_counted_on_a_quorum() {
     let mut play = Play::of(3);
     assert_eq!(play.submit(count()), [Ask(Inspecting, 500)]);
     assert_eq!(play.hear(0, &[has(0, &[0, 2])]), []);
@@ -24,7 +24,7 @@ fn permits_are_counted_that_a_quorum_has() {
 }
 
 #[test]
-fn when_a_permit_is_free_does_not_depend_on_who_answers_first() {
+fn the_end_of_a_permit_needs_all_relevant_answers() {
     let mut play = Play::of(3);
     play.submit(count());
     let longer = SlotValue { slot: 0, value: vec![b'x', 0], left_ms: 9_000 };
@@ -33,7 +33,7 @@ fn when_a_permit_is_free_does_not_depend_on_who_answers_first() {
 }
 
 #[test]
-fn who_could_not_say_is_named() {
+fn a_silent_server_is_named() {
     let mut play = Play::of(3);
     play.submit(count());
     let acts = play.hear(0, &[refused(1), has(0, &[1]), has(2, &[1])]);
@@ -41,7 +41,7 @@ fn who_could_not_say_is_named() {
 }
 
 #[test]
-fn what_answers_that_differ_leave_open_is_said() {
+fn differing_answers_leave_the_result_open() {
     let mut play = Play::of(3);
     play.submit(count());
     let words = "Unreachable: 2 of 3 servers answered, 2 needed; but the replies differ, and the missing servers \
@@ -50,7 +50,7 @@ fn what_answers_that_differ_leave_open_is_said() {
 }
 
 #[test]
-fn what_too_few_servers_say_is_nothing() {
+fn too_few_answers_give_no_result() {
     let mut play = Play::of(3);
     play.submit(count());
     play.hear(0, &[has(0, &[1])]);
@@ -58,7 +58,7 @@ fn what_too_few_servers_say_is_nothing() {
 }
 
 #[test]
-fn without_connections_it_connects_and_asks() {
+fn an_inspection_connects_first() {
     let mut play = Play::of(3);
     play.world.connected = 1;
     assert_eq!(play.submit(count()), [Prepare(2)]);
@@ -70,7 +70,7 @@ fn without_connections_it_connects_and_asks() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_nothing_is_known() {
+fn an_inspection_without_connections_fails() {
     let mut play = Play::of(3);
     play.world.connected = 0;
     play.submit(count());

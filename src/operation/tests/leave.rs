@@ -4,7 +4,7 @@ use super::*;
 use crate::operation::leave::Leave;
 
 #[test]
-fn nobody_is_asked_and_the_lock_stays() {
+fn leaving_a_level_asks_no_server_and_keeps_the_lock() {
     let (mut play, view) = Play::holding_and_waiting();
     assert_eq!(play.at(10).submit(Leave::new(view.clone())), [ended("left")]);
     assert!(view.hold().is_held(at(10)) && !view.hold().was_released());
@@ -12,7 +12,7 @@ fn nobody_is_asked_and_the_lock_stays() {
 }
 
 #[test]
-fn what_is_lost_is_told() {
+fn leaving_a_level_of_a_lost_lock_fails() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
         view.hold().pass_to(phase);

@@ -16,7 +16,7 @@ fn asked(play: &Play) -> Vec<usize> {
 }
 
 #[test]
-fn a_slot_that_a_quorum_gives_is_a_permit_and_what_is_left_elsewhere_is_given_up() {
+fn a_quorum_gives_a_permit_and_frees_other_slots() {
     let mut play = Play::of(3);
     assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
     assert_eq!(play.at(10).hear(0, &[slots(0, Some(1), &[])]), []);
@@ -32,7 +32,7 @@ fn a_slot_that_a_quorum_gives_is_a_permit_and_what_is_left_elsewhere_is_given_up
 }
 
 #[test]
-fn nothing_is_left_where_all_have_given_the_same() {
+fn with_equal_slots_nothing_is_freed() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     let all = [0, 1, 2].map(|server| slots(server, Some(1), &[]));
@@ -43,7 +43,7 @@ fn nothing_is_left_where_all_have_given_the_same() {
 }
 
 #[test]
-fn different_slots_move_to_the_one_that_can_be_had_with_one_token_and_one_beginning() {
+fn different_slots_move_to_one_with_the_same_token() {
     let mut play = Play::of(3);
     assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
     assert_eq!(play.hear(0, &[slots(0, Some(2), &[1]), slots(1, Some(0), &[1])]), []);
@@ -59,7 +59,7 @@ fn different_slots_move_to_the_one_that_can_be_had_with_one_token_and_one_beginn
 }
 
 #[test]
-fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new_token() {
+fn an_impossible_permit_is_released_and_retried() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(2));
     let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
@@ -79,7 +79,7 @@ fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new
 }
 
 #[test]
-fn one_that_gives_a_slot_when_it_is_decided_is_said_to_have_agreed_after_that() {
+fn an_agreement_after_the_decision_is_reported() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     let acts = play.hear(0, &[refused(0), refused(1), slots(2, Some(1), &[])]);
@@ -89,7 +89,7 @@ fn one_that_gives_a_slot_when_it_is_decided_is_said_to_have_agreed_after_that() 
 }
 
 #[test]
-fn a_move_that_others_forestall_is_followed_by_another_and_then_by_a_pause() {
+fn a_lost_move_is_retried_and_then_pauses() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     let spread = |play: &mut Play| {
@@ -109,7 +109,7 @@ fn a_move_that_others_forestall_is_followed_by_another_and_then_by_a_pause() {
 }
 
 #[test]
-fn what_was_sent_before_a_move_is_released_where_the_move_was_not_sent() {
+fn a_move_releases_earlier_slots_elsewhere() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     assert_eq!(play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]), []);
@@ -121,7 +121,7 @@ fn what_was_sent_before_a_move_is_released_where_the_move_was_not_sent() {
 }
 
 #[test]
-fn a_permit_without_validity_is_none() {
+fn a_permit_without_validity_is_too_slow() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
@@ -138,7 +138,7 @@ fn a_permit_without_validity_is_none() {
 }
 
 #[test]
-fn who_gave_another_slot_is_given_this_one_with_the_next_extension() {
+fn an_extension_moves_a_server_to_the_held_slot() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     let late = [slots(0, Some(1), &[]), slots(2, Some(0), &[1]), slots(1, Some(1), &[])];
@@ -153,7 +153,7 @@ fn who_gave_another_slot_is_given_this_one_with_the_next_extension() {
 }
 
 #[test]
-fn one_who_cancels_lets_go_of_what_it_was_given_before_the_move() {
+fn a_cancelled_move_releases_all_slots() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]);
@@ -164,7 +164,7 @@ fn one_who_cancels_lets_go_of_what_it_was_given_before_the_move() {
 }
 
 #[test]
-fn a_release_gives_the_permit_to_the_next_who_waits() {
+fn a_release_hands_the_permit_to_the_next_waiter() {
     let mut play = Play::of(3);
     for call in 0..3 {
         assert_eq!(play.permit(Plan::Tries(1)), [Ask(Acquire, 500)], "{call}");
@@ -183,7 +183,7 @@ fn a_release_gives_the_permit_to_the_next_who_waits() {
 }
 
 #[test]
-fn a_permit_that_is_looked_at_too_late_is_none() {
+fn a_permit_seen_too_late_is_too_slow() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     assert!(play.say(0, &[slots(0, Some(1), &[]), slots(1, Some(1), &[])]));
@@ -195,7 +195,7 @@ fn a_permit_that_is_looked_at_too_late_is_none() {
 /// It may carry out the attempt later than the move, over a connection that was lost. Then it would take our token
 /// away from the slot that it has reported.
 #[test]
-fn who_has_not_answered_the_attempt_is_not_asked_to_move_and_may_vouch_for_what_it_says_late() {
+fn a_silent_server_is_not_moved_but_may_vouch_later() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     play.at(500).hear(0, &[slots(0, Some(1), &[]), slots(1, Some(0), &[])]);
@@ -210,7 +210,7 @@ fn who_has_not_answered_the_attempt_is_not_asked_to_move_and_may_vouch_for_what_
 }
 
 #[test]
-fn who_has_not_answered_one_move_is_not_asked_for_another() {
+fn a_server_silent_in_one_move_is_not_moved_again() {
     let mut play = Play::of(5);
     play.permit(Plan::Tries(1));
     let spread = [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1)];
@@ -230,7 +230,7 @@ fn who_has_not_answered_one_move_is_not_asked_for_another() {
 
 /// Too few servers have said that a slot is free or ours.
 #[test]
-fn no_slot_is_moved_to_for_the_sake_of_those_who_were_not_heard() {
+fn unheard_servers_cause_no_move() {
     let mut play = Play::of(5);
     play.permit(Plan::Tries(1));
     let answers = [
@@ -244,7 +244,7 @@ fn no_slot_is_moved_to_for_the_sake_of_those_who_were_not_heard() {
 }
 
 #[test]
-fn a_server_that_gives_the_slot_too_late_does_not_vouch_for_it() {
+fn a_late_grant_of_the_slot_does_not_vouch() {
     for (late_ms, is_sound) in [(500, true), (501, false)] {
         let mut play = Play::of(3);
         play.permit(Plan::Tries(1));
@@ -257,7 +257,7 @@ fn a_server_that_gives_the_slot_too_late_does_not_vouch_for_it() {
 }
 
 #[test]
-fn a_move_waits_for_no_longer_than_the_permit_would_be_valid() {
+fn a_move_is_bounded_by_the_validity() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]);
@@ -266,7 +266,7 @@ fn a_move_waits_for_no_longer_than_the_permit_would_be_valid() {
 }
 
 #[test]
-fn the_slot_that_is_held_is_not_given_up_with_the_rest() {
+fn the_held_slot_is_not_freed_with_the_rest() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));
     play.hear(0, &[slots(0, Some(1), &[]), slots(1, Some(1), &[])]);

@@ -40,7 +40,7 @@ fn behind_one(server: usize, nth: u16, is_shared: bool) -> Word {
 }
 
 #[test]
-fn what_is_in_the_way_is_what_any_server_names() {
+fn any_server_can_name_a_blocking_resource() {
     let question =
         in_line(&[behind_one(0, 1, false), behind_one(1, 3, true), behind_one(2, 3, true)]);
     assert_eq!(question.in_the_way(), 0b101);
@@ -54,7 +54,7 @@ fn what_is_in_the_way_is_what_any_server_names() {
 }
 
 #[test]
-fn a_quorum_of_places_is_enough_or_what_all_say() {
+fn a_look_needs_a_quorum_of_places_or_all_answers() {
     let mut question = Question::line(at(0), 3);
     assert!(!question.hear(0, Answer::Free, at(5)));
     assert!(question.hear(1, behind(1, 70).1, at(5)));
@@ -66,7 +66,7 @@ fn a_quorum_of_places_is_enough_or_what_all_say() {
 
 /// Each key has its end, by the server's answer counted from the question.
 #[test]
-fn what_is_in_the_way_ends_when_its_key_does() {
+fn a_blocking_key_has_its_own_end() {
     let claims = |word: Word| {
         let claims = in_line(&[word]).refusal(drift(), at(5)).claims;
         claims.iter().map(|it| (it.earliest, it.expiry)).collect::<Vec<_>>()
@@ -85,7 +85,7 @@ fn what_is_in_the_way_ends_when_its_key_does() {
 }
 
 #[test]
-fn a_refusal_is_complete_if_each_that_refuses_says_for_how_long() {
+fn a_refusal_is_complete_with_all_times() {
     let is_complete = |words: &[Word]| in_line(words).refusal(drift(), at(5)).is_complete;
     assert!(is_complete(&[behind(0, 70), behind(1, 70)]));
     assert!(!is_complete(&[behind(0, 70), behind(1, -2)]));
@@ -93,7 +93,7 @@ fn a_refusal_is_complete_if_each_that_refuses_says_for_how_long() {
 
 /// This holds also for an acquire whose fencing token could not be raised.
 #[test]
-fn a_round_trip_begins_when_the_lock_is_asked_for() {
+fn a_round_trip_starts_with_the_request() {
     let asked = Asked { at: at(0), ttl_ms: TTL, window_ms: 500, drift: drift() };
     let (token, roster) = (Token::from_random([1; 20]), World::of(3).roster);
     let target = Target::from(Arc::<[u8]>::from(&b"r"[..]));
@@ -105,7 +105,7 @@ fn a_round_trip_begins_when_the_lock_is_asked_for() {
 }
 
 #[test]
-fn what_is_found_ends_when_its_key_does() {
+fn a_found_lock_ends_with_its_key() {
     for (left_ms, end) in [(-1, Moment::NEVER), (0, at(5)), (70, at(75))] {
         let found = |server| (server, Answer::Found { value: b"x".to_vec(), left_ms });
         let holders = heard(Question::holders(3), &[found(0), found(1)]);
@@ -118,7 +118,7 @@ fn what_is_found_ends_when_its_key_does() {
 }
 
 #[test]
-fn a_server_that_does_not_say_how_many_readers_it_has_has_not_none() {
+fn an_unknown_count_of_readers_is_not_zero() {
     let two = (0, Answer::Shared { readers: 2, left_ms: Some(70) });
     let question = heard(Question::readers_of(3), &[two, refused(1), refused(2)]);
     assert_eq!(question.outcome(), Outcome::Unreachable);

@@ -9,7 +9,7 @@ fn release(play: &mut Play, view: &View) -> Vec<Act> {
 }
 
 #[test]
-fn the_next_has_its_turn_in_the_step_in_which_the_release_is_sent() {
+fn the_next_has_its_turn_when_the_release_is_sent() {
     let (mut play, view) = Play::holding_and_waiting();
     assert_eq!(release(play.at(50), &view), [Ask(Releasing, 550), GiveTurn(1)]);
     assert_eq!(play.happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
@@ -19,7 +19,7 @@ fn the_next_has_its_turn_in_the_step_in_which_the_release_is_sent() {
 }
 
 #[test]
-fn a_release_names_the_lock_and_goes_on_to_all_servers_that_may_have_it() {
+fn a_release_is_for_all_servers_with_a_possible_grant() {
     let mut play = Play::of(3);
     play.world.down = ServerSet::default().with(1);
     play.acquire(Plan::Tries(1));
@@ -32,7 +32,7 @@ fn a_release_names_the_lock_and_goes_on_to_all_servers_that_may_have_it() {
 }
 
 #[test]
-fn one_that_asks_already_is_given_no_turn() {
+fn an_asking_waiter_gets_no_turn() {
     let (mut play, view) = Play::holding();
     // The acquire asks, although in vain, because this is its only try.
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);
@@ -40,7 +40,7 @@ fn one_that_asks_already_is_given_no_turn() {
 }
 
 #[test]
-fn after_a_long_run_the_next_stands_back() {
+fn after_a_long_run_the_next_waiter_stands_back() {
     let (mut play, view) = Play::holding_and_waiting();
     // This manager has had the lock for this long, and no other client had a chance.
     assert_eq!(release(play.at(200), &view), [Ask(Releasing, 700), EndWait(1)]);
@@ -49,7 +49,7 @@ fn after_a_long_run_the_next_stands_back() {
 }
 
 #[test]
-fn without_randomness_it_stands_back_for_as_long_as_anybody() {
+fn without_randomness_the_longest_stand_back_is_used() {
     let (mut play, view) = Play::holding_and_waiting();
     play.world.random = None;
     release(play.at(200), &view);
@@ -57,7 +57,7 @@ fn without_randomness_it_stands_back_for_as_long_as_anybody() {
 }
 
 #[test]
-fn a_lock_that_others_want_is_not_taken_again_at_once() {
+fn a_wanted_lock_is_not_retaken_at_once() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(2));
     play.hear(0, &[taken(0, 9), taken(1, 9)]);
@@ -72,7 +72,7 @@ fn a_lock_that_others_want_is_not_taken_again_at_once() {
 }
 
 #[test]
-fn what_a_release_over_two_connections_does_not_find_counts_if_the_lock_was_held() {
+fn an_ambiguous_release_counts_for_a_valid_lock() {
     let repeated = |server| (server, Answer::AbsentOrReleased);
     let (mut play, view) = Play::holding();
     release(play.at(500), &view);
@@ -86,7 +86,7 @@ fn what_a_release_over_two_connections_does_not_find_counts_if_the_lock_was_held
 }
 
 #[test]
-fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
+fn an_absent_key_does_not_count_for_the_first_release() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
     let words = "Lost: 0 of 3 servers released, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
@@ -96,7 +96,7 @@ fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
 }
 
 #[test]
-fn a_release_that_too_few_servers_heard_can_be_made_again() {
+fn an_unanswered_release_can_be_repeated() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
     let words = "Unreachable: 1 of 3 servers released, 2 needed: b:1 timed out after 500 ms, c:1 timed out after \
@@ -111,7 +111,7 @@ fn a_release_that_too_few_servers_heard_can_be_made_again() {
 }
 
 #[test]
-fn who_could_not_be_told_is_named() {
+fn a_server_without_a_release_is_named() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
     let acts = play.hear(1, &[refused(1), yes(0), yes(2)]);
@@ -119,7 +119,7 @@ fn who_could_not_be_told_is_named() {
 }
 
 #[test]
-fn a_lock_that_was_found_out_to_be_lost_is_released_nevertheless() {
+fn a_lost_lock_is_still_released() {
     let (mut play, view) = Play::holding();
     view.hold().pass_to(Phase::Lost);
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
@@ -128,7 +128,7 @@ fn a_lock_that_was_found_out_to_be_lost_is_released_nevertheless() {
 }
 
 #[test]
-fn a_release_that_another_call_has_sent_before_counts() {
+fn an_earlier_release_by_another_call_counts() {
     let (mut play, view) = Play::holding();
     view.hold().note_release();
     release(&mut play, &view);
@@ -136,7 +136,7 @@ fn a_release_that_another_call_has_sent_before_counts() {
 }
 
 #[test]
-fn a_release_that_another_call_has_sent_meanwhile_may_have_come_first() {
+fn a_concurrent_release_may_have_come_first() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
     view.hold().note_release();
@@ -147,7 +147,7 @@ fn a_release_that_another_call_has_sent_meanwhile_may_have_come_first() {
 /// The extension has released the lock, and told the waiter. Still, the lock had not ended when its release was
 /// requested.
 #[test]
-fn an_extension_that_gives_the_lock_up_in_between_makes_no_failure_of_it() {
+fn a_release_by_an_extension_is_no_failure() {
     let (mut play, view) = Play::holding_and_waiting();
     let operation = Release::new(view.clone());
     let acts = play.at(TTL).submit(Extend::new(view.clone(), TTL));
@@ -160,7 +160,7 @@ fn an_extension_that_gives_the_lock_up_in_between_makes_no_failure_of_it() {
 }
 
 #[test]
-fn of_two_that_release_it_the_second_may_begin_when_the_first_is_done() {
+fn a_second_release_may_begin_after_the_first() {
     let (mut play, view) = Play::holding();
     let second = Release::new(view.clone());
     release(&mut play, &view);
@@ -171,7 +171,7 @@ fn of_two_that_release_it_the_second_may_begin_when_the_first_is_done() {
 
 /// Each of the two has its own connections, and may come first on them.
 #[test]
-fn of_two_that_release_it_at_once_neither_is_told_that_it_was_lost() {
+fn of_two_releases_at_once_none_reports_a_loss() {
     let (mut play, view) = Play::holding();
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
@@ -181,7 +181,7 @@ fn of_two_that_release_it_at_once_neither_is_told_that_it_was_lost() {
 }
 
 #[test]
-fn without_connections_it_connects_and_then_gives_the_turn() {
+fn a_release_connects_first_and_then_gives_the_turn() {
     let (mut play, view) = Play::holding_and_waiting();
     play.world.connected = 1;
     assert_eq!(release(&mut play, &view), [Prepare(2)]);
@@ -193,7 +193,7 @@ fn without_connections_it_connects_and_then_gives_the_turn() {
 }
 
 #[test]
-fn where_nothing_can_be_connected_to_the_release_is_queued_all_the_same() {
+fn a_release_without_connections_is_queued() {
     let (mut play, view) = Play::holding_and_waiting();
     (play.world.connected, play.world.down) = (0, ServerSet::first(3));
     assert_eq!(release(&mut play, &view), [Prepare(2)]);
@@ -207,7 +207,7 @@ fn where_nothing_can_be_connected_to_the_release_is_queued_all_the_same() {
 }
 
 #[test]
-fn nobody_stands_back_where_no_server_has_woken_anybody() {
+fn without_a_woken_rival_no_caller_stands_back() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
     assert_eq!(play.at(10).hear(1, &[yes(0), yes(1), yes(2)]), [ended("released")]);
@@ -220,7 +220,7 @@ fn release_after(play: &mut Play, view: &View, ms: i64) -> Vec<Act> {
 }
 
 #[test]
-fn a_key_that_has_stayed_for_long_enough_is_deleted() {
+fn an_overdue_key_is_deleted_at_once() {
     for (ms, verb) in [(299, ReleaseAfter), (300, Releasing), (301, Releasing)] {
         let (mut play, view) = Play::holding();
         assert_eq!(release_after(play.at(ms), &view, 300), [Ask(verb, 500 + ms)]);
@@ -231,7 +231,7 @@ fn a_key_that_has_stayed_for_long_enough_is_deleted() {
 
 /// Whatever releases the lock afterwards: a lease that is dropped, a call that is made again.
 #[test]
-fn every_later_release_leaves_the_key_until_then() {
+fn every_later_release_keeps_the_key_until_its_time() {
     let (mut play, view) = Play::holding();
     play.world.down = ServerSet::first(3);
     release_after(&mut play, &view, 300);
@@ -242,7 +242,7 @@ fn every_later_release_leaves_the_key_until_then() {
 }
 
 #[test]
-fn a_call_that_never_began_leaves_no_key_behind() {
+fn an_unstarted_release_leaves_no_key_behind() {
     let (mut play, view) = Play::holding();
     let event = Event::Cancelled { sent: ServerSet::default() };
     play.submit_with(Release::new(view.clone()).after(at(300)), event);
@@ -252,7 +252,7 @@ fn a_call_that_never_began_leaves_no_key_behind() {
 
 /// The call was checked while the lock was exclusive. Others may use the keys by now.
 #[test]
-fn a_lock_that_became_shared_meanwhile_is_released_as_a_shared_one() {
+fn a_downgraded_lock_is_released_as_shared() {
     let (mut play, view) = Play::holding();
     let checked = Release::new(view.clone()).after(at(300));
     play.submit(Downgrade::new(view));
@@ -260,7 +260,7 @@ fn a_lock_that_became_shared_meanwhile_is_released_as_a_shared_one() {
 }
 
 #[test]
-fn an_extension_under_way_does_not_bring_the_longer_time_back() {
+fn an_extension_does_not_undo_a_delayed_release() {
     // Through another manager, the extension may come later.
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL));

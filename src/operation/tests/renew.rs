@@ -36,7 +36,7 @@ fn waited_for(acts: &[Act]) -> i64 {
 }
 
 #[test]
-fn a_lock_is_extended_when_a_third_of_its_time_has_passed_and_again() {
+fn a_kept_lock_is_extended_after_a_third_of_its_ttl() {
     let (mut play, view, _keeper) = keep();
     assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
     let acts = play.at(3_310).hear(1, &[extended(0), extended(1)]);
@@ -48,7 +48,7 @@ fn a_lock_is_extended_when_a_third_of_its_time_has_passed_and_again() {
 
 /// Otherwise locks that are taken together would always be extended together.
 #[test]
-fn renewals_are_spread_over_their_window_and_come_a_few_at_a_time() {
+fn renewals_are_spread_over_their_window() {
     const LOCKS: i64 = 300;
     const PARTS: i64 = 10;
     let at_ms = |ms: i64| {
@@ -70,7 +70,7 @@ fn renewals_are_spread_over_their_window_and_come_a_few_at_a_time() {
 }
 
 #[test]
-fn an_attempt_that_fails_is_followed_by_another_until_little_is_left() {
+fn a_failed_renewal_is_retried_until_little_is_left() {
     let (mut play, view, _keeper) = keep();
     let (mut now, mut attempts) = (3_300, 0);
     let acts = loop {
@@ -92,7 +92,7 @@ fn an_attempt_that_fails_is_followed_by_another_until_little_is_left() {
 }
 
 #[test]
-fn a_failure_is_forgotten_when_the_lock_is_extended_again() {
+fn a_success_forgets_earlier_failures() {
     let (mut play, view, _keeper) = keep();
     play.at(3_300).time_out(1);
     let again = waited_for(&play.at(3_310).hear(1, &[down(0), down(1), extended(2)]));
@@ -103,7 +103,7 @@ fn a_failure_is_forgotten_when_the_lock_is_extended_again() {
 }
 
 #[test]
-fn a_lock_that_a_majority_has_lost_is_told_at_once() {
+fn a_majority_loss_is_reported_at_once() {
     let (mut play, view, _keeper) = keep();
     play.at(3_300).time_out(1);
     let acts = play.at(3_310).hear(1, &[gone(0), gone(1)]);
@@ -115,7 +115,7 @@ fn a_lock_that_a_majority_has_lost_is_told_at_once() {
 }
 
 #[test]
-fn a_lock_that_was_released_is_kept_no_more_and_nothing_is_told() {
+fn the_keep_alive_of_a_released_lock_ends_silently() {
     let (mut play, view, _keeper) = keep();
     play.submit(Release::new(view.clone()));
     assert_eq!(play.world.woken, [*view.hold().token()]);
@@ -123,7 +123,7 @@ fn a_lock_that_was_released_is_kept_no_more_and_nothing_is_told() {
 }
 
 #[test]
-fn one_that_is_released_while_it_is_extended_is_kept_no_more_either() {
+fn a_release_during_a_renewal_ends_the_keep_alive() {
     let (mut play, view, _keeper) = keep();
     play.at(3_300).time_out(1);
     play.submit(Release::new(view));
@@ -132,14 +132,14 @@ fn one_that_is_released_while_it_is_extended_is_kept_no_more_either() {
 }
 
 #[test]
-fn nobody_keeps_the_lock_of_a_lease_that_is_gone() {
+fn the_keep_alive_ends_with_its_lease() {
     let (mut play, _, keeper) = keep();
     drop(keeper);
     assert_eq!(play.at(3_300).time_out(1), [ended("stopped")]);
 }
 
 #[test]
-fn what_another_call_has_found_lost_is_told() {
+fn a_loss_found_by_another_call_is_reported() {
     let (mut play, view, _keeper) = keep();
     play.submit(Extend::new(view, TTL));
     play.hear(2, &[gone(0), gone(1)]);
@@ -149,7 +149,7 @@ fn what_another_call_has_found_lost_is_told() {
 
 /// The program is asked for a password, and does not answer.
 #[test]
-fn it_is_told_in_time_although_a_chore_is_not_done() {
+fn a_loss_is_reported_in_time_despite_a_chore() {
     let (mut play, _, _keeper) = keep();
     play.world.connected = 0;
     let acts = play.at(3_300).time_out(1);
@@ -159,14 +159,14 @@ fn it_is_told_in_time_although_a_chore_is_not_done() {
 }
 
 #[test]
-fn who_comes_too_late_to_extend_says_that_it_is_lost() {
+fn a_renewal_after_the_expiry_reports_a_loss() {
     let (mut play, _, _keeper) = keep();
     assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept alive")]);
 }
 
 /// There is time to renew the lock before little is left.
 #[test]
-fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
+fn a_lock_with_a_short_ttl_is_renewed_in_time() {
     let (mut play, view) = Play::holding();
     view.hold().extend_to(at(VALID_MS), 20);
     let keeper = Keeper::new();
@@ -183,7 +183,7 @@ fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
 
 /// The moment that it waits for is too late by then, because a lock with a long TTL must be renewed earlier.
 #[test]
-fn it_is_woken_by_an_extension_with_another_ttl() {
+fn an_extension_with_another_ttl_wakes_the_keep_alive() {
     let (mut play, view) = Play::holding();
     view.hold().extend_to(at(VALID_MS), 100);
     let keeper = Keeper::new();
@@ -196,7 +196,7 @@ fn it_is_woken_by_an_extension_with_another_ttl() {
 }
 
 #[test]
-fn nobody_is_asked_once_the_lease_is_gone_for_which_it_connects() {
+fn a_freed_lease_stops_a_connecting_renewal() {
     let (mut play, _, keeper) = keep();
     play.world.connected = 0;
     let acts = play.at(3_300).time_out(1);
@@ -207,7 +207,7 @@ fn nobody_is_asked_once_the_lease_is_gone_for_which_it_connects() {
 
 /// The TTL is given through another manager, which wakes no operation here.
 #[test]
-fn it_is_kept_when_another_manager_gives_it_a_longer_ttl() {
+fn a_longer_ttl_from_another_manager_is_kept() {
     let (mut play, view) = Play::holding();
     view.hold().extend_to(at(VALID_MS), 20);
     let keeper = Keeper::new();
@@ -219,7 +219,7 @@ fn it_is_kept_when_another_manager_gives_it_a_longer_ttl() {
 }
 
 #[test]
-fn what_was_asked_before_the_lease_was_gone_is_heard_to_its_end() {
+fn a_renewal_in_progress_outlives_its_lease() {
     let (mut play, view, keeper) = keep();
     assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
     drop(keeper);
@@ -229,7 +229,7 @@ fn what_was_asked_before_the_lease_was_gone_is_heard_to_its_end() {
 
 /// 15 percent of 10,050 ms, rounded up, plus a millisecond.
 #[test]
-fn what_is_left_of_a_ttl_that_is_no_multiple_of_100_ms_is_rounded_up() {
+fn the_safety_margin_is_rounded_up() {
     let (mut play, view) = Play::holding();
     view.hold().extend_to(at(VALID_MS), TTL + 50);
     let keeper = Keeper::new();

@@ -31,7 +31,7 @@ fn written(play: &Play) -> String {
 }
 
 #[test]
-fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
+fn lost_counters_are_restored_from_other_servers() {
     let mut play = restore(3);
     let words = [
         has(0, FencesState::ToRestore, 2),
@@ -43,7 +43,7 @@ fn a_server_that_lost_its_numbers_goes_on_from_those_of_the_others() {
 }
 
 #[test]
-fn where_too_few_answer_the_clock_stands_for_them() {
+fn with_too_few_answers_the_clock_restores_counters() {
     let mut play = restore(3);
     assert_eq!(play.hear(0, &[has(2, FencesState::ToRestore, 2), down(0)]), []);
     let acts = play.at(500).time_is_up(0);
@@ -52,7 +52,7 @@ fn where_too_few_answer_the_clock_stands_for_them() {
 }
 
 #[test]
-fn all_that_lost_their_numbers_are_restored_and_no_other() {
+fn only_lost_counters_are_restored() {
     let mut play = restore(5);
     let words = [
         has(0, FencesState::ToRestore, 1),
@@ -76,7 +76,7 @@ fn all_that_lost_their_numbers_are_restored_and_no_other() {
 }
 
 #[test]
-fn what_is_cancelled_writes_nothing() {
+fn a_cancelled_restore_writes_nothing() {
     let mut play = restore(3);
     play.hear(0, &[has(0, FencesState::ToRestore, 1)]);
     let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });

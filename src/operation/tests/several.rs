@@ -21,7 +21,7 @@ fn want_three(play: &mut Play) -> Vec<Act> {
 
 /// Readers may have the resource that is in the way. Readers of the other resources are not kept out.
 #[test]
-fn a_waiter_says_that_it_waits_where_something_is_in_the_way() {
+fn a_writer_for_several_announces_only_the_blocked_one() {
     let mut play = Play::of(3);
     assert_eq!(want_three(&mut play), [Ask(Acquiring, 500)]);
     let acts = play.at(1).hear(0, &[blocked(0, 2), blocked(1, 2)]);
@@ -39,7 +39,7 @@ fn behind_one(server: usize, nth: u16) -> Word {
 }
 
 #[test]
-fn a_waiter_leaves_the_line_of_what_is_in_its_way_no_more() {
+fn a_waiter_leaves_the_line_of_a_freed_resource() {
     let mut play = Play::of(3);
     play.world.settings.set_waking(true);
     want_three(&mut play);

@@ -33,7 +33,7 @@ fn a_second_reader_of_this_manager_asks_at_once() {
 }
 
 #[test]
-fn a_writer_waits_for_the_readers_of_its_manager_and_is_handed_it_by_the_last() {
+fn the_last_local_reader_hands_the_lock_to_the_writer() {
     let (mut play, first) = reading();
     play.read(Plan::Tries(1));
     play.hear(1, &[yes(0), yes(1), yes(2)]);
@@ -52,7 +52,7 @@ fn a_writer_waits_for_the_readers_of_its_manager_and_is_handed_it_by_the_last() 
 }
 
 #[test]
-fn a_writer_that_finds_readers_of_others_says_again_and_again_that_it_waits() {
+fn a_writer_behind_foreign_readers_repeats_its_announcement() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(Plan::Tries(3)), [Ask(Acquiring, 500)]);
     play.world.settings.set_retry(3, 2_000).unwrap();
@@ -73,7 +73,7 @@ fn a_writer_that_finds_readers_of_others_says_again_and_again_that_it_waits() {
 }
 
 #[test]
-fn a_reader_that_is_kept_out_for_a_writer_is_told_so() {
+fn a_reader_learns_of_the_waiting_writer() {
     let mut play = Play::of(3);
     play.read(Plan::Tries(1));
     let waits = |server| (server, Answer::WriterWaits { left_ms: 400 });
@@ -84,7 +84,7 @@ fn a_reader_that_is_kept_out_for_a_writer_is_told_so() {
 }
 
 #[test]
-fn a_writer_becomes_a_reader_and_keeps_its_end() {
+fn a_downgrade_keeps_the_validity() {
     let (mut play, view) = Play::holding();
     let until = view.hold().valid_until();
     assert_eq!(play.at(5).submit(Downgrade::new(view.clone())), [Ask(Downgrading, 505)]);
@@ -96,7 +96,7 @@ fn a_writer_becomes_a_reader_and_keeps_its_end() {
 }
 
 #[test]
-fn readers_that_wait_are_let_in_behind_a_downgrade() {
+fn a_downgrade_admits_waiting_readers() {
     let (mut play, view) = Play::holding();
     assert!(matches!(play.read(Plan::Until(at(60_000)))[..], [WaitUntil(_)]));
     let acts = play.at(1).submit(Downgrade::new(view));
@@ -105,7 +105,7 @@ fn readers_that_wait_are_let_in_behind_a_downgrade() {
 }
 
 #[test]
-fn a_downgrade_without_a_quorum_leaves_a_lock_that_counts_as_shared() {
+fn a_downgrade_without_a_quorum_counts_as_shared() {
     let (mut play, view) = Play::holding();
     play.submit(Downgrade::new(view.clone()));
     play.say(1, &[extended(0)]);
@@ -125,7 +125,7 @@ fn a_downgrade_without_a_quorum_leaves_a_lock_that_counts_as_shared() {
 }
 
 #[test]
-fn a_downgrade_finds_out_that_the_lock_is_lost() {
+fn a_downgrade_detects_a_lost_lock() {
     let (mut play, view) = Play::holding();
     play.submit(Downgrade::new(view.clone()));
     let acts = play.hear(1, &[gone(0), taken(1, 7)]);
@@ -139,7 +139,7 @@ fn a_downgrade_finds_out_that_the_lock_is_lost() {
 }
 
 #[test]
-fn a_downgrade_that_is_looked_at_when_the_lock_has_expired_is_none() {
+fn a_downgrade_seen_after_the_validity_is_lost() {
     let (mut play, view) = Play::holding();
     play.at(9_700).submit(Downgrade::new(view.clone()));
     assert!(play.say(1, &[extended(0), extended(1)]));
@@ -151,7 +151,7 @@ fn a_downgrade_that_is_looked_at_when_the_lock_has_expired_is_none() {
 }
 
 #[test]
-fn a_lock_that_expires_while_it_is_downgraded_is_lost() {
+fn an_expiry_during_a_downgrade_is_a_loss() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.at(9_700).submit(Downgrade::new(view)), [Ask(Downgrading, VALID_MS)]);
     play.say(1, &[extended(0)]);
@@ -161,7 +161,7 @@ fn a_lock_that_expires_while_it_is_downgraded_is_lost() {
 }
 
 #[test]
-fn a_lock_stays_exclusive_where_nobody_can_be_asked_to_downgrade_it() {
+fn without_connections_the_lock_stays_exclusive() {
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     play.submit(Downgrade::new(view.clone()));
@@ -171,7 +171,7 @@ fn a_lock_stays_exclusive_where_nobody_can_be_asked_to_downgrade_it() {
 
 /// The extension goes through another manager, so it may arrive behind the downgrade.
 #[test]
-fn an_extension_of_the_exclusive_lock_that_meets_readers_loses_nothing() {
+fn an_extension_behind_a_downgrade_loses_nothing() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
     assert_eq!(play.submit(Downgrade::new(view.clone())), [Ask(Downgrading, 500)]);
@@ -185,7 +185,7 @@ fn an_extension_of_the_exclusive_lock_that_meets_readers_loses_nothing() {
 }
 
 #[test]
-fn a_reader_that_a_server_has_lost_joins_once_more_and_vouches_later() {
+fn a_lost_reader_entry_is_repaired_and_vouches_later() {
     let (mut play, view) = reading();
     assert_eq!(play.at(10).submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 510)]);
     let acts = play.hear(1, &[gone(2), extended(0), extended(1)]);
@@ -200,7 +200,7 @@ fn a_reader_that_a_server_has_lost_joins_once_more_and_vouches_later() {
 }
 
 #[test]
-fn readers_are_counted_where_they_have_it() {
+fn readers_are_counted_on_a_quorum() {
     let value = shared::VALUE.to_vec();
     let found = |server| (server, Answer::Found { value: value.clone(), left_ms: 1_000 });
     let mut play = Play::of(3);
@@ -224,7 +224,7 @@ fn readers_are_counted_where_they_have_it() {
 
 /// The servers' clocks were set forward, so they have the lock for less time than the holder thinks.
 #[test]
-fn a_downgrade_shortens_a_lock_that_the_servers_have_for_less_time() {
+fn a_downgrade_adopts_a_shorter_validity() {
     let (mut play, view) = Play::holding();
     play.at(100).submit(Downgrade::new(view.clone()));
     let left = |server| (server, Answer::Extended { left_ms: 1_000 });
@@ -235,7 +235,7 @@ fn a_downgrade_shortens_a_lock_that_the_servers_have_for_less_time() {
 }
 
 #[test]
-fn a_lock_that_is_released_while_it_is_downgraded_is_not_downgraded() {
+fn a_release_stops_a_downgrade() {
     let (mut play, view) = Play::holding();
     play.submit(Downgrade::new(view.clone()));
     let left = |server| (server, Answer::Extended { left_ms: TTL });
@@ -247,7 +247,7 @@ fn a_lock_that_is_released_while_it_is_downgraded_is_not_downgraded() {
 
 /// While a round is under way, no server is given the lock again.
 #[test]
-fn a_downgrade_that_is_cancelled_is_no_round_any_more() {
+fn a_cancelled_downgrade_ends_its_round() {
     let (mut play, view) = Play::holding();
     play.submit(Downgrade::new(view.clone()));
     play.happen(1, Event::Cancelled { sent: ServerSet::first(3) });
@@ -257,7 +257,7 @@ fn a_downgrade_that_is_cancelled_is_no_round_any_more() {
 }
 
 #[test]
-fn a_downgrade_connects_for_no_longer_than_the_lock_is_valid() {
+fn a_downgrade_connects_only_within_the_validity() {
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     assert_eq!(play.at(VALID_MS - 100).submit(Downgrade::new(view)), [Prepare(2)]);

@@ -18,7 +18,7 @@ fn refuse(play: &mut Play, call: usize) -> Vec<Act> {
 }
 
 #[test]
-fn who_comes_behind_another_waits_without_a_pause() {
+fn a_waiter_behind_another_has_no_pause() {
     let mut play = Play::of(3);
     assert_eq!(play.acquire(for_a_minute()), [Ask(Acquire, 500)]);
     // The waiter looks once a second whether it is the first by now.
@@ -31,7 +31,7 @@ fn who_comes_behind_another_waits_without_a_pause() {
 }
 
 #[test]
-fn when_the_time_of_who_is_behind_is_up_it_asks_out_of_turn() {
+fn a_waiter_behind_asks_out_of_turn_at_its_timeout() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     assert_eq!(play.acquire(Plan::Until(at(100))), [WaitUntil(100)]);
@@ -39,7 +39,7 @@ fn when_the_time_of_who_is_behind_is_up_it_asks_out_of_turn() {
 }
 
 #[test]
-fn who_has_the_lock_tells_the_next_only_if_it_looks_too_late() {
+fn a_new_holder_wakes_the_next_only_if_it_looks_too_late() {
     for (ttl_ms, told) in [(TTL, None), (100, Some(EndWait(1)))] {
         let mut play = Play::of(3);
         let wanted = Wanted { ttl_ms, ..play.wanted(Plan::Tries(1)) };
@@ -55,7 +55,7 @@ fn who_has_the_lock_tells_the_next_only_if_it_looks_too_late() {
 }
 
 #[test]
-fn what_this_manager_has_is_asked_for_once_a_second() {
+fn an_own_lock_is_asked_for_once_a_second() {
     let (mut play, _) = Play::holding_and_waiting();
     for ms in (100..1_000).step_by(100) {
         assert_eq!(play.at(ms).time_out(1), [WaitUntil(ms + 100)]);
@@ -66,7 +66,7 @@ fn what_this_manager_has_is_asked_for_once_a_second() {
 }
 
 #[test]
-fn a_last_try_behind_another_does_not_ask_for_what_this_manager_has() {
+fn a_last_try_does_not_ask_for_an_own_lock() {
     let (mut play, _) = Play::holding_and_waiting();
     let words = "Taken: held by another lease of this manager (9888 ms left)";
     assert_eq!(play.at(10).acquire(Plan::Tries(1)), [ended(words)]);
@@ -74,21 +74,21 @@ fn a_last_try_behind_another_does_not_ask_for_what_this_manager_has() {
 }
 
 #[test]
-fn what_another_manager_found_out_to_be_lost_is_asked_for_at_the_next_look() {
+fn a_lock_lost_by_another_manager_is_asked_for_soon() {
     let (mut play, view) = Play::holding_and_waiting();
     view.hold().pass_to(Phase::Lost);
     assert_eq!(play.at(100).time_out(1), [Ask(Acquire, 600)]);
 }
 
 #[test]
-fn who_is_given_the_turn_asks_at_once() {
+fn a_turn_makes_a_waiter_ask_at_once() {
     let (mut play, _) = Play::holding_and_waiting();
     assert_eq!(play.at(50).happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
     assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("acquired")]);
 }
 
 #[test]
-fn a_turn_is_a_first_try_or_is_cut_short_like_any_other() {
+fn a_turn_is_a_first_try_or_is_cut_short() {
     let (mut play, _) = Play::holding();
     assert_eq!(play.acquire(Plan::Until(at(300))), [WaitUntil(100)]);
     assert_eq!(play.at(50).happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
@@ -97,7 +97,7 @@ fn a_turn_is_a_first_try_or_is_cut_short_like_any_other() {
 }
 
 #[test]
-fn the_end_of_a_wait_is_no_turn_while_there_is_a_pause() {
+fn an_ended_wait_gives_no_turn_in_a_pause() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     assert_eq!(refuse(play.at(20), 0), [WaitUntil(60)]);
@@ -107,7 +107,7 @@ fn the_end_of_a_wait_is_no_turn_while_there_is_a_pause() {
 }
 
 #[test]
-fn a_turn_that_comes_early_is_no_try_of_so_many() {
+fn an_early_turn_uses_no_try() {
     for (is_early, tries_left) in [(true, 1), (false, 0)] {
         let (mut play, view) = Play::holding();
         assert_eq!(play.acquire(Plan::Tries(2)), [Ask(Acquire, 500)]);
@@ -124,7 +124,7 @@ fn a_turn_that_comes_early_is_no_try_of_so_many() {
 }
 
 #[test]
-fn a_call_that_is_made_within_another_of_its_thread_asks_at_once() {
+fn a_nested_call_asks_at_once() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     let wanted = Wanted { thread: Some(1), ..play.wanted(for_a_minute()) };
@@ -143,7 +143,7 @@ const REFUSED: &str = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by anot
                        left), b:1 held by another client (50000 ms left), c:1 was not heard";
 
 #[test]
-fn a_slice_ends_in_the_midst_of_a_pause_and_the_next_goes_on_with_it() {
+fn the_next_slice_resumes_the_pause() {
     let mut play = Play::of(3);
     slice(&mut play, 500);
     assert_eq!(play.at(50).time_out(0), [ended(REFUSED)]);
@@ -162,7 +162,7 @@ fn a_slice_ends_in_the_midst_of_a_pause_and_the_next_goes_on_with_it() {
 }
 
 #[test]
-fn a_call_that_is_refused_for_good_is_not_broken_off() {
+fn a_final_refusal_is_not_resumable() {
     let mut play = Play::of(3);
     play.acquire(Plan::Tries(1));
     refuse(&mut play, 0);
@@ -170,7 +170,7 @@ fn a_call_that_is_refused_for_good_is_not_broken_off() {
 }
 
 #[test]
-fn whoever_is_next_goes_on_with_the_pause_of_a_slice_that_ends() {
+fn the_next_waiter_inherits_the_pause_of_an_ended_slice() {
     let mut play = Play::of(3);
     slice(&mut play, 60_000);
     assert_eq!(play.acquire(for_a_minute()), [WaitUntil(1_020)]);
@@ -181,7 +181,7 @@ fn whoever_is_next_goes_on_with_the_pause_of_a_slice_that_ends() {
 }
 
 #[test]
-fn a_slice_that_ends_behind_others_has_no_pause() {
+fn a_slice_behind_others_has_no_pause() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     let wanted = Wanted { slice_end: at(50), ..play.wanted(for_a_minute()) };
@@ -197,7 +197,7 @@ fn a_slice_that_ends_behind_others_has_no_pause() {
 }
 
 #[test]
-fn who_tries_so_many_times_has_no_wait_to_go_on_with() {
+fn a_call_with_a_count_of_tries_resumes_no_wait() {
     let mut play = Play::of(3);
     slice(&mut play, 60_000);
     play.at(50).time_out(0);
@@ -207,7 +207,7 @@ fn who_tries_so_many_times_has_no_wait_to_go_on_with() {
 }
 
 #[test]
-fn who_leaves_keeps_nobody_waiting() {
+fn a_leaving_waiter_blocks_nobody() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
     play.acquire(for_a_minute());

@@ -54,7 +54,7 @@ fn in_line() -> Play {
 }
 
 #[test]
-fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
+fn a_refused_waiter_enrols_and_tries_at_a_free_quorum() {
     let mut play = in_line();
     // Two round trips on average after the first message.
     assert_eq!(push(play.at(90), 0, 0), [Listen, WaitUntil(92)]);
@@ -68,7 +68,7 @@ fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
 }
 
 #[test]
-fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_again() {
+fn one_push_leads_to_a_try_and_a_new_place() {
     let mut play = in_line();
     assert_eq!(push(play.at(90), 0, 1), [Listen, WaitUntil(92)]);
     assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
@@ -91,7 +91,7 @@ fn readers(server: usize) -> Word {
 }
 
 #[test]
-fn who_waits_for_readers_says_so_again_and_again_and_stands_in_line() {
+fn a_waiting_writer_repeats_its_announcement() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -118,7 +118,7 @@ fn who_waits_for_readers_says_so_again_and_again_and_stands_in_line() {
 }
 
 #[test]
-fn who_becomes_a_reader_has_the_readers_in_line_told() {
+fn a_downgrade_wakes_enrolled_readers() {
     let (mut play, view) = Play::holding();
     play.world.settings.set_waking(true);
     let acts = play.submit(crate::operation::downgrade::Downgrade::new(view));
@@ -126,7 +126,7 @@ fn who_becomes_a_reader_has_the_readers_in_line_told() {
 }
 
 #[test]
-fn its_place_is_as_old_as_its_wait() {
+fn the_age_of_a_place_is_the_age_of_the_wait() {
     let mut play = in_line();
     for ms in [1 + LOOK_MS, 900] {
         assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
@@ -137,7 +137,7 @@ fn its_place_is_as_old_as_its_wait() {
 }
 
 #[test]
-fn who_was_forgotten_looks_and_tries_if_a_quorum_is_free() {
+fn a_forgotten_waiter_looks_and_tries_at_a_free_quorum() {
     let mut play = in_line();
     let ms = 1 + LOOK_MS;
     assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
@@ -145,7 +145,7 @@ fn who_was_forgotten_looks_and_tries_if_a_quorum_is_free() {
 }
 
 #[test]
-fn who_stands_far_behind_looks_seldom_but_when_the_keys_may_have_expired() {
+fn a_waiter_far_behind_looks_rarely_before_the_keys_expire() {
     for (rank, left_ms, until) in [(0, 50_000, LOOK_MS), (99, 50_000, 5_625), (99, 700, 701)] {
         let mut play = waking();
         play.acquire(for_a_minute());
@@ -158,7 +158,7 @@ fn who_stands_far_behind_looks_seldom_but_when_the_keys_may_have_expired() {
 }
 
 #[test]
-fn where_too_few_servers_tell_it_asks_as_if_there_were_no_lines() {
+fn without_enough_pushing_servers_a_waiter_polls() {
     let mut plain = Play::of(3);
     plain.acquire(for_a_minute());
     let pause = plain.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -172,7 +172,7 @@ fn where_too_few_servers_tell_it_asks_as_if_there_were_no_lines() {
 }
 
 #[test]
-fn one_server_of_three_that_tells_nothing_is_no_reason_to_ask_more_often() {
+fn one_server_without_pushes_causes_no_extra_requests() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -181,7 +181,7 @@ fn one_server_of_three_that_tells_nothing_is_no_reason_to_ask_more_often() {
 }
 
 #[test]
-fn who_gives_up_or_is_cancelled_leaves_the_line() {
+fn a_waiter_that_ends_leaves_the_line() {
     let mut play = in_line();
     let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });
     assert_eq!(acts, [Tell(Leave, vec![0, 1, 2]), ended("Cancelled: the call was cancelled")]);
@@ -197,7 +197,7 @@ fn who_gives_up_or_is_cancelled_leaves_the_line() {
 }
 
 #[test]
-fn who_is_cancelled_while_it_asks_for_its_place_leaves_it_wherever_it_may_have_been_asked_for() {
+fn a_cancelled_enrolment_is_undone_where_it_was_sent() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -206,7 +206,7 @@ fn who_is_cancelled_while_it_asks_for_its_place_leaves_it_wherever_it_may_have_b
 }
 
 #[test]
-fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
+fn a_sliced_wait_keeps_its_place_and_its_pushes() {
     let mut play = waking();
     let slice = Wanted { slice_end: at(100), ..play.wanted(for_a_minute()) };
     play.acquire_as(slice);
@@ -225,7 +225,7 @@ fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
 }
 
 #[test]
-fn who_has_tries_left_and_no_time_asks_as_ever() {
+fn a_call_with_tries_and_no_wait_does_not_enrol() {
     let mut play = waking();
     play.acquire(Plan::Tries(3));
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -233,7 +233,7 @@ fn who_has_tries_left_and_no_time_asks_as_ever() {
 }
 
 #[test]
-fn without_randomness_nobody_stands_in_line() {
+fn without_randomness_no_waiter_enrols() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.world.random = None;
@@ -251,7 +251,7 @@ fn holding() -> (Play, View) {
 }
 
 #[test]
-fn a_release_wakes_who_waits_elsewhere_unless_somebody_waits_here() {
+fn a_release_wakes_others_unless_a_local_waiter_exists() {
     let (mut play, view) = holding();
     assert_eq!(play.submit(super::super::release::Release::new(view)), [Ask(ReleaseAndWake, 500)]);
     let (mut play, view) = holding();
@@ -261,7 +261,7 @@ fn a_release_wakes_who_waits_elsewhere_unless_somebody_waits_here() {
 }
 
 #[test]
-fn who_has_woken_somebody_looks_first_when_it_wants_the_lock_again() {
+fn a_waker_looks_before_it_tries_again() {
     let (mut play, view) = holding();
     play.submit(super::super::release::Release::new(view));
     let woke = |server| (server, Answer::Woke);
@@ -276,7 +276,7 @@ fn who_has_woken_somebody_looks_first_when_it_wants_the_lock_again() {
 }
 
 #[test]
-fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
+fn a_push_during_a_try_counts_for_the_next() {
     let mut play = in_line();
     push(play.at(90), 0, 0);
     assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
@@ -293,7 +293,7 @@ fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
 
 /// Otherwise a server that refuses falsely, and first, would make the waiter try again and again.
 #[test]
-fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
+fn a_free_server_without_a_refusal_is_no_news() {
     let mut play = waking();
     play.acquire(for_a_minute());
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -309,7 +309,7 @@ fn behind_all(server: usize) -> Word {
 }
 
 #[test]
-fn who_finds_all_permits_taken_stands_in_line_and_tries_when_any_is_free() {
+fn a_permit_waiter_enrols_and_tries_at_any_free_slot() {
     let mut play = waking();
     assert_eq!(play.permit(for_a_minute()), [Ask(Acquire, 500)]);
     let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
@@ -328,7 +328,7 @@ fn who_finds_all_permits_taken_stands_in_line_and_tries_when_any_is_free() {
 }
 
 #[test]
-fn a_slot_that_a_try_had_and_gave_back_is_no_news() {
+fn a_slot_returned_by_the_own_try_is_no_news() {
     let mut play = waking();
     play.permit(for_a_minute());
     let each = [slots(0, Some(0), &[1, 2]), slots(1, None, &[0, 1, 2]), slots(2, None, &[0, 1, 2])];
@@ -340,7 +340,7 @@ fn a_slot_that_a_try_had_and_gave_back_is_no_news() {
 
 /// The message that it was told is used up, so it does not try again and again without a pause.
 #[test]
-fn who_was_told_and_can_reach_no_server_pauses() {
+fn a_pushed_waiter_without_servers_pauses() {
     let mut play = in_line();
     push(play.at(90), 0, 0);
     push(play.at(91), 0, 1);
@@ -354,7 +354,7 @@ fn who_was_told_and_can_reach_no_server_pauses() {
 
 /// Of two servers, the second one counts. Of three, the one in the middle counts.
 #[test]
-fn how_many_are_before_it_is_what_most_servers_say() {
+fn the_rank_is_that_of_most_servers() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
@@ -364,7 +364,7 @@ fn how_many_are_before_it_is_what_most_servers_say() {
 
 /// A look that finds another client before it shows that there are others, as a refusal does.
 #[test]
-fn who_was_not_alone_when_it_looked_stands_back_later() {
+fn a_look_that_finds_others_shows_a_rival() {
     for (others, again) in [(true, WaitUntil(554)), (false, Ask(Acquire, 1_050))] {
         let mut play = in_line();
         assert_eq!(play.at(400).time_out(0), [Ask(Enrol, 900)]);
@@ -385,7 +385,7 @@ fn who_was_not_alone_when_it_looked_stands_back_later() {
 
 /// Its place in line is the one of a client that has waited since then.
 #[test]
-fn who_stands_in_line_says_since_when_it_waits() {
+fn an_enrolment_sends_the_start_of_the_wait() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);

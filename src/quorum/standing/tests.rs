@@ -30,7 +30,7 @@ fn pass(standings: &mut Standings, voters: u64) -> bool {
 }
 
 #[test]
-fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_time() {
+fn servers_with_a_grant_in_time_are_sound() {
     let mut standings = taken();
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
     for word in [Word::Granted { in_time: true }, Word::Has { in_time: true }] {
@@ -49,7 +49,7 @@ fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_t
 }
 
 #[test]
-fn a_server_that_was_not_asked_or_refused_cannot_vouch() {
+fn a_server_without_a_grant_cannot_vouch() {
     let mut standings = Standings::new(3);
     hear(&mut standings, 1, Word::NotSet);
     standings.take(0b001, 0b011);
@@ -57,7 +57,7 @@ fn a_server_that_was_not_asked_or_refused_cannot_vouch() {
 }
 
 #[test]
-fn a_late_grant_counts_after_a_round_that_began_when_it_was_heard() {
+fn a_late_grant_counts_after_the_next_round() {
     let mut standings = taken();
     let round = standings.begin_round();
     hear(&mut standings, 2, Word::Granted { in_time: false });
@@ -68,7 +68,7 @@ fn a_late_grant_counts_after_a_round_that_began_when_it_was_heard() {
 }
 
 #[test]
-fn who_lost_the_key_is_repaired_and_counts_after_the_next_round() {
+fn a_server_without_the_key_is_repaired_and_counts_later() {
     let mut standings = taken();
     let round = standings.begin_round();
     hear(&mut standings, 2, Word::Has { in_time: true });
@@ -87,7 +87,7 @@ fn who_lost_the_key_is_repaired_and_counts_after_the_next_round() {
 
 /// The connection to the third server broke, and another process answers now.
 #[test]
-fn a_server_whose_acquire_ended_unanswered_is_repaired_if_it_lacks_the_key() {
+fn an_unanswered_acquire_is_repaired_if_the_key_is_missing() {
     let mut standings = taken();
     hear(&mut standings, 2, Word::Absent);
     assert_eq!(standings.begin_repairs().1, 0, "the acquire may be carried out still");
@@ -103,7 +103,7 @@ fn a_server_whose_acquire_ended_unanswered_is_repaired_if_it_lacks_the_key() {
 
 /// It may have been carried out before.
 #[test]
-fn a_server_whose_acquire_ended_unanswered_may_have_the_key() {
+fn an_unanswered_acquire_may_have_set_the_key() {
     for in_time in [false, true] {
         let mut standings = taken();
         hear(&mut standings, 2, Word::Ended);
@@ -117,7 +117,7 @@ fn a_server_whose_acquire_ended_unanswered_may_have_the_key() {
 }
 
 #[test]
-fn a_repair_that_was_not_sent_is_due_again() {
+fn an_unsent_repair_is_due_again() {
     let mut standings = taken();
     hear(&mut standings, 0, Word::Absent);
     assert_eq!(standings.begin_repairs().1, 0b001);
@@ -128,7 +128,7 @@ fn a_repair_that_was_not_sent_is_due_again() {
 }
 
 #[test]
-fn a_vote_is_none_once_its_server_is_heard_to_have_lost_the_key() {
+fn a_server_without_the_key_loses_its_vote() {
     let mut standings = taken();
     let round = standings.begin_round();
     hear(&mut standings, 1, Word::Absent);
@@ -139,7 +139,7 @@ fn a_vote_is_none_once_its_server_is_heard_to_have_lost_the_key() {
 }
 
 #[test]
-fn a_candidate_that_loses_the_key_again_is_none() {
+fn a_candidate_without_the_key_is_dropped() {
     let mut standings = taken();
     hear(&mut standings, 2, Word::Granted { in_time: false });
     let round = standings.begin_round();
@@ -152,7 +152,7 @@ fn a_candidate_that_loses_the_key_again_is_none() {
 
 /// The grant is an answer over one manager's connection, which no thread reads until much later.
 #[test]
-fn a_grant_that_is_heard_late_is_not_the_answer_to_a_repair() {
+fn a_late_grant_is_no_answer_to_a_repair() {
     let mut standings = taken();
     let round = standings.begin_round();
     standings.hear(2, round, Word::Has { in_time: true });
@@ -171,7 +171,7 @@ fn a_grant_that_is_heard_late_is_not_the_answer_to_a_repair() {
 }
 
 #[test]
-fn what_was_asked_before_a_repair_says_nothing_of_the_key_after_it() {
+fn answers_from_before_a_repair_do_not_count_after_it() {
     let mut standings = taken();
     let before = standings.begin_round();
     standings.fail_round(before);
@@ -192,7 +192,7 @@ fn what_was_asked_before_a_repair_says_nothing_of_the_key_after_it() {
 }
 
 #[test]
-fn of_two_repairs_each_has_its_own_answer() {
+fn each_repair_has_its_own_answer() {
     let mut standings = taken();
     let lose = |standings: &mut Standings| {
         let round = standings.begin_round();
@@ -246,7 +246,7 @@ fn repairing() -> Standings {
 }
 
 #[test]
-fn a_grant_that_is_heard_twice_is_no_key_that_came_back() {
+fn a_repeated_grant_does_not_bring_a_key_back() {
     let mut standings = taken();
     hear(&mut standings, 2, Word::Has { in_time: true });
     hear(&mut standings, 0, Word::Absent);
@@ -256,7 +256,7 @@ fn a_grant_that_is_heard_twice_is_no_key_that_came_back() {
 }
 
 #[test]
-fn each_grant_is_heard_before_it_is_decided() {
+fn grants_count_before_the_decision() {
     let mut standings = Standings::new(3);
     hear(&mut standings, 0, Word::Granted { in_time: true });
     hear(&mut standings, 1, Word::Granted { in_time: true });
@@ -265,7 +265,7 @@ fn each_grant_is_heard_before_it_is_decided() {
 }
 
 #[test]
-fn what_one_server_answers_says_nothing_of_what_another_was_sent() {
+fn an_answer_counts_only_for_its_own_server() {
     for word in [Word::Repaired, Word::NotSet, Word::Has { in_time: false }] {
         let mut standings = repairing();
         hear(&mut standings, 0, word);
@@ -278,7 +278,7 @@ fn what_one_server_answers_says_nothing_of_what_another_was_sent() {
 }
 
 #[test]
-fn only_those_are_repaired_that_have_no_key() {
+fn only_servers_without_the_key_are_repaired() {
     for word in [Word::Foreign, Word::Has { in_time: false }] {
         let mut standings = taken_of_five();
         hear(&mut standings, 0, Word::Absent);
@@ -289,7 +289,7 @@ fn only_those_are_repaired_that_have_no_key() {
 }
 
 #[test]
-fn one_that_turns_out_to_have_granted_in_time_leaves_other_candidates_as_they_are() {
+fn a_proof_of_one_grant_keeps_other_candidates() {
     let mut standings = taken_of_five();
     hear(&mut standings, 3, Word::Granted { in_time: false });
     hear(&mut standings, 4, Word::Granted { in_time: false });
@@ -300,7 +300,7 @@ fn one_that_turns_out_to_have_granted_in_time_leaves_other_candidates_as_they_ar
 }
 
 #[test]
-fn a_round_admits_those_that_were_candidates_and_leaves_the_others_as_they_are() {
+fn a_round_admits_only_earlier_candidates() {
     let mut standings = taken_of_five();
     hear(&mut standings, 3, Word::Granted { in_time: false });
     let round = standings.begin_round();
@@ -312,7 +312,7 @@ fn a_round_admits_those_that_were_candidates_and_leaves_the_others_as_they_are()
 }
 
 #[test]
-fn a_repair_of_one_server_leaves_that_of_another_under_way() {
+fn repairs_of_two_servers_are_independent() {
     let mut standings = repairing();
     let first = standings.last_number;
     assert_eq!(standings.last_setter(3), 0, "it was sent none");
@@ -324,7 +324,7 @@ fn a_repair_of_one_server_leaves_that_of_another_under_way() {
 }
 
 #[test]
-fn the_second_repair_of_a_server_takes_the_place_of_the_first() {
+fn a_second_repair_replaces_the_first() {
     let mut standings = repairing();
     hear(&mut standings, 1, Word::Has { in_time: false });
     hear(&mut standings, 1, Word::Absent);
@@ -333,7 +333,7 @@ fn the_second_repair_of_a_server_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn an_answer_that_is_read_late_tells_no_more_than_a_late_grant() {
+fn a_late_read_counts_as_a_late_grant() {
     let mut standings = taken();
     standings.hear(2, 0, Word::Has { in_time: false });
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));

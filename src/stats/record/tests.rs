@@ -13,7 +13,7 @@ fn end(record: &Record, outcome: Outcome, ms: i64, counts: &mut Counts) -> Optio
 }
 
 #[test]
-fn a_lock_that_is_taken_at_once_has_not_waited() {
+fn a_lock_taken_at_once_has_no_wait() {
     let mut counts = Counts::default();
     let mut record = record(Kind::Acquire);
     record.note_attempt(&mut counts);
@@ -24,7 +24,7 @@ fn a_lock_that_is_taken_at_once_has_not_waited() {
 }
 
 #[test]
-fn a_wait_is_counted_once_and_from_its_beginning() {
+fn a_wait_is_counted_once_from_its_start() {
     let mut counts = Counts::default();
     let mut record = record(Kind::Acquire);
     for ms in [1, 5, 9] {
@@ -58,7 +58,7 @@ fn a_wait_in_slices_is_one_wait() {
 }
 
 #[test]
-fn what_keeps_a_lock_waits_for_none() {
+fn keeping_a_lock_counts_no_wait() {
     let mut counts = Counts::default();
     let mut record = record(Kind::Other);
     record.note_wait(NOW, &mut counts);
@@ -67,7 +67,7 @@ fn what_keeps_a_lock_waits_for_none() {
 }
 
 #[test]
-fn a_lock_was_held_until_it_was_released() {
+fn hold_time_ends_with_the_release() {
     let mut counts = Counts::default();
     let account = Account { kind: Kind::Release, held_since: Some(NOW), ..Account::default() };
     let mut record = Record::new(account, None);
@@ -79,7 +79,7 @@ fn a_lock_was_held_until_it_was_released() {
 }
 
 #[test]
-fn a_trace_names_the_resource_only_where_that_is_wanted() {
+fn a_trace_names_the_resource_only_on_request() {
     let mut counts = Counts::default();
     let resource: Arc<[u8]> = Arc::from(&b"in\"voice\n\xff 42"[..]);
     let account = Account { kind: Kind::Acquire, ..Account::default() };
@@ -103,7 +103,7 @@ fn a_trace_names_the_resource_only_where_that_is_wanted() {
 }
 
 #[test]
-fn what_becomes_of_locks_is_told_and_nothing_else() {
+fn a_trace_has_only_lock_outcomes() {
     let told = |kind, outcome| {
         let line = record(kind).end(outcome, NOW, Tracing::Events, &mut Counts::default());
         line.map(|it| it.split(' ').next().unwrap_or_default().to_owned())

@@ -292,8 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_of_the_process_before_is_taken_over_if_its_log_is_complete_and_no_later_one_was_seen()
-     {
+    fn a_complete_log_hands_the_note_to_the_next_process() {
         let (durable, judged) = (Identity::durable(true), note(1, 3));
         let since = Since::At(judged.since_ms);
         let taken_over = Step::Rewrite(Note { id: RunId::sample('b'), ..next(note(1, 3)) }, since);
@@ -306,7 +305,7 @@ mod tests {
 
     /// What shows that may be forgotten, before the server is marked.
     #[test]
-    fn a_loss_that_was_found_counts_although_the_note_looks_sound_later() {
+    fn a_found_loss_counts_despite_a_sound_note() {
         let found = Step::Accept { found_at: Some(NOW) };
         // It was another process's, and the log was not complete then.
         let (whole, part) = (Identity::durable(true), Identity::durable(false));
@@ -330,7 +329,7 @@ mod tests {
 
     /// The data of a replica is another server's, and so may its note be.
     #[test]
-    fn a_process_that_was_a_replica_takes_no_note_over() {
+    fn a_former_replica_takes_no_note_over() {
         let memories = Memories::default();
         memories.note_replica(RunId::sample('b'), NOW);
         let identity = &Identity::durable(true);
@@ -348,7 +347,7 @@ mod tests {
 
     /// Another client may have seen a loss of memory first. Its note is then in the place of ours.
     #[test]
-    fn a_memory_that_this_handshake_has_begun_is_not_found_in_the_place_of_another() {
+    fn a_memory_from_this_handshake_is_no_foreign_one() {
         let durable = Identity::durable(true);
         let seen = [note(1, 3)];
         assert_eq!(judge('a', &durable, &seen, &note(99, 4)), Step::Accept { found_at: None });

@@ -44,7 +44,7 @@ mod tests {
     use crate::command::Verb;
 
     #[test]
-    fn there_is_a_bound_with_room_for_the_releases() {
+    fn the_queue_is_bounded_with_room_for_releases() {
         let mut queue = fresh();
         (0..2 * REQUESTS_MAX).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
         assert!(queue.is_full());
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_is_not_answered_counts_as_what_waits_does() {
+    fn unanswered_requests_count_towards_the_bound() {
         let mut queue = fresh();
         for _ in 0..2 {
             (0..REQUESTS_MAX / 2).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_one_of_bytes_too() {
+    fn the_queue_is_bounded_in_bytes_too() {
         const LENGTH: usize = 65_536;
         // Each request contains its resource name twice.
         const MOST: usize = REQUEST_BYTES_MAX / (2 * LENGTH);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_socket_does_not_take_counts_once_more() {
+    fn unwritten_bytes_count_once_more() {
         let mut queue = fresh();
         queue.note_written(REQUEST_BYTES_MAX - 1, || NOW);
         assert!(!queue.is_full());

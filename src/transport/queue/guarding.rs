@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_counts_if_its_server_has_known_all_locks_that_there_may_be() {
+    fn a_grant_counts_if_the_server_knew_all_locks() {
         // The TTL is 10 s, and 1 % of it is allowed for each of the two clocks.
         for (since_ms, sent_ms, counts) in
             [(-1, 0, true), (49_797, 0, true), (49_798, 0, false), (49_798, 1, true)]
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_does_a_fencing_token_count_that_such_a_server_draws_or_raises() {
+    fn a_fencing_token_of_a_forgetful_server_does_not_count() {
         let granted = Value::Array(vec![Value::Int(-5), Value::Int(7)]);
         for (verb, reply, answer) in [
             (Verb::AcquireFenced, granted, Answer::Granted { number: 7 }),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_ttl_of_others_counts() {
+    fn the_longest_ttl_of_other_clients_counts() {
         let mut queue = guarded(45_000, 20_000);
         for (generation, longest_ms, left_s) in [(1, 20_000, 6), (2, 30_000, 16)] {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
@@ -337,7 +337,7 @@ mod tests {
     /// Another client has noted a longer TTL, or has corrected the time of the note. Then an older note of the
     /// same memory is brought back.
     #[test]
-    fn a_later_note_of_this_memory_is_followed_and_an_older_one_is_not() {
+    fn a_later_note_is_followed_and_an_older_one_is_not() {
         let mut queue = guarded(-1, 10_000);
         let mut hear = |note| {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
@@ -352,7 +352,7 @@ mod tests {
 
     /// It may have been a replica, and so have the memory of another server with the same note.
     #[test]
-    fn a_server_that_was_quiet_is_asked_whether_it_was_promoted() {
+    fn a_quiet_server_is_asked_about_a_promotion() {
         let promoted = || Value::BulkString("ab".repeat(20).into_bytes());
         let mut queue = guarded(-1, 10_000);
         let mut ask = |at_ms, replies: &[Value]| {
@@ -384,7 +384,7 @@ mod tests {
 
     /// It is promoted soon, and may not show it by then.
     #[test]
-    fn a_server_that_refused_as_a_replica_has_another_memory() {
+    fn a_refusing_replica_has_another_memory() {
         let mut queue = guarded(-1, 10_000);
         let mut ask = |replies: &[Value]| {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_one_write_ask_for_the_role_once() {
+    fn one_write_asks_for_the_role_once() {
         let (mut queue, later) = (guarded(-1, 10_000), NOW.plus_ms(1_000));
         for _ in 0..3 {
             queue.push(&request(Verb::Acquire), Some(TICKET), later);
@@ -415,7 +415,7 @@ mod tests {
 
     /// A slow answer may have been given at any time on its way, also just before it came.
     #[test]
-    fn a_slow_answer_is_no_step_nor_the_quick_one_behind_it() {
+    fn a_slow_answer_shows_no_step() {
         let word = |number: i64| Value::BulkString(number.to_string().into_bytes());
         let time = |ms: i64| Value::Array(vec![word(ms / 1_000), word(ms % 1_000 * 1_000)]);
         for capabilities in [Capabilities::PLAIN, Capabilities::EXPIRY_TIME] {
@@ -442,7 +442,7 @@ mod tests {
 
     /// The server may have been a replica since it has answered, and the answer may have been on its way for long.
     #[test]
-    fn a_server_was_a_primary_when_it_was_asked_and_not_when_it_was_heard() {
+    fn a_primary_counts_from_the_request_not_the_answer() {
         let mut queue = guarded(-1, 10_000);
         let mut ask = |at_ms, heard_ms| {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(at_ms));
@@ -461,7 +461,7 @@ mod tests {
 
     /// The server has said what it knows, and loses that before it grants anything.
     #[test]
-    fn what_is_read_behind_a_refused_acquire_is_known() {
+    fn a_note_behind_a_refused_acquire_is_known() {
         let mut queue = guarded(45_000, 10_000);
         let mut hear = |said, note| {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_shows_a_step_of_the_clock_is_no_vote_nor_what_comes_soon_after() {
+    fn a_grant_that_shows_a_step_is_no_vote() {
         let word = |number: i64| Value::BulkString(number.to_string().into_bytes());
         let time = |ms: i64| Value::Array(vec![word(ms / 1_000), word(ms % 1_000 * 1_000)]);
         for capabilities in [Capabilities::PLAIN, Capabilities::EXPIRY_TIME] {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_when_a_key_ends_knows_how_long_it_lives() {
+    fn the_end_of_a_key_gives_its_remaining_time() {
         let mut queue = guarded(-1, 10_000);
         let timed = Capabilities::EXPIRY_TIME;
         let granted = [Value::Okay, ends(60_000), note(-1, 10_000)];
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_ttl_is_noted_before_it_is_used() {
+    fn a_longer_ttl_is_noted_before_its_use() {
         let mut queue = guarded(-1, 1_000);
         let sent = |queue: &mut Queue, verb| {
             queue.push(&request(verb), Some(TICKET), NOW);
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_ttl_that_another_server_has_noted_is_passed_on() {
+    fn the_longest_noted_ttl_is_passed_on() {
         let mut queue = guarded(-1, 10_000);
         let Some(Borne::Note(other)) = Borne::of(&note(-1, 30_000)) else { panic!() };
         let _ = Guard::of(&other, 60_000, None, NOW, &queue.rules);
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_have_it_noted_locks_all_the_same() {
+    fn a_user_without_write_access_to_the_note_still_locks() {
         let mut queue = guarded(-1, 1_000);
         let noperm = refused_by_acl();
         for nth in 0..2 {
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_read_it_any_more_locks_all_the_same() {
+    fn a_user_without_read_access_to_the_note_still_locks() {
         let mut queue = guarded(-1, 10_000);
         let granted = [Value::Okay, Value::Int(10_000), refused_by_acl(), time()];
         for replies in [&granted[..], &granted[..2]] {

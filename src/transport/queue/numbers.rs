@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_is_told_which_memory_its_numbers_must_belong_to() {
+    fn each_server_gets_the_memory_id_of_its_counters() {
         let fenced = request(Verb::AcquireFenced);
         for (mut queue, ends_with) in
             [(guarded(), LIFE), (super::super::samples::fresh(), "----------------")]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_lost_its_numbers_has_no_vote_for_a_lock_with_a_token() {
+    fn a_server_with_lost_counters_has_no_fenced_vote() {
         // The TTL is 10 s, and 1 % of it is allowed for each of the two clocks. All is rounded up.
         for (ago_ms, left_s) in [(0, 11), (10_203, 0), (10_202, 1)] {
             let told = ask(&mut guarded(), Verb::AcquireFenced, &[-2, ago_ms], 0);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_memory_has_another_name_by_now_is_asked_again_over_a_new_connection() {
+    fn a_renamed_memory_ends_the_connection() {
         let other = LIFE.replace("ff", "fe");
         for (verb, numbers) in
             [(Verb::AcquireFenced, &[-2, 7][..]), (Verb::ReadFences, &[1, 7, 0, 0])]
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_numbers_is_reported_once_for_each_change() {
+    fn the_state_of_the_counters_is_reported_per_change() {
         let mut queue = guarded();
         for (numbers, state, words) in [
             (&[-5, 7], None, ""),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_refuses_is_reported() {
+    fn a_refused_counter_is_reported() {
         let mut queue = guarded();
         let damaged = [3, 0, 0, 0];
         assert_eq!(
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_that_are_read_belong_to_a_memory() {
+    fn read_counters_belong_to_a_memory() {
         let told = ask(&mut guarded(), Verb::ReadFences, &[1, 7, 0, 0], 0);
         let Answer::Fences(Fences { greatest: 7, state: FencesState::Whole, memory, .. }) = told
         else {
@@ -243,7 +243,7 @@ mod tests {
     /// What counts is the moment when the numbers of all servers were asked for, because the other servers may have
     /// been read right then.
     #[test]
-    fn numbers_are_restored_when_no_attempt_of_before_can_be_under_way() {
+    fn counters_are_restored_after_all_old_attempts() {
         // The longest TTL in use is the one of the note.
         let wait_ms = guarded().rules.wait_ms(10_000);
         for (ago_ms, after_ms, is_due) in [

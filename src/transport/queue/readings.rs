@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_sent_in_one_go_share_a_reading() {
+    fn requests_of_one_write_share_a_reading() {
         for (count, readings) in [(1, 1), (2, 1), (8, 1), (9, 2), (16, 2), (17, 3)] {
             let sent = send(&mut guarded(-1), &acquires(count), Capabilities::EXPIRY_TIME);
             assert_eq!(sent, [readings, 0, usize::from(count)], "{count}");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_is_a_vote_once_the_note_was_read() {
+    fn a_grant_is_a_vote_after_the_note_was_read() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         let requests = [&acquires(2)[..], &[request(Verb::Release)]].concat();
         send(&mut queue, &requests, Capabilities::EXPIRY_TIME);
@@ -284,7 +284,7 @@ mod tests {
     /// The server may lose its memory between two of the grants, so an earlier grant may be from the lost
     /// memory.
     #[test]
-    fn all_grants_before_another_note_are_none() {
+    fn all_grants_before_a_new_note_are_void() {
         let other = note(-1).iter().map(|&it| if it == b'a' { b'b' } else { it }).collect();
         for borne in [other, string(""), b"-BUSY no\r\n".to_vec()] {
             let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn all_grants_before_a_step_of_the_clock_are_none() {
+    fn all_grants_before_a_clock_step_are_void() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         for (shown_ms, is_vote) in [(CLOCK_MS, true), (CLOCK_MS + 5_000, false)] {
             send(&mut queue, &acquires(3), Capabilities::PLAIN);
@@ -322,7 +322,7 @@ mod tests {
 
     /// The clock may have been read at any time between the write and the answer.
     #[test]
-    fn a_slow_answer_to_a_group_is_no_step_nor_the_quick_one_behind_it() {
+    fn a_slow_answer_to_a_group_shows_no_step() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         let mut capabilities = Capabilities::PLAIN;
         for (sent_ms, heard_ms) in [(0, 100), (100, 101)] {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_read_the_note_any_more_is_granted_all_the_same() {
+    fn a_forbidden_note_does_not_void_the_grants() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         send(&mut queue, &acquires(2), Capabilities::PLAIN);
         let granted = b"+OK\r\n:10000\r\n".repeat(2);
@@ -353,7 +353,7 @@ mod tests {
     /// A request that is answered before the note is read must wait. If the connection ends in between, no
     /// request gets an answer.
     #[test]
-    fn a_connection_that_ends_before_the_reading_answers_nobody() {
+    fn a_connection_lost_before_the_reading_answers_nobody() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         send(&mut queue, &acquires(2), Capabilities::PLAIN);
         let granted = b"+OK\r\n:10000\r\n".repeat(2);
@@ -364,14 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_in_line_is_not_between_a_grant_and_its_reading() {
+    fn an_enrolment_never_splits_a_grant_from_its_reading() {
         let mut queue = guarded(-1);
         let requests = [&acquires(1)[..], &[request(Verb::Enrol)], &acquires(1)].concat();
         assert_eq!(send(&mut queue, &requests, Capabilities::PLAIN)[0], 2);
     }
 
     #[test]
-    fn ends_are_asked_for_unless_many_were_granted_in_a_row() {
+    fn key_ends_are_asked_for_unless_grants_are_frequent() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
         let granted = format!("+OK\r\n:{}\r\n", CLOCK_MS + 10_000);
         for _ in 0..2 {

@@ -56,7 +56,7 @@ mod tests {
     use crate::command::Verb;
 
     #[test]
-    fn a_release_that_is_refused_is_tried_again_until_it_succeeds() {
+    fn a_refused_release_is_retried_until_it_succeeds() {
         let mut queue = fresh();
         for _ in 0..3 {
             queue.push(&request(Verb::Release), None, NOW);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_releases_are_probed_now_and_then_and_sent_in_small_groups() {
+    fn refused_releases_are_probed_and_sent_in_groups() {
         const COUNT: usize = 3 * RESENT_MAX;
         let mut queue = fresh();
         (0..COUNT).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_that_are_refused_until_the_key_has_expired_are_forgotten() {
+    fn refused_releases_of_expired_keys_are_forgotten() {
         let mut queue = fresh();
         (0..3).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
         send(&mut queue, NOW);

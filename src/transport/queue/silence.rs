@@ -58,7 +58,7 @@ mod tests {
     use crate::command::Verb;
 
     #[test]
-    fn silence_is_borne_for_the_longest_ttl_in_flight() {
+    fn silence_is_tolerated_for_the_longest_ttl() {
         let mut queue = fresh();
         assert_eq!(queue.give_up_at(), None);
         queue.push(&request(Verb::Acquire), None, NOW);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_overdue_after_a_second_or_four_reply_timeouts() {
+    fn an_answer_is_overdue_after_four_reply_timeouts() {
         let timeouts = Timeouts::default();
         let mut queue = fresh();
         assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);

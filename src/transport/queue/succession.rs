@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_that_were_refused_outlive_the_connection() {
+    fn refused_releases_outlive_the_connection() {
         let mut queue = fresh();
         queue.push(&request(Verb::Release), None, NOW);
         send(&mut queue, NOW);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_whether_its_request_was_sent() {
+    fn a_waiting_call_learns_whether_its_request_was_sent() {
         let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         send(&mut queue, NOW);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_set_a_key_has_ended_when_another_process_is_met() {
+    fn another_process_ends_all_requests_that_set_keys() {
         let (mut queue, told) = (fresh(), Told::new());
         let numbered = |verb, number| {
             let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_over_another_connection_in_the_order_in_which_they_came() {
+    fn requests_keep_their_order_on_a_new_connection() {
         let (mut old, mut new) = (fresh(), fresh());
         for token in 1..=3 {
             old.push(&long(Verb::Release, 1, token), None, NOW);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_set_is_guarded_for_its_ttl_from_when_it_was_sent() {
+    fn a_key_is_guarded_for_its_ttl_from_the_request() {
         let mut queue = fresh();
         for verb in [Verb::Release, Verb::Inspect] {
             queue.push(&request(verb), None, NOW);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_wanted_behind_what_may_set_its_key_and_only_one() {
+    fn one_release_is_wanted_behind_an_acquire() {
         let mut queue = fresh();
         let (ours, other) = (long(Verb::Release, 1, 1), long(Verb::Release, 1, 2));
         assert!(!queue.wants(&ours));
@@ -221,7 +221,7 @@ mod tests {
 
     /// An extension that is executed behind it would make the key live on.
     #[test]
-    fn a_release_that_leaves_the_key_is_wanted_behind_what_may_extend_it() {
+    fn a_delayed_release_is_wanted_behind_an_extension() {
         let mut queue = fresh();
         let (after, release) = (request(Verb::ReleaseAfter), request(Verb::Release));
         queue.push(&request(Verb::Extend), None, NOW);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_up_other_slots_is_no_release() {
+    fn freeing_other_slots_is_no_release() {
         let (mut old, mut new) = (fresh(), fresh());
         old.push(&of_semaphore(Verb::Acquire), None, NOW);
         assert!(old.wants(&of_semaphore(Verb::ReleaseRest)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_go_over_another_connection_too_with_who_waits_for_them() {
+    fn releases_move_to_a_new_connection_with_their_callers() {
         let (mut old, mut new) = (fresh(), fresh());
         old.push(&long(Verb::Release, 1, 1), None, NOW);
         send(&mut old, NOW);
@@ -267,7 +267,7 @@ mod tests {
 
     /// The release may have been executed first over the other connection.
     #[test]
-    fn a_release_that_goes_over_two_connections_may_have_released_what_it_does_not_find() {
+    fn a_release_over_two_connections_may_have_worked() {
         let (mut old, mut new) = (fresh(), fresh());
         old.push(&request(Verb::Release), Some(TICKET), NOW);
         send(&mut old, NOW);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_do_not_multiply_with_each_connection_that_is_given_up() {
+    fn releases_do_not_multiply_with_connections() {
         let (mut old, mut new) = (fresh(), fresh());
         new.push(&request(Verb::Release), None, NOW);
         for _ in 0..9 {

@@ -110,7 +110,7 @@ impl Sentinel {
 }
 
 #[test]
-fn a_silent_sentinel_is_pinged_and_left_if_it_says_nothing() {
+fn a_silent_sentinel_is_pinged_and_then_left() {
     if IS_PLAYED {
         return;
     }
@@ -134,7 +134,7 @@ fn a_silent_sentinel_is_pinged_and_left_if_it_says_nothing() {
 }
 
 #[test]
-fn of_two_messages_the_last_one_counts() {
+fn the_last_of_two_messages_counts() {
     if IS_PLAYED {
         return;
     }
@@ -147,7 +147,7 @@ fn of_two_messages_the_last_one_counts() {
 }
 
 #[test]
-fn what_was_said_before_the_connection_ended_counts_and_otherwise_another_one_is_asked() {
+fn a_closed_sentinel_is_replaced_unless_it_announced() {
     if IS_PLAYED {
         return;
     }
@@ -169,7 +169,7 @@ fn what_was_said_before_the_connection_ended_counts_and_otherwise_another_one_is
 }
 
 #[test]
-fn one_that_announces_nothing_is_asked_again_after_a_while() {
+fn a_sentinel_without_pushes_is_polled() {
     if IS_PLAYED {
         return;
     }
@@ -190,7 +190,7 @@ fn one_that_announces_nothing_is_asked_again_after_a_while() {
 }
 
 #[test]
-fn each_sentinel_has_its_share_of_the_time_and_a_new_search_forgets_the_last() {
+fn each_sentinel_has_its_share_of_the_time() {
     if IS_PLAYED {
         return;
     }

@@ -12,7 +12,7 @@ fn server() -> Server {
 
 /// The waiting caller is told that the request was not sent.
 #[test]
-fn a_release_that_cannot_be_sent_now_is_sent_later() {
+fn an_unsent_release_is_sent_later() {
     for (request, is_kept) in required_and_not() {
         let (mut server, mut effects) = (server(), Effects::default());
         server.ask(&request, TICKET, 100, NOW, &mut effects);
@@ -22,7 +22,7 @@ fn a_release_that_cannot_be_sent_now_is_sent_later() {
 }
 
 #[test]
-fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
+fn a_failed_connection_is_seen_by_the_next_call() {
     let mut server = server();
     let mut effects = Effects::default();
     let words = "closed".to_owned();
@@ -36,7 +36,7 @@ fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
 }
 
 #[test]
-fn a_server_that_is_left_out_of_a_move_is_not_asked() {
+fn a_server_outside_a_move_is_not_asked() {
     let server = server();
     let [ours, others] = moves();
     assert_eq!(server.left_out(&ours), None);

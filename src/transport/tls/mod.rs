@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_for_the_name_or_the_address_in_the_url() {
+    fn a_certificate_is_for_the_host_of_the_url() {
         let name = |host: &str| {
             let url = format!("redis://{host}:1");
             let endpoint = Endpoint::parse(&url, 0).expect("a good URL");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_made_into_a_new_configuration() {
+    fn a_setting_makes_a_new_configuration() {
         let tls = Tls::default();
         tls.set_skip_verify(true).unwrap();
         let config = || tls.config().unwrap().0;

@@ -50,7 +50,7 @@ fn all_held() -> (PermitQueue, [Arc<HeldLock>; 2]) {
 }
 
 #[test]
-fn as_many_ask_at_once_as_there_are_permits() {
+fn as_many_waiters_ask_as_there_are_permits() {
     let mut queue = queue(1..=3);
     assert_eq!(queue.begin(2, PATIENT, at_ms(0)), Permission::NotYet, "1 came first");
     for number in 1..=2 {
@@ -67,7 +67,7 @@ fn as_many_ask_at_once_as_there_are_permits() {
 }
 
 #[test]
-fn while_all_are_taken_only_the_first_asks_and_success_tells_the_next() {
+fn when_all_permits_are_taken_only_the_first_asks() {
     let mut queue = queue(1..=4);
     for number in 1..=2 {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -92,7 +92,7 @@ fn while_all_are_taken_only_the_first_asks_and_success_tells_the_next() {
 }
 
 #[test]
-fn a_release_gives_the_turn_to_who_came_first_and_to_nobody_else() {
+fn a_release_gives_the_turn_to_the_first_waiter_only() {
     let (mut queue, holds) = all_held();
     assert!(queue.has(&holds[1]));
     assert_eq!(queue.release(&holds[1], at_ms(5)), (Next::Ask(ticket(3)), false));
@@ -105,7 +105,7 @@ fn a_release_gives_the_turn_to_who_came_first_and_to_nobody_else() {
 }
 
 #[test]
-fn others_get_their_chance_after_a_while() {
+fn other_clients_get_a_chance_after_a_run() {
     let (mut queue, holds) = all_held();
     assert_eq!(queue.release(&holds[0], at_ms(200)), (Next::Tell(vec![ticket(3)]), true));
     queue.stand_back(at_ms(205));
@@ -115,7 +115,7 @@ fn others_get_their_chance_after_a_while() {
 }
 
 #[test]
-fn a_last_try_asks_out_of_turn_but_once_a_second_for_what_this_manager_has() {
+fn a_last_try_asks_out_of_turn_but_for_own_permits_rarely() {
     let (mut queue, _holds) = all_held();
     assert!(matches!(queue.begin(5, LAST, at_ms(999)), Permission::Held { .. }));
     assert_eq!(queue.begin(5, LAST, at_ms(1_000)), Permission::MayAsk);
@@ -127,7 +127,7 @@ fn a_last_try_asks_out_of_turn_but_once_a_second_for_what_this_manager_has() {
 }
 
 #[test]
-fn a_permit_that_ended_or_was_lost_is_to_be_had() {
+fn an_ended_or_lost_permit_can_be_taken() {
     let (mut queue, holds) = all_held();
     assert_eq!(queue.lost(&holds[0], at_ms(5)), Some(ticket(3)));
     assert_eq!(queue.begin(3, PATIENT, at_ms(5)), Permission::MayAsk);
@@ -137,7 +137,7 @@ fn a_permit_that_ended_or_was_lost_is_to_be_had() {
 }
 
 #[test]
-fn a_pause_after_servers_were_not_reached_is_kept() {
+fn a_pause_after_unreachable_servers_is_kept() {
     let mut queue = queue(1..=2);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
     queue.refused(1, false, at_ms(1));
@@ -148,7 +148,7 @@ fn a_pause_after_servers_were_not_reached_is_kept() {
 }
 
 #[test]
-fn one_that_leaves_off_hands_its_pauses_on() {
+fn a_leaving_waiter_hands_its_pause_on() {
     let mut queue = queue(1..=2);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
     queue.refused(1, true, at_ms(1));
@@ -171,7 +171,7 @@ fn a_thread_never_waits_for_itself() {
 
 /// A waiter that is told to ask at a moment may ask then, so no waiter loops without a pause.
 #[test]
-fn what_is_due_may_ask() {
+fn a_due_waiter_may_ask() {
     for seed in 0..2_000_u64 {
         let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut next = |below: u64| {
@@ -222,7 +222,7 @@ fn what_is_due_may_ask() {
 }
 
 #[test]
-fn a_queue_is_needed_as_long_as_anything_is_known_in_it() {
+fn a_queue_is_needed_while_it_knows_anything() {
     let none = || PermitQueue::new(2, at_ms(0));
     assert!(!none().is_needed(at_ms(0)) && !none().is_waited_for());
     // Somebody waits.
@@ -245,7 +245,7 @@ fn a_queue_is_needed_as_long_as_anything_is_known_in_it() {
 }
 
 #[test]
-fn that_somebody_else_was_woken_is_remembered_for_a_while() {
+fn a_woken_rival_is_remembered_for_a_while() {
     let mut queue = PermitQueue::new(2, at_ms(0));
     assert!(!queue.was_woken(at_ms(0)));
     queue.woke(at_ms(5), at_ms(0));
@@ -257,7 +257,7 @@ fn that_somebody_else_was_woken_is_remembered_for_a_while() {
 }
 
 #[test]
-fn the_first_stands_in_line_if_others_have_permits() {
+fn the_first_waiter_enrols_if_others_hold_permits() {
     let waiting = queue(1..=2);
     assert!(waiting.may_stand_in_line(1) && !waiting.may_stand_in_line(2));
     let (all_held, _holds) = all_held();
@@ -265,7 +265,7 @@ fn the_first_stands_in_line_if_others_have_permits() {
 }
 
 #[test]
-fn who_is_the_only_one_is_alone() {
+fn a_single_waiter_is_alone() {
     let one = queue(1..=1);
     assert!(one.is_alone(1) && !one.is_alone(2));
     let two = queue(1..=2);
@@ -273,7 +273,7 @@ fn who_is_the_only_one_is_alone() {
 }
 
 #[test]
-fn others_are_seen_where_the_permits_are_taken_that_this_manager_has_not() {
+fn permits_of_others_show_rivals() {
     let mut queue = queue(1..=2);
     queue.refused(1, true, at_ms(0));
     assert!(queue.has_rivals(at_ms(1)));
@@ -285,7 +285,7 @@ fn others_are_seen_where_the_permits_are_taken_that_this_manager_has_not() {
 
 /// A waiter that comes when nobody waits any more finds out again.
 #[test]
-fn that_all_are_taken_is_known_for_as_long_as_somebody_waits() {
+fn a_full_semaphore_is_known_while_a_waiter_remains() {
     let mut queue = queue(1..=3);
     queue.refused(1, true, at_ms(0));
     waits(&mut queue, 3, NEVER, 0);
@@ -308,7 +308,7 @@ fn that_all_are_taken_is_known_for_as_long_as_somebody_waits() {
 }
 
 #[test]
-fn the_next_is_told_that_all_are_held_only_if_it_looks_too_late() {
+fn the_next_is_told_only_if_it_would_look_too_late() {
     let end = permit(1).valid_until();
     for (until, told) in [(end, None), (end.plus_ms(1), Some(ticket(3)))] {
         let mut queue = queue(1..=3);
@@ -322,7 +322,7 @@ fn the_next_is_told_that_all_are_held_only_if_it_looks_too_late() {
 }
 
 #[test]
-fn pauses_are_handed_on_by_the_first_to_somebody_who_is_there() {
+fn a_pause_passes_from_the_first_to_a_present_waiter() {
     let mut alone = queue(1..=1);
     alone.pass_on(1, at_ms(9), Backoff::default());
     alone.leave(1, at_ms(1));
@@ -334,7 +334,7 @@ fn pauses_are_handed_on_by_the_first_to_somebody_who_is_there() {
 }
 
 #[test]
-fn when_the_first_leaves_in_a_pause_the_next_is_told() {
+fn the_next_is_told_when_the_first_leaves_in_a_pause() {
     let mut queue = queue(1..=2);
     waits(&mut queue, 1, at_ms(50), 0);
     waits(&mut queue, 2, NEVER, 0);
@@ -342,7 +342,7 @@ fn when_the_first_leaves_in_a_pause_the_next_is_told() {
 }
 
 #[test]
-fn who_is_due_at_once_does_not_wait() {
+fn a_due_waiter_does_not_wait() {
     let mut queue = queue(1..=1);
     assert_eq!(waits(&mut queue, 1, NEVER, 7), at_ms(7));
     assert_eq!(queue.waiting_first(), None);
@@ -351,7 +351,7 @@ fn who_is_due_at_once_does_not_wait() {
 }
 
 #[test]
-fn a_release_gives_the_turn_to_the_first_that_waits() {
+fn a_release_skips_a_waiter_that_is_looking() {
     let (mut queue, holds) = all_held();
     // The first waiter looks at this moment.
     queue.end_wait(3, Wait { pause_until: NEVER, until: at_ms(60_000) }, at_ms(1));
@@ -359,7 +359,7 @@ fn a_release_gives_the_turn_to_the_first_that_waits() {
 }
 
 #[test]
-fn who_takes_a_permit_again_stands_back_if_others_want_it() {
+fn a_repeated_caller_stands_back_for_rivals() {
     for (has_rivals, stands_back) in [(true, true), (false, false)] {
         let mut queue = queue(1..=2);
         let hold = permit(1);
@@ -372,7 +372,7 @@ fn who_takes_a_permit_again_stands_back_if_others_want_it() {
 }
 
 #[test]
-fn a_permit_of_this_manager_that_has_ended_may_be_asked_for_in_a_pause() {
+fn an_ended_own_permit_can_be_asked_for_in_a_pause() {
     let mut queue = queue(1..=2);
     let hold = permit(1);
     queue.acquired(1, &hold);
@@ -386,7 +386,7 @@ fn a_permit_of_this_manager_that_has_ended_may_be_asked_for_in_a_pause() {
 }
 
 #[test]
-fn what_keeps_a_waiter_out_ends_with_the_first_permit() {
+fn a_waiter_is_blocked_only_until_the_first_permit_ends() {
     let mut queue = queue(1..=3);
     let short = Token::from_random([2; 20]);
     let short = Arc::new(HeldLock::of_one_server(b"r", short, (at_ms(0), 500)));
@@ -399,7 +399,7 @@ fn what_keeps_a_waiter_out_ends_with_the_first_permit() {
 }
 
 #[test]
-fn one_that_gives_up_while_it_asks_makes_room_and_one_that_stands_behind_does_not() {
+fn an_asking_waiter_that_gives_up_makes_room() {
     let mut queue = queue(1..=4);
     for number in 1..=2 {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -415,7 +415,7 @@ fn one_that_gives_up_while_it_asks_makes_room_and_one_that_stands_behind_does_no
 }
 
 #[test]
-fn a_refusal_for_another_reason_does_not_say_that_all_permits_are_taken() {
+fn another_refusal_does_not_mean_full() {
     let mut queue = queue(1..=3);
     for number in 1..=2 {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -427,7 +427,7 @@ fn a_refusal_for_another_reason_does_not_say_that_all_permits_are_taken() {
 }
 
 #[test]
-fn who_is_told_that_there_is_room_asks_without_a_pause() {
+fn a_waiter_asks_at_once_when_there_is_room() {
     let mut queue = PermitQueue::new(3, at_ms(0));
     (1..=3).for_each(|number| queue.join(number, None));
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);

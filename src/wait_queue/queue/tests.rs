@@ -10,7 +10,7 @@ fn at_ms(ms: i64) -> Moment {
 }
 
 #[test]
-fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
+fn a_leaving_waiter_does_not_shorten_the_pause_of_the_head() {
     let mut queue = WaitQueue::new(at_ms(0));
     // One waiter of each thread.
     queue.join(1, Some(1), Wants::Alone);
@@ -34,7 +34,7 @@ fn held() -> (WaitQueue, Arc<HeldLock>) {
 }
 
 #[test]
-fn thousands_that_look_from_behind_are_told_nothing() {
+fn a_look_from_behind_wakes_nobody() {
     const WAITERS: u64 = 4_096;
     let mut queue = WaitQueue::new(at_ms(0));
     (1..=WAITERS).for_each(|number| queue.join(number, None, Wants::Alone));
@@ -48,7 +48,7 @@ fn thousands_that_look_from_behind_are_told_nothing() {
 }
 
 #[test]
-fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
+fn a_last_try_asks_for_an_own_lock_once_a_second() {
     let ((mut queue, _), last) = (held(), TurnRequest { is_urgent: true, is_last: true });
     for asked_at in [1_000, 2_000] {
         let permission = queue.begin(3, last, at_ms(asked_at - 1));
@@ -60,7 +60,7 @@ fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
 }
 
 #[test]
-fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for() {
+fn a_lock_ended_by_another_manager_can_be_asked_for() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let has_ended = phase != Phase::Releasing;
         let (mut queue, hold) = held();
@@ -105,7 +105,7 @@ fn wait(queue: &mut WaitQueue, numbers: &[u64], now: Moment) {
 }
 
 #[test]
-fn readers_ask_together_unless_a_writer_came_before_them() {
+fn readers_ask_together_unless_a_writer_came_first() {
     let mut without_writer = queue_of(&[-1, -2]);
     for number in [1, 2] {
         assert_eq!(without_writer.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -133,7 +133,7 @@ fn readers_ask_together_unless_a_writer_came_before_them() {
 }
 
 #[test]
-fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
+fn the_end_of_a_writer_calls_all_front_readers() {
     for is_lost in [false, true] {
         let mut queue = queue_of(&[1, -2, -3, 4, -5]);
         let own = hold_of(1, false);
@@ -175,7 +175,7 @@ fn read_by(readers: u16) -> (WaitQueue, Vec<Arc<HeldLock>>) {
 }
 
 #[test]
-fn a_lock_that_thousands_share_costs_each_of_them_little() {
+fn a_lock_with_thousands_of_readers_stays_cheap() {
     const READERS: u16 = 4_096;
     let (mut queue, holds) = read_by(READERS);
     // Each has taken one step.
@@ -191,7 +191,7 @@ fn a_lock_that_thousands_share_costs_each_of_them_little() {
 }
 
 #[test]
-fn a_writer_finds_out_when_thousands_of_readers_have_ended() {
+fn a_writer_notices_the_end_of_thousands_of_readers() {
     for (readers, seen_at) in [(10, 51), (1_000, 101)] {
         let (mut queue, holds) = read_by(readers);
         queue.join(9_999, None, Wants::Alone);
@@ -217,7 +217,7 @@ fn a_writer_finds_out_when_thousands_of_readers_have_ended() {
 }
 
 #[test]
-fn a_reader_is_called_once_until_it_waits_anew() {
+fn a_reader_is_called_once_per_wait() {
     let mut queue = queue_of(&[1, -2, -3, -4, -5]);
     let own = hold_of(1, false);
     assert_eq!(queue.acquired(1, &own), []);
@@ -237,7 +237,7 @@ fn a_reader_is_called_once_until_it_waits_anew() {
 }
 
 #[test]
-fn one_that_is_called_while_it_asks_asks_again_at_once_if_it_is_refused() {
+fn a_reader_called_while_it_asks_asks_again_at_once() {
     let mut queue = queue_of(&[-1, -2, -3]);
     for number in 1..=3 {
         assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::MayAsk);
@@ -248,7 +248,7 @@ fn one_that_is_called_while_it_asks_asks_again_at_once_if_it_is_refused() {
 }
 
 #[test]
-fn the_next_first_writer_is_looked_for_behind_the_one_that_is_gone() {
+fn the_next_writer_is_found_behind_the_first() {
     let mut queue = queue_of(&[-1, -2, 3, -4, 5, -6]);
     assert_eq!(queue.first_writer, Some(3));
     queue.leave(3, at_ms(1));
@@ -258,7 +258,7 @@ fn the_next_first_writer_is_looked_for_behind_the_one_that_is_gone() {
 }
 
 #[test]
-fn a_writer_that_gives_up_lets_readers_pass() {
+fn a_leaving_writer_lets_readers_pass() {
     let mut queue = queue_of(&[-1, 2, -3, -4]);
     let one = hold_of(1, true);
     assert_eq!(queue.acquired(1, &one), []);
@@ -270,7 +270,7 @@ fn a_writer_that_gives_up_lets_readers_pass() {
 }
 
 #[test]
-fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
+fn a_downgrade_admits_readers_and_no_writer() {
     let mut queue = queue_of(&[1, -2, 3]);
     let own = hold_of(1, false);
     assert_eq!(queue.acquired(1, &own), []);
@@ -284,7 +284,7 @@ fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
 }
 
 #[test]
-fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
+fn an_expired_reader_does_not_block_a_writer() {
     let mut queue = queue_of(&[-1, 2]);
     assert_eq!(queue.acquired(1, &hold_of(1, true)), []);
     assert!(queue.is_needed(at_ms(1)));
@@ -294,7 +294,7 @@ fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
 }
 
 #[test]
-fn readers_behind_one_that_stands_in_line_do_not_ask_and_are_called_when_it_is_in() {
+fn readers_behind_an_enrolled_reader_wait_for_its_call() {
     let mut queue = queue_of(&[-1, -2, 3]);
     let pause = Wait { pause_until: at_ms(9), until: Moment::NEVER };
     assert_eq!(queue.wait(2, ticket(2), pause, at_ms(1)), at_ms(9));
@@ -307,7 +307,7 @@ fn readers_behind_one_that_stands_in_line_do_not_ask_and_are_called_when_it_is_i
 }
 
 #[test]
-fn the_head_stands_in_line_if_this_manager_has_not_the_lock() {
+fn the_head_enrols_unless_this_manager_has_the_lock() {
     let mut free = queue_of(&[1, 2]);
     assert!(free.may_stand_in_line(1) && !free.may_stand_in_line(2));
     free.leave(1, at_ms(1));
@@ -317,7 +317,7 @@ fn the_head_stands_in_line_if_this_manager_has_not_the_lock() {
 }
 
 #[test]
-fn the_first_writer_is_the_one_that_came_first() {
+fn the_first_writer_is_the_earliest() {
     assert_eq!(queue_of(&[-1, -2]).first_writer, None);
     assert_eq!(queue_of(&[-1, 2, -3, 4]).first_writer, Some(2));
     // A waiter that had left comes back to where it was.
@@ -325,13 +325,13 @@ fn the_first_writer_is_the_one_that_came_first() {
 }
 
 #[test]
-fn one_that_comes_back_stands_where_it_stood() {
+fn a_returning_waiter_takes_its_old_place() {
     let queue = queue_of(&[1, 3, 5, 4]);
     assert_eq!(queue.behind.keys().copied().collect::<Vec<_>>(), [3, 4, 5]);
 }
 
 #[test]
-fn another_process_is_seen_when_the_head_is_refused_for_its_sake() {
+fn a_refusal_of_the_head_shows_a_rival() {
     for (number, is_taken, is_seen) in [(1, true, true), (2, true, false), (1, false, false)] {
         let mut queue = queue_of(&[1, 2]);
         queue.refused(number, is_taken, at_ms(0));
@@ -346,7 +346,7 @@ fn another_process_is_seen_when_the_head_is_refused_for_its_sake() {
 
 /// Only one waiter asks the servers, once a second, for a lock that this manager has.
 #[test]
-fn a_reader_beside_another_does_not_ask_for_what_this_manager_has() {
+fn one_reader_asks_for_an_own_lock_of_a_writer() {
     let mut queue = queue_of(&[1, -2, -3]);
     let token = Token::from_random([0; 20]);
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
@@ -357,7 +357,7 @@ fn a_reader_beside_another_does_not_ask_for_what_this_manager_has() {
 }
 
 #[test]
-fn the_next_is_told_that_the_lock_is_had_only_if_it_looks_too_late() {
+fn the_next_is_told_of_a_lock_only_if_it_would_look_too_late() {
     let token = Token::from_random([0; 20]);
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 500)));
     let (end, ticket) = (hold.valid_until(), Ticket::new(2, 0));
@@ -369,7 +369,7 @@ fn the_next_is_told_that_the_lock_is_had_only_if_it_looks_too_late() {
 }
 
 #[test]
-fn who_is_due_at_once_does_not_wait() {
+fn a_due_waiter_does_not_wait() {
     let (mut queue, ticket) = (queue_of(&[1]), Ticket::new(1, 0));
     let wait = Wait { pause_until: at_ms(7), until: at_ms(60_000) };
     assert_eq!(queue.wait(1, ticket, wait, at_ms(7)), at_ms(7));
@@ -410,13 +410,13 @@ fn handed_on_for(has_rivals: bool) -> i64 {
 }
 
 #[test]
-fn a_run_of_handovers_ends_sooner_when_another_client_was_woken() {
+fn a_woken_rival_shortens_a_run_of_hand_overs() {
     assert_eq!(handed_on_for(false), RUN_MS);
     assert_eq!(handed_on_for(true), RUN_WITH_RIVALS_MS);
 }
 
 #[test]
-fn after_a_run_another_one_begins() {
+fn a_new_run_follows_a_finished_run() {
     let mut queue = queue_of(&[1, 2, 3]);
     let (first, second) = (hold_of(1, false), hold_of(2, false));
     queue.begin(1, PATIENT, at_ms(0));

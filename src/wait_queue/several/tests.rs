@@ -56,7 +56,7 @@ fn place(nth: u16) -> Place {
 }
 
 #[test]
-fn it_asks_when_it_may_in_all_lines_and_is_told_what_is_in_the_way() {
+fn a_waiter_for_several_needs_its_turn_in_all_queues() {
     let (mut queues, both, b) = (WaitQueues::default(), several(&["a", "b"]), one("b"));
     let holder = queues.join(&b, None, at_ms(0));
     let hold = taken(&mut queues, &b, holder, 0);
@@ -77,7 +77,7 @@ fn it_asks_when_it_may_in_all_lines_and_is_told_what_is_in_the_way() {
 }
 
 #[test]
-fn whoever_comes_first_is_first_in_all_lines_in_whatever_order_they_are_named() {
+fn all_queues_keep_the_order_of_arrival() {
     let mut queues = WaitQueues::default();
     let (one_way, other_way) = (several(&["a", "b"]), several(&["b", "a"]));
     let first = queues.join(&one_way, None, at_ms(0));
@@ -102,7 +102,7 @@ fn held_up() -> (WaitQueues, Arc<HeldLock>, u64, u64) {
 }
 
 #[test]
-fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
+fn a_free_resource_is_reserved_only_for_a_while() {
     let (mut queues, hold, both, alone) = held_up();
     let target = several(&["a", "b"]);
     let (told, until) = wait(&mut queues, &target, both, 50);
@@ -134,7 +134,7 @@ fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
 }
 
 #[test]
-fn when_the_servers_have_said_what_is_in_the_way_the_rest_is_for_others_at_once() {
+fn a_refusal_frees_the_other_resources_at_once() {
     let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
     let both = queues.join(&target, None, at_ms(0));
     assert_eq!(queues.begin(&target, both, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -150,7 +150,7 @@ fn when_the_servers_have_said_what_is_in_the_way_the_rest_is_for_others_at_once(
 }
 
 #[test]
-fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while() {
+fn a_run_of_hand_overs_among_waiters_for_several_ends() {
     let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
     let mut number = queues.join(&target, None, at_ms(0));
     let mut hold = taken(&mut queues, &target, number, 0);
@@ -172,7 +172,7 @@ fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while
 }
 
 #[test]
-fn one_that_comes_back_stands_before_those_that_came_later() {
+fn a_returning_waiter_keeps_its_place() {
     let (mut queues, hold, both, alone) = held_up();
     let target = several(&["a", "b"]);
     wait(&mut queues, &target, both, 50);
@@ -191,7 +191,7 @@ fn one_that_comes_back_stands_before_those_that_came_later() {
 }
 
 #[test]
-fn one_that_is_behind_others_in_all_its_queues_keeps_nobody_waiting() {
+fn a_waiter_behind_others_reserves_nothing() {
     let (mut queues, _hold, _, _) = held_up();
     let target = several(&["a", "b"]);
     let last = waiting(&mut queues, &target, 3);
@@ -200,7 +200,7 @@ fn one_that_is_behind_others_in_all_its_queues_keeps_nobody_waiting() {
 
 /// Two want both resources. Each of them is the first one for one of the two.
 #[test]
-fn a_head_that_waits_for_another_resource_makes_way_for_an_earlier_one_that_comes_back() {
+fn a_waiting_head_makes_way_for_an_earlier_waiter() {
     let (mut queues, b, target) = (WaitQueues::default(), one("b"), several(&["a", "b"]));
     let holder = queues.join(&b, None, at_ms(0));
     let hold = taken(&mut queues, &b, holder, 0);
@@ -222,7 +222,7 @@ fn a_head_that_waits_for_another_resource_makes_way_for_an_earlier_one_that_come
 }
 
 #[test]
-fn of_two_that_are_in_the_way_that_is_told_which_is_so_for_longest() {
+fn of_two_blocking_resources_the_longer_one_is_named() {
     for (a_ms, b_ms, nth) in [(0, 500, 2), (500, 0, 1)] {
         let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));
         for (name, ms) in [("a", a_ms), ("b", b_ms)] {
@@ -237,7 +237,7 @@ fn of_two_that_are_in_the_way_that_is_told_which_is_so_for_longest() {
 
 /// The waiter comes back for the other resource when the one in the way is free.
 #[test]
-fn who_waits_for_one_of_two_keeps_nobody_from_the_other_when_it_looks() {
+fn a_look_for_one_resource_does_not_reserve_the_other() {
     let (mut queues, both, a) = (WaitQueues::default(), several(&["a", "b"]), one("a"));
     let number = queues.join(&both, None, at_ms(0));
     assert_eq!(queues.begin(&both, number, PATIENT, at_ms(0)), Permission::MayAsk);
@@ -251,7 +251,7 @@ fn who_waits_for_one_of_two_keeps_nobody_from_the_other_when_it_looks() {
 }
 
 #[test]
-fn who_is_due_at_once_in_all_its_queues_does_not_wait() {
+fn a_due_waiter_for_several_does_not_wait() {
     let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));
     let number = queues.join(&both, None, at_ms(0));
     assert_eq!(queues.wait(&both, number, ticket(number), WAIT, at_ms(0)), at_ms(0));
@@ -260,7 +260,7 @@ fn who_is_due_at_once_in_all_its_queues_does_not_wait() {
 
 /// The waiter keeps others out only in the queues in which it stands.
 #[test]
-fn who_waits_for_one_of_two_has_the_whole_of_its_pause() {
+fn a_waiter_for_one_of_two_keeps_its_whole_pause() {
     let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));
     let number = queues.join(&both, None, at_ms(0));
     assert_eq!(queues.begin(&both, number, PATIENT, at_ms(0)), Permission::MayAsk);

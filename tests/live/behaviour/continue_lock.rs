@@ -74,7 +74,7 @@ fn continue_lock_keeps_two_resources_in_turn() {
 }
 
 #[test]
-fn after_a_round_of_continue_lock_that_failed_the_old_validity_stands() {
+fn a_failed_continue_lock_leaves_the_old_validity() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);
@@ -107,7 +107,7 @@ fn after_a_round_of_continue_lock_that_failed_the_old_validity_stands() {
 }
 
 #[test]
-fn continue_lock_tells_once_that_the_lock_had_slipped_away() {
+fn continue_lock_reports_a_lost_lock_once() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);
@@ -148,7 +148,7 @@ fn continue_lock_after_the_end_does_not_take_over() {
 }
 
 #[test]
-fn continue_lock_renews_a_lease_that_lock_took() {
+fn continue_lock_renews_a_lease_from_lock() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", 20_000);
@@ -159,7 +159,7 @@ fn continue_lock_renews_a_lease_that_lock_took() {
 }
 
 #[test]
-fn an_unlock_by_one_handle_is_one_for_all_of_them() {
+fn an_unlock_by_one_handle_counts_for_all() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let (first, second) = (Lease::new(), Lease::new());

@@ -10,7 +10,7 @@ use crate::support::{Cluster, wait_until};
 use crate::{TTL, everywhere_is, expired, is_empty, passed_ms, patient};
 
 #[test]
-fn extend_gives_a_new_ttl_counted_from_now() {
+fn extend_counts_the_new_ttl_from_now() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", 20_000);
@@ -52,7 +52,7 @@ fn extend_never_shortens() {
 }
 
 #[test]
-fn extend_after_the_end_is_lost_and_touches_nobody() {
+fn extend_of_an_expired_lock_is_lost_and_harmless() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = expired(&manager, "free");
@@ -73,7 +73,7 @@ fn extend_after_the_end_is_lost_and_touches_nobody() {
 
 /// The frozen server has lost the key, too, and the call does not wait for its answer.
 #[test]
-fn what_a_majority_lost_does_not_come_back_bit_by_bit() {
+fn a_majority_loss_cannot_be_undone_bit_by_bit() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.connect_to_all();
@@ -94,7 +94,7 @@ fn what_a_majority_lost_does_not_come_back_bit_by_bit() {
 
 /// With and without a confirmation first. After a confirmation that failed, no server is asked again.
 #[test]
-fn extend_of_a_lock_that_was_taken_over_is_lost_and_touches_nobody() {
+fn extend_of_a_taken_over_lock_is_lost_and_harmless() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     for (resource, asks_first) in [("r", false), ("asked", true)] {
@@ -117,7 +117,7 @@ fn extend_of_a_lock_that_was_taken_over_is_lost_and_touches_nobody() {
 }
 
 #[test]
-fn extend_gives_a_missing_key_again() {
+fn extend_restores_a_missing_key() {
     let cluster = Cluster::start(5);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -135,7 +135,7 @@ fn extend_gives_a_missing_key_again() {
 }
 
 #[test]
-fn a_key_given_again_is_no_vote() {
+fn a_restored_key_is_no_vote() {
     let cluster = Cluster::start(5);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -155,7 +155,7 @@ fn a_key_given_again_is_no_vote() {
 }
 
 #[test]
-fn confirm_tells_whose_it_is_and_for_how_long() {
+fn confirm_checks_the_holder_and_the_time() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);

@@ -34,7 +34,7 @@ fn asked(cluster: &Cluster, held_on: usize, liar: &Fake) -> u64 {
 }
 
 #[test]
-fn a_liar_beside_servers_that_say_when_the_key_expires_does_not_set_the_pace() {
+fn a_liar_beside_honest_servers_does_not_set_the_pace() {
     for left_ms in LIES_MS {
         for servers in [2, 4] {
             let asked = asked(&Cluster::start(servers), servers, &Fake::lying(left_ms));
@@ -44,7 +44,7 @@ fn a_liar_beside_servers_that_say_when_the_key_expires_does_not_set_the_pace() {
 }
 
 #[test]
-fn a_liar_beside_servers_that_are_free_does_not_set_the_pace() {
+fn a_liar_beside_free_servers_does_not_set_the_pace() {
     for left_ms in LIES_MS {
         for (servers, held_on) in [(2, 1), (4, 2)] {
             let asked = asked(&Cluster::start(servers), held_on, &Fake::lying(left_ms));
@@ -54,7 +54,7 @@ fn a_liar_beside_servers_that_are_free_does_not_set_the_pace() {
 }
 
 #[test]
-fn a_liar_beside_a_server_that_is_down_does_not_set_the_pace() {
+fn a_liar_beside_a_dead_server_does_not_set_the_pace() {
     for left_ms in LIES_MS {
         let (cluster, down, liar) = (Cluster::start(1), Cluster::start(1), Fake::lying(left_ms));
         let addresses = [liar.address(), down[0].address(), cluster[0].address()];
@@ -73,7 +73,7 @@ fn a_liar_beside_a_server_that_is_down_does_not_set_the_pace() {
 /// A waiting client takes the lock as soon as the keys have expired, whatever a liar says. It looks at that
 /// moment, and does not wait for the end of its next pause.
 #[test]
-fn a_liar_keeps_nobody_from_looking_when_the_keys_expire() {
+fn a_liar_does_not_delay_the_look_at_the_expiry() {
     for left_ms in [0, -1, 600_000] {
         let (cluster, liar) = (Cluster::start(2), Fake::lying(left_ms));
         let manager = Manager::at(&[liar.address(), cluster[0].address(), cluster[1].address()]);

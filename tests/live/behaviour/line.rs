@@ -66,7 +66,7 @@ fn pass_time(manager: &Manager) {
 }
 
 #[test]
-fn equally_greedy_threads_take_turns_and_ask_once_each_time() {
+fn greedy_threads_take_turns_and_ask_once_each() {
     const THREADS: usize = 8;
     const TIMES: usize = 400;
     let cluster = Cluster::start(3);
@@ -98,7 +98,7 @@ fn equally_greedy_threads_take_turns_and_ask_once_each_time() {
 
 /// One waiter asks once a second, because the servers may have lost the lock.
 #[test]
-fn those_who_wait_ask_nobody_while_this_manager_has_it() {
+fn waiters_for_an_own_lock_hardly_ask() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let held = manager.take("r", TTL);
@@ -124,7 +124,7 @@ fn those_who_wait_ask_nobody_while_this_manager_has_it() {
 }
 
 #[test]
-fn who_gives_up_is_told_why_and_is_in_nobodys_way() {
+fn a_waiter_that_gives_up_blocks_nobody() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let held = manager.take("r", TTL);
@@ -165,7 +165,7 @@ fn who_gives_up_is_told_why_and_is_in_nobodys_way() {
 }
 
 #[test]
-fn lock_and_continue_lock_wait_in_line() {
+fn lock_and_continue_lock_wait_in_the_queue() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1_000, 20);
@@ -197,7 +197,7 @@ fn lock_and_continue_lock_wait_in_line() {
 }
 
 #[test]
-fn a_lock_released_through_another_manager_lets_the_line_go_on() {
+fn a_release_by_another_manager_wakes_the_queue() {
     let cluster = Cluster::start(3);
     let (manager, other) = (patient(&cluster), patient(&cluster));
     let held = manager.take("r", TTL);
@@ -227,7 +227,7 @@ fn a_lock_released_through_another_manager_lets_the_line_go_on() {
 }
 
 #[test]
-fn a_lock_that_nobody_releases_ends_and_lets_the_line_go_on() {
+fn an_expired_lock_wakes_the_queue() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     // On a busy machine so short a lock may expire before the call returns.
@@ -247,7 +247,7 @@ fn a_lock_that_nobody_releases_ends_and_lets_the_line_go_on() {
 
 /// The lone thread gets its chance, and the many threads are not slowed down to its pace.
 #[test]
-fn two_managers_share_whatever_the_number_of_their_threads() {
+fn two_managers_share_a_lock_despite_their_threads() {
     const LONE_TIMES: usize = 4;
     /// The number of turns that the many threads complete if they never give way.
     const FAR_TOO_MANY: usize = 60_000;
@@ -278,7 +278,7 @@ fn two_managers_share_whatever_the_number_of_their_threads() {
 }
 
 #[test]
-fn two_lone_threads_of_two_managers_share() {
+fn two_single_threads_of_two_managers_share() {
     let cluster = Cluster::start(3);
     let managers = [patient(&cluster), patient(&cluster)];
     let turns = Turns::of(2);
@@ -299,7 +299,7 @@ fn two_lone_threads_of_two_managers_share() {
 }
 
 #[test]
-fn one_of_five_may_freeze_or_die_while_the_lock_is_handed_on() {
+fn hand_overs_survive_the_loss_of_one_of_five_servers() {
     const THREADS: usize = 6;
     for strike in [Server::freeze, Server::kill] {
         let cluster = Cluster::start(5);
@@ -325,7 +325,7 @@ fn one_of_five_may_freeze_or_die_while_the_lock_is_handed_on() {
 }
 
 #[test]
-fn those_in_line_are_told_that_the_servers_are_out_of_reach() {
+fn waiters_learn_that_the_servers_are_unreachable() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     assert_eq!(manager.set_timeouts(500, 500), REDLOCK_OK);
@@ -356,7 +356,7 @@ fn those_in_line_are_told_that_the_servers_are_out_of_reach() {
 
 /// A child has neither its parent's queue nor a place in it.
 #[test]
-fn a_child_of_a_process_with_callers_in_line_locks_on_its_own() {
+fn a_child_of_a_process_with_waiters_locks_on_its_own() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let held = manager.take("r", TTL);

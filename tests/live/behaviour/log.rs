@@ -39,7 +39,7 @@ fn stands_for(lines: &[String]) -> usize {
 
 /// A manager that locks and unlocks sees one endless error. Successful calls in between are no news.
 #[test]
-fn a_user_who_may_not_use_scripts_is_told_of_once() {
+fn a_user_without_scripts_is_logged_once() {
     let server = Server::start();
     let manager = manager_at(server.address());
     manager.connect_to_all();
@@ -60,7 +60,7 @@ fn a_user_who_may_not_use_scripts_is_told_of_once() {
 }
 
 #[test]
-fn a_server_that_alternates_two_errors_is_told_of_once_a_second() {
+fn alternating_errors_are_logged_once_a_second() {
     let refused = AtomicUsize::new(0);
     let fake = Fake::obeying(move |command, _| match command {
         "SET" if refused.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
@@ -92,7 +92,7 @@ fn a_server_that_alternates_two_errors_is_told_of_once_a_second() {
 }
 
 #[test]
-fn a_connection_that_is_lost_with_each_request_is_told_of_once_a_second() {
+fn repeated_connection_losses_are_logged_once_a_second() {
     let fake = Fake::start(|guest| {
         guest.read()?;
         guest.write(GREETING)?;
@@ -112,7 +112,7 @@ fn a_connection_that_is_lost_with_each_request_is_told_of_once_a_second() {
 }
 
 #[test]
-fn a_server_that_closes_each_connection_at_once_is_told_of_once() {
+fn immediately_closed_connections_are_logged_once() {
     let fake = Fake::closing();
     let manager = manager_at(fake.address());
     let (log, lease) = (manager.log(), Lease::new());

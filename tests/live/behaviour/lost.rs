@@ -38,7 +38,7 @@ fn locked(cluster: &Cluster, manager: &Manager) -> Lease {
 /// The server hangs when the extension comes, and has lost the key by then. The extension must not set the key.
 /// Its answer must not be forgotten, although no call waits for it.
 #[test]
-fn an_extension_that_is_carried_out_late_brings_nothing_back() {
+fn a_late_extension_does_not_bring_a_lock_back() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = locked(&cluster, &manager);
@@ -65,7 +65,7 @@ fn an_extension_that_is_carried_out_late_brings_nothing_back() {
 /// Uses one manager after the other, with the servers in another order. Knowledge about a server belongs to the
 /// server.
 #[test]
-fn managers_of_other_orders_bring_nothing_back_either() {
+fn a_manager_with_another_order_brings_no_lock_back() {
     let cluster = Cluster::start(3);
     let managers = [patient(&cluster), reversed(&cluster)];
     let lease = locked(&cluster, &managers[0]);
@@ -85,7 +85,7 @@ fn managers_of_other_orders_bring_nothing_back_either() {
 }
 
 #[test]
-fn a_lease_can_be_used_with_a_manager_of_the_same_servers_in_another_order() {
+fn a_manager_with_another_order_can_use_a_lease() {
     let cluster = Cluster::start(5);
     let (first, second) = (patient(&cluster), reversed(&cluster));
     let lease = locked(&cluster, &first);
@@ -107,7 +107,7 @@ fn a_lease_can_be_used_with_a_manager_of_the_same_servers_in_another_order() {
 
 /// If only some servers have the lock, its release goes to these servers, identified by who they are.
 #[test]
-fn a_release_through_another_manager_goes_to_the_servers_that_have_the_lock() {
+fn a_release_by_another_manager_reaches_the_right_servers() {
     let cluster = Cluster::start(3);
     let (first, second) = (patient(&cluster), reversed(&cluster));
     cluster[0].freeze();
@@ -177,7 +177,7 @@ type Call<'a> = &'a dyn Fn(&Manager, &Lease) -> RedLockStatus;
 
 /// Such a server certainly does not have the lock.
 #[test]
-fn a_lock_with_something_of_another_type_in_its_place_is_lost() {
+fn a_key_of_another_type_on_a_majority_is_a_lost_lock() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let calls: [Call<'_>; 4] = [
@@ -203,7 +203,7 @@ fn a_lock_with_something_of_another_type_in_its_place_is_lost() {
 }
 
 #[test]
-fn something_of_another_type_on_a_minority_has_no_effect() {
+fn a_key_of_another_type_on_a_minority_has_no_effect() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let calls: [Call<'_>; 3] = [
@@ -235,7 +235,7 @@ fn something_of_another_type_on_a_minority_has_no_effect() {
 
 /// The kept lock is reported as lost at the next renewal. It is not said that the servers do not answer.
 #[test]
-fn a_kept_lock_with_something_of_another_type_in_its_place_is_reported_as_lost() {
+fn a_kept_lock_replaced_by_another_type_is_reported_lost() {
     const BRIEF: i64 = 6_000;
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
@@ -250,7 +250,7 @@ fn a_kept_lock_with_something_of_another_type_in_its_place_is_reported_as_lost()
 }
 
 #[test]
-fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
+fn a_lease_of_other_servers_is_refused() {
     let cluster = Cluster::start(4);
     let urls = cluster.urls();
     let first = Manager::of_urls(&urls[..3]);
@@ -275,7 +275,7 @@ fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
 
 /// The first manager may not have heard the third server's grant, and no call has to wait for that.
 #[test]
-fn what_one_manager_has_not_heard_another_finds_out() {
+fn another_manager_learns_unheard_grants() {
     let cluster = Cluster::start(3);
     let (first, second) = (patient(&cluster), reversed(&cluster));
     type Use = fn(&Manager, &Lease) -> RedLockStatus;
@@ -298,7 +298,7 @@ fn what_one_manager_has_not_heard_another_finds_out() {
 /// The third server's grant is read when no call waits for it any more. The time for which this server has the
 /// key proves that the grant was in time, so this server can replace one that dies.
 #[test]
-fn a_grant_that_was_read_late_counts_if_it_was_carried_out_in_time() {
+fn a_late_read_grant_counts_if_it_was_in_time() {
     let cluster = Cluster::start(3);
     for dies in 0..3 {
         let manager = patient(&cluster);

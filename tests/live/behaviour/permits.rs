@@ -33,7 +33,7 @@ fn slots(cluster: &Cluster, server: usize) -> usize {
 }
 
 #[test]
-fn so_many_have_one_at_a_time_and_no_more() {
+fn no_more_callers_hold_permits_than_there_are() {
     let cluster = Cluster::start(3);
     let managers: Vec<Manager> = (0..4).map(|_| patient(&cluster)).collect();
     let leases: Vec<Lease> =
@@ -59,7 +59,7 @@ fn so_many_have_one_at_a_time_and_no_more() {
 }
 
 #[test]
-fn who_locks_the_resource_uses_one_permit() {
+fn an_exclusive_lock_of_the_resource_uses_one_permit() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let plain = manager.take("r", TTL);
@@ -80,7 +80,7 @@ fn who_locks_the_resource_uses_one_permit() {
 }
 
 #[test]
-fn a_permit_is_extended_confirmed_handed_over_and_released_like_a_lock() {
+fn a_permit_supports_all_calls_of_a_lock() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let plain = manager.take("r", TTL);
@@ -106,7 +106,7 @@ fn a_permit_is_extended_confirmed_handed_over_and_released_like_a_lock() {
 }
 
 #[test]
-fn servers_that_disagree_are_brought_to_one_slot_and_nothing_is_left_elsewhere() {
+fn disagreeing_servers_are_moved_to_one_slot() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     // Each server has another slot free. The last slot is free on two of them: r#3 can be taken on a and c.
@@ -133,7 +133,7 @@ fn servers_that_disagree_are_brought_to_one_slot_and_nothing_is_left_elsewhere()
 }
 
 #[test]
-fn callers_of_many_processes_are_never_more_than_there_are_permits() {
+fn callers_of_many_processes_respect_the_permits() {
     const PERMITS: usize = 3;
     const CALLERS: usize = 4;
     const TIMES: usize = 40;
@@ -164,7 +164,7 @@ fn callers_of_many_processes_are_never_more_than_there_are_permits() {
 }
 
 #[test]
-fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
+fn callers_of_one_manager_ask_once_per_hand_over() {
     const CALLERS: usize = 6;
     const TIMES: usize = 50;
     let cluster = Cluster::start(3);
@@ -191,7 +191,7 @@ fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
 }
 
 #[test]
-fn what_no_semaphore_is_is_named() {
+fn an_invalid_semaphore_is_named() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     for (permits, words) in
@@ -220,7 +220,7 @@ fn what_no_semaphore_is_is_named() {
 }
 
 #[test]
-fn it_is_told_how_many_are_taken() {
+fn the_number_of_taken_permits_is_reported() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let look = || manager.inspect_permits("r", 3).expect("they answer");

@@ -42,7 +42,7 @@ impl Foreign {
 /// The other client wants the lock again 1 ms after its release, and polls every 10 to 20 ms. Ours had a
 /// twentieth of the turns when it slept until somebody woke it.
 #[test]
-fn beside_a_client_that_polls_ours_gets_at_least_half_an_equal_share_of_the_turns() {
+fn a_waiter_gets_a_fair_share_beside_a_polling_client() {
     let cluster = Cluster::start(3);
     let (manager, turns) = (patient(&cluster), [0, 1].map(|_| AtomicUsize::new(0)));
     let is_over = || turns.iter().map(|it| it.load(Ordering::SeqCst)).sum::<usize>() >= TURNS;

@@ -15,7 +15,7 @@ macro_rules! quorums {
             use super::*;
 
             #[test]
-            fn granting_is_enough_and_one_less_is_taken() {
+            fn a_quorum_of_grants_is_necessary_and_sufficient() {
                 quorum_of_grants($servers, $quorum);
             }
         }
@@ -73,7 +73,7 @@ fn counts_the_votes(lease: &Lease, servers: usize, quorum: usize) {
 }
 
 #[test]
-fn what_cannot_be_had_is_not_waited_for() {
+fn an_impossible_lock_is_not_waited_for() {
     for (servers, taken) in [(4, 2), (5, 3)] {
         let cluster = Cluster::start(servers);
         let manager = patient(&cluster);
@@ -97,7 +97,7 @@ fn what_cannot_be_had_is_not_waited_for() {
 }
 
 #[test]
-fn a_tie_of_two_managers_ends_and_leaves_nothing() {
+fn a_tie_of_two_managers_ends_cleanly() {
     for servers in [2, 4] {
         let cluster = Cluster::start(servers);
         let contenders: Vec<_> = (0..2).map(|_| patient(&cluster)).collect();

@@ -24,7 +24,7 @@ fn none_is_set(cluster: &Cluster, names: &[&str]) {
 }
 
 #[test]
-fn all_are_had_with_one_token_and_each_keeps_others_out() {
+fn several_resources_have_one_token_and_exclude_others() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = take(&manager, &NAMES);
@@ -56,7 +56,7 @@ fn all_are_had_with_one_token_and_each_keeps_others_out() {
 }
 
 #[test]
-fn whoever_has_one_of_them_keeps_all_from_being_had_and_the_words_tell_which() {
+fn one_held_resource_blocks_all_and_is_named() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (patient(&cluster), Lease::new());
     for server in cluster.iter() {
@@ -83,7 +83,7 @@ fn whoever_has_one_of_them_keeps_all_from_being_had_and_the_words_tell_which() {
 }
 
 #[test]
-fn a_server_that_lacks_one_key_is_no_voter_until_it_has_all_again() {
+fn a_server_without_one_key_has_no_vote() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = take(&manager, &NAMES);
@@ -107,7 +107,7 @@ fn a_server_that_lacks_one_key_is_no_voter_until_it_has_all_again() {
 }
 
 #[test]
-fn a_key_that_somebody_else_has_meanwhile_is_not_taken_back_nor_are_the_rest_set() {
+fn a_foreign_key_is_not_taken_back_and_blocks_the_repair() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = take(&manager, &NAMES);
@@ -123,7 +123,7 @@ fn a_key_that_somebody_else_has_meanwhile_is_not_taken_back_nor_are_the_rest_set
 }
 
 #[test]
-fn what_a_minority_has_is_released_when_the_lock_is_not_had() {
+fn grants_of_a_minority_are_released_after_a_failure() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (patient(&cluster), Lease::new());
     cluster.iter().take(2).for_each(|it| drop(it.must(&["SET", "c", "another's"])));
@@ -135,7 +135,7 @@ fn what_a_minority_has_is_released_when_the_lock_is_not_had() {
 }
 
 #[test]
-fn a_fencing_token_is_greater_than_that_of_any_lock_of_any_of_them_before() {
+fn a_fencing_token_exceeds_those_of_all_resources() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     assert_eq!(manager.set_fencing(true), REDLOCK_OK);
@@ -174,7 +174,7 @@ fn field(resource: &str) -> &'static str {
 }
 
 #[test]
-fn it_changes_hands_with_all_its_names() {
+fn an_adopted_lock_keeps_all_its_names() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (patient(&cluster), patient(&cluster));
     let lease = take(&giver, &NAMES);
@@ -188,7 +188,7 @@ fn it_changes_hands_with_all_its_names() {
 }
 
 #[test]
-fn names_that_cannot_be_locked_together_are_refused_by_their_place() {
+fn incompatible_names_are_refused_by_place() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (patient(&cluster), Lease::new());
     let refused = |names: &[&str], words: &str| {
@@ -220,7 +220,7 @@ fn names_that_cannot_be_locked_together_are_refused_by_their_place() {
 }
 
 #[test]
-fn names_in_several_slots_of_a_cluster_are_told_to_need_one_tag() {
+fn names_in_several_cluster_slots_need_a_hash_tag() {
     let server = Server::start_with(&["--cluster-enabled", "yes"]);
     let slots: Vec<String> = (0..16_384).map(|slot| slot.to_string()).collect();
     let add: Vec<&str> =
@@ -236,7 +236,7 @@ fn names_in_several_slots_of_a_cluster_are_told_to_need_one_tag() {
 }
 
 #[test]
-fn to_continue_one_of_them_is_not_to_extend_all() {
+fn continue_lock_of_one_resource_does_not_extend_several() {
     let cluster = Cluster::start(1);
     let manager = patient(&cluster);
     let lease = take(&manager, &NAMES);

@@ -43,7 +43,7 @@ impl Hands {
 }
 
 #[test]
-fn nobody_waits_for_one_that_waits_for_it_in_whatever_order_they_name_them() {
+fn callers_with_overlapping_sets_never_deadlock() {
     const TIMES: usize = 60;
     const SETS: [&[&str]; 7] =
         [&["a", "b"], &["b", "a"], &["b", "c"], &["c", "b", "a"], &["a"], &["b"], &["c", "a"]];
@@ -65,7 +65,7 @@ fn nobody_waits_for_one_that_waits_for_it_in_whatever_order_they_name_them() {
 }
 
 #[test]
-fn who_wants_one_that_is_free_is_not_kept_from_it_by_one_that_waits_for_another() {
+fn a_waiter_for_two_does_not_block_the_free_one() {
     let cluster = Cluster::start(3);
     let (manager, other) = (patient(&cluster), patient(&cluster));
     // Held by this manager, and by another one.
@@ -94,7 +94,7 @@ fn who_wants_one_that_is_free_is_not_kept_from_it_by_one_that_waits_for_another(
 }
 
 #[test]
-fn the_words_tell_which_resource_this_manager_has_itself() {
+fn the_message_names_the_resource_held_here() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (patient(&cluster), Lease::new());
     let held = manager.take("b", TTL);

@@ -13,7 +13,7 @@ use crate::support::{Cluster, Lease, Manager, Server, finishes, wait_until};
 use crate::{EndsOnDrop, TTL, patient};
 
 #[test]
-fn there_is_one_holder_while_servers_freeze_in_turn() {
+fn one_holder_exists_while_servers_freeze_in_turn() {
     let cluster = Cluster::start(5);
     let managers = [patient(&cluster), patient(&cluster)];
     for manager in &managers {
@@ -75,7 +75,7 @@ impl Unguarded {
 }
 
 #[test]
-fn no_call_hangs_when_two_managers_fight_in_circles() {
+fn no_call_hangs_when_two_managers_compete_in_circles() {
     let cluster = Cluster::start(3);
     let managers: Vec<_> = (0..2).map(|_| patient(&cluster)).collect();
     finishes("each waits for what the other one gives back", move || {
@@ -101,7 +101,7 @@ fn no_call_hangs_when_two_managers_fight_in_circles() {
 }
 
 #[test]
-fn a_manager_may_be_freed_the_moment_its_last_call_has_returned() {
+fn a_manager_can_be_freed_after_its_last_call() {
     let cluster = Cluster::start(3);
     for round in 0..30 {
         let manager = Arc::new(patient(&cluster));
@@ -131,7 +131,7 @@ fn a_manager_may_be_freed_the_moment_its_last_call_has_returned() {
 }
 
 #[test]
-fn a_call_that_has_begun_outlasts_the_freeing_of_its_manager() {
+fn a_running_call_outlives_its_manager() {
     let server = Server::start();
     server.must(&["SET", "r", "theirs"]);
     let manager = Manager::of(std::slice::from_ref(&server));
@@ -165,7 +165,7 @@ fn statistic(server: &Server, section: &str, name: &str) -> i64 {
 
 /// The thread that waits for the sockets must not sleep on when another thread has read its answer.
 #[test]
-fn who_waits_is_told_when_another_thread_reads_the_answer() {
+fn an_answer_read_by_another_thread_wakes_the_waiter() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
     assert_eq!(manager.set_timeouts(1_500, 60_000), REDLOCK_OK);

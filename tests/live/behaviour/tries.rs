@@ -58,7 +58,7 @@ fn continue_lock_tries_as_often_as_lock() {
 }
 
 #[test]
-fn try_lock_without_wait_is_one_try_whatever_the_retry() {
+fn try_lock_without_wait_tries_once() {
     let (server, manager) = taken();
     manager.set_retry(5, 3_000);
     let (tries, took) = try_hard(&server, || manager.try_lock("r", TTL, 0, &Lease::new()));
@@ -67,7 +67,7 @@ fn try_lock_without_wait_is_one_try_whatever_the_retry() {
 }
 
 #[test]
-fn try_lock_tries_for_the_time_given_whatever_the_count() {
+fn try_lock_tries_for_the_whole_wait() {
     let (server, manager) = taken();
     manager.set_retry(1, 50);
     manager.set_waking(false);
@@ -98,7 +98,7 @@ fn refused_for(manager: &Manager, wait_ms: i64) -> Duration {
 }
 
 #[test]
-fn try_lock_waits_for_ever_if_told_to() {
+fn try_lock_can_wait_forever() {
     let (server, manager) = taken();
     manager.set_retry(1, 20);
     manager.set_waking(false);
@@ -116,7 +116,7 @@ fn try_lock_waits_for_ever_if_told_to() {
 }
 
 #[test]
-fn lock_is_had_on_a_later_try() {
+fn lock_can_succeed_on_a_later_try() {
     let (server, manager) = taken();
     manager.set_retry(1_000, 20);
     let taking = thread::spawn(move || {
@@ -161,7 +161,7 @@ fn try_hard(server: &Server, call: impl FnOnce() -> RedLockStatus) -> (u64, Dura
 
 /// A server that owes an answer is neither asked nor waited for again until it has caught up.
 #[test]
-fn a_server_that_is_behind_is_not_asked() {
+fn a_server_with_overdue_answers_is_not_asked() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
     let lease = manager.take("r", TTL);

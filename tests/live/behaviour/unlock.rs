@@ -22,7 +22,7 @@ fn unlock_frees_the_resource_at_once() {
 }
 
 #[test]
-fn unlock_is_ok_once_and_then_lost() {
+fn only_the_first_unlock_succeeds() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -34,7 +34,7 @@ fn unlock_is_ok_once_and_then_lost() {
 }
 
 #[test]
-fn unlock_of_a_lock_that_ended_is_lost() {
+fn unlock_of_an_expired_lock_is_lost() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = expired(&manager, "r");
@@ -43,7 +43,7 @@ fn unlock_of_a_lock_that_ended_is_lost() {
 }
 
 #[test]
-fn unlock_of_a_lock_that_somebody_else_holds_now_is_lost_and_theirs_stays() {
+fn unlock_of_an_expired_lock_spares_the_new_holder() {
     let cluster = Cluster::start(3);
     let (manager, rival) = (patient(&cluster), patient(&cluster));
     let lease = expired(&manager, "r");
@@ -60,7 +60,7 @@ fn unlock_of_a_lock_that_somebody_else_holds_now_is_lost_and_theirs_stays() {
 
 /// A release that tells waiting clients is another script than one that does not.
 #[test]
-fn unlock_of_a_lock_that_was_taken_over_leaves_theirs() {
+fn unlock_of_a_taken_over_lock_spares_the_new_holder() {
     for wakes in [true, false] {
         let cluster = Cluster::start(3);
         let manager = patient(&cluster);
@@ -79,7 +79,7 @@ fn unlock_of_a_lock_that_was_taken_over_leaves_theirs() {
 }
 
 #[test]
-fn a_lock_may_be_released_through_another_manager_of_the_servers() {
+fn another_manager_of_the_servers_can_release_a_lock() {
     let cluster = Cluster::start(3);
     let lease = patient(&cluster).take("r", TTL);
     let other = patient(&cluster);
@@ -91,7 +91,7 @@ fn a_lock_may_be_released_through_another_manager_of_the_servers() {
 
 /// Two of three servers owe answers, so the call knows at once that it cannot succeed.
 #[test]
-fn unlock_that_cannot_succeed_is_told_to_whoever_is_there() {
+fn a_hopeless_unlock_still_reaches_the_live_server() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.connect_to_all();

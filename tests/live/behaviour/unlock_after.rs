@@ -26,7 +26,7 @@ fn tries_once(cluster: &Cluster) -> Manager {
 
 /// The job itself takes no time, and the second machine comes late.
 #[test]
-fn of_two_jobs_the_second_is_refused_for_as_long_as_the_key_stays_and_then_it_runs() {
+fn a_second_job_runs_only_after_the_key_is_gone() {
     const SHORT: i64 = 1_500;
     let cluster = Cluster::start(3);
     let (first, second) = (tries_once(&cluster), tries_once(&cluster));
@@ -48,7 +48,7 @@ fn of_two_jobs_the_second_is_refused_for_as_long_as_the_key_stays_and_then_it_ru
 }
 
 #[test]
-fn a_key_that_has_stayed_for_long_enough_is_deleted_and_who_waits_is_woken() {
+fn an_overdue_key_is_deleted_and_a_waiter_woken() {
     let cluster = Cluster::start(3);
     let (manager, next) = (tries_once(&cluster), tries_once(&cluster));
     for least_ms in [0, 1] {
@@ -63,7 +63,7 @@ fn a_key_that_has_stayed_for_long_enough_is_deleted_and_who_waits_is_woken() {
 }
 
 #[test]
-fn another_holders_key_is_left_alone() {
+fn the_key_of_another_holder_is_left_alone() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -90,7 +90,7 @@ fn another_holders_key_is_left_alone() {
 }
 
 #[test]
-fn no_key_lives_longer_than_before_and_one_without_an_end_gets_one() {
+fn no_key_lives_longer_and_a_permanent_one_gets_a_ttl() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -121,7 +121,7 @@ fn with_one_server_down_the_others_keep_the_key() {
 
 /// What is released again after that, by any call, leaves the key.
 #[test]
-fn without_a_majority_the_call_may_be_made_again_and_the_key_stays() {
+fn without_a_majority_the_call_can_be_repeated() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -141,7 +141,7 @@ fn without_a_majority_the_call_may_be_made_again_and_the_key_stays() {
 }
 
 #[test]
-fn several_resources_stay_together() {
+fn several_resources_keep_their_keys_together() {
     let cluster = Cluster::start(3);
     let manager = tries_once(&cluster);
     let lease = Lease::new();
@@ -161,7 +161,7 @@ fn several_resources_stay_together() {
 }
 
 #[test]
-fn what_cannot_stay_is_refused_in_words_and_stays_held() {
+fn an_impossible_delay_is_refused_and_the_lock_stays_held() {
     let cluster = Cluster::start(1);
     let manager = patient(&cluster);
     let refused = |lease: &Lease, least_ms, words: &str| {
@@ -192,7 +192,7 @@ fn what_cannot_stay_is_refused_in_words_and_stays_held() {
 
 /// A kept lock is no longer extended.
 #[test]
-fn the_keep_alive_ends_with_the_lease_and_a_submitted_call_does_the_same() {
+fn a_delayed_unlock_ends_the_keep_alive() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -208,7 +208,7 @@ fn the_keep_alive_ends_with_the_lease_and_a_submitted_call_does_the_same() {
 
 /// The call on the wrong servers was refused, so the lock is still held, and is released as any other.
 #[test]
-fn a_call_that_is_refused_changes_no_later_unlock() {
+fn a_refused_call_does_not_change_a_later_unlock() {
     let (cluster, others) = (Cluster::start(1), Cluster::start(1));
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -220,7 +220,7 @@ fn a_call_that_is_refused_changes_no_later_unlock() {
 
 /// The server refuses a command within the script. That does not mean that it has lost the lock.
 #[test]
-fn a_server_that_may_not_look_is_not_one_that_has_lost_the_lock() {
+fn a_forbidden_command_is_no_lost_lock() {
     let cluster = Cluster::start(1);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);

@@ -9,7 +9,7 @@ use crate::support::{Cluster, Lease, Server, wait_until};
 use crate::{TOO_LONG, TTL, passed_ms, patient};
 
 #[test]
-fn the_validity_is_never_more_than_the_servers_say() {
+fn the_validity_never_exceeds_that_of_the_servers() {
     let cluster = Cluster::start(5);
     for factor in [0.01, 0.25] {
         let manager = patient(&cluster);
@@ -47,7 +47,7 @@ fn the_servers_bear_out(cluster: &Cluster, lease: &Lease, drift: i64) {
 }
 
 #[test]
-fn time_that_the_servers_took_is_not_valid_any_more() {
+fn the_time_of_the_servers_reduces_the_validity() {
     const FROZEN: Duration = Duration::from_millis(400);
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
@@ -67,7 +67,7 @@ fn time_that_the_servers_took_is_not_valid_any_more() {
 }
 
 #[test]
-fn a_lock_that_came_too_late_is_given_back() {
+fn a_too_late_lock_is_released() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);

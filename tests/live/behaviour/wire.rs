@@ -11,7 +11,7 @@ use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way};
 use crate::{TTL, everywhere_is, passed_ms, patient};
 
 #[test]
-fn the_key_is_the_resource_and_the_value_forty_digits_for_the_ttl() {
+fn the_key_is_the_resource_and_the_value_a_token() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     for (resource, ttl_ms) in
@@ -35,7 +35,7 @@ fn the_key_is_the_resource_and_the_value_forty_digits_for_the_ttl() {
 }
 
 #[test]
-fn a_lock_of_another_client_keeps_us_out() {
+fn a_foreign_lock_keeps_us_out() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     for server in cluster.iter() {
@@ -52,7 +52,7 @@ fn a_lock_of_another_client_keeps_us_out() {
 }
 
 #[test]
-fn a_lock_of_ours_keeps_other_clients_out() {
+fn our_lock_keeps_other_clients_out() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     let lease = manager.take("r", TTL);
@@ -68,7 +68,7 @@ fn a_lock_of_ours_keeps_other_clients_out() {
 }
 
 #[test]
-fn every_attempt_has_a_token_of_its_own() {
+fn every_attempt_has_its_own_token() {
     let server = Server::start();
     server.must(&["SET", "r", "theirs"]);
     let (proxy, sent) = (Proxy::to(&server), Arc::<Mutex<Vec<u8>>>::default());
@@ -92,7 +92,7 @@ fn every_attempt_has_a_token_of_its_own() {
 /// Each of these attempts leaves a release that the server answers with an error. These releases must not delay
 /// locks of other resources.
 #[test]
-fn refusals_without_number_are_in_nobodys_way() {
+fn many_refusals_do_not_delay_other_locks() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     for server in cluster.iter() {
@@ -108,7 +108,7 @@ fn refusals_without_number_are_in_nobodys_way() {
 
 /// Without the right to delete keys nothing can be released. New locks must still be granted.
 #[test]
-fn releases_that_are_not_permitted_are_in_nobodys_way() {
+fn forbidden_releases_do_not_delay_other_locks() {
     let cluster = Cluster::start(3);
     for server in cluster.iter() {
         server.must(&[&["ACL", "SETUSER", "default"], product().without_releases()].concat());

@@ -20,7 +20,7 @@ fn says(message: &str, server: &str, reasons: &[&str]) {
 
 /// Just after servers were stopped, the connections to them look the same as before.
 #[test]
-fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
+fn just_stopped_servers_are_not_called_connected() {
     for stopped in 1..=3 {
         let cluster = Cluster::start(3);
         let manager = patient(&cluster);
@@ -51,7 +51,7 @@ fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
 
 /// The servers may be up again, and are used.
 #[test]
-fn servers_that_were_just_restarted_are_connected_to() {
+fn just_restarted_servers_are_connected() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
@@ -65,7 +65,7 @@ fn servers_that_were_just_restarted_are_connected_to() {
 }
 
 #[test]
-fn of_servers_that_are_well_nothing_else_is_said() {
+fn no_fault_is_reported_of_healthy_servers() {
     let cluster = Cluster::start(5);
     let manager = patient(&cluster);
     manager.set_retry(1, 0);
@@ -88,7 +88,7 @@ fn of_servers_that_are_well_nothing_else_is_said() {
 
 /// Each server is in another state: down, not logged in to, frozen, taken, and well.
 #[test]
-fn what_is_known_of_each_is_said_of_each() {
+fn the_state_of_each_server_is_reported() {
     let cluster = Cluster::start(3);
     let (refusing, down) = (
         Fake::obeying(|command, _| {

@@ -30,7 +30,7 @@ fn ids_of_ours() -> Vec<String> {
 }
 
 #[test]
-fn a_lock_is_kept_although_nobody_calls() {
+fn the_background_thread_keeps_a_lock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
@@ -49,7 +49,7 @@ fn a_lock_is_kept_although_nobody_calls() {
 }
 
 #[test]
-fn submitted_calls_go_on_by_themselves_and_are_told() {
+fn the_background_thread_runs_submitted_calls() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let events = manager.told_events();
@@ -66,7 +66,7 @@ fn submitted_calls_go_on_by_themselves_and_are_told() {
 }
 
 #[test]
-fn a_lock_that_is_lost_is_told_although_nobody_calls() {
+fn the_background_thread_reports_a_lost_lock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let events = manager.told_events();
@@ -80,7 +80,7 @@ fn a_lock_that_is_lost_is_told_although_nobody_calls() {
 }
 
 #[test]
-fn calls_that_block_go_on_beside_it() {
+fn blocking_calls_work_beside_the_background_thread() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
@@ -95,7 +95,7 @@ fn calls_that_block_go_on_beside_it() {
 
 /// Alone in its process, because the threads are counted.
 #[test]
-fn there_is_a_thread_while_it_is_wanted_and_none_before_and_after() {
+fn the_background_thread_exists_only_while_it_is_wanted() {
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
     let lease = manager.take("r", TTL);
@@ -120,7 +120,7 @@ fn there_is_a_thread_while_it_is_wanted_and_none_before_and_after() {
 }
 
 #[test]
-fn it_goes_with_its_manager_and_tells_what_has_become_of_the_calls() {
+fn the_background_thread_ends_with_its_manager() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let held = cluster.manager().take("r", TTL);

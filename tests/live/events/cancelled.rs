@@ -10,7 +10,7 @@ use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
 #[test]
-fn a_thread_that_waits_for_a_lock_is_called_back() {
+fn a_thread_waiting_for_a_lock_can_be_cancelled() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let held = manager.take("r", TTL);
@@ -33,7 +33,7 @@ fn a_thread_that_waits_for_a_lock_is_called_back() {
 }
 
 #[test]
-fn a_thread_that_waits_for_servers_is_called_back_and_what_they_grant_is_released() {
+fn a_thread_waiting_for_servers_can_be_cancelled() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
@@ -56,7 +56,7 @@ fn a_thread_that_waits_for_servers_is_called_back_and_what_they_grant_is_release
 }
 
 #[test]
-fn a_thread_that_connects_is_called_back() {
+fn a_connecting_thread_can_be_cancelled() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|server| server.freeze());
     let (manager, lease) = (cluster.manager(), Lease::new());
@@ -73,7 +73,7 @@ fn a_thread_that_connects_is_called_back() {
 }
 
 #[test]
-fn a_submitted_call_that_is_cancelled_has_its_event_all_the_same() {
+fn a_cancelled_submitted_call_still_has_its_event() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let held = manager.take("r", TTL);
@@ -87,7 +87,7 @@ fn a_submitted_call_that_is_cancelled_has_its_event_all_the_same() {
 }
 
 #[test]
-fn a_lease_that_is_freed_cancels_its_call() {
+fn a_freed_lease_cancels_its_call() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     // While it waits, and after the lock was taken but its event was not.
@@ -110,7 +110,7 @@ fn a_lease_that_is_freed_cancels_its_call() {
 }
 
 #[test]
-fn a_lock_that_nobody_was_told_of_goes_with_its_manager() {
+fn a_lock_with_an_untaken_event_ends_with_its_manager() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
@@ -125,7 +125,7 @@ fn a_lock_that_nobody_was_told_of_goes_with_its_manager() {
 }
 
 #[test]
-fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
+fn a_cancelled_extension_or_confirmation_keeps_the_lock() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
@@ -148,7 +148,7 @@ fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
 }
 
 #[test]
-fn a_release_that_is_cancelled_goes_on_and_may_be_repeated() {
+fn a_cancelled_release_goes_on_and_can_be_repeated() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
@@ -167,7 +167,7 @@ fn a_release_that_is_cancelled_goes_on_and_may_be_repeated() {
 }
 
 #[test]
-fn what_is_not_under_way_cannot_be_cancelled() {
+fn cancelling_without_a_call_has_no_effect() {
     let cluster = Cluster::start(3);
     let (manager, other) = (cluster.manager(), cluster.manager());
     let lease = Lease::new();

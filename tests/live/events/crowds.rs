@@ -33,18 +33,18 @@ fn callers_of_a_semaphore() {
 }
 
 #[test]
-fn callers_that_want_several() {
+fn callers_of_several() {
     crowd(&[Wanted::new("r", TTL)], &Wanted::several(&["r", "s"], TTL), SOME);
 }
 
 #[test]
-fn callers_that_want_the_lock_alone() {
+fn callers_of_an_exclusive_lock() {
     crowd(&[Wanted::new("r", TTL)], &Wanted::new("r", TTL), SOME);
 }
 
 #[test]
 #[ignore = "make test-long"]
-fn callers_of_every_kind_in_a_greater_crowd() {
+fn callers_of_every_kind_in_a_larger_crowd() {
     crowd(&[Wanted::new("r", TTL)], &Wanted::shared("r", TTL), 2 * MANY);
     crowd(&vec![permit(); 4], &permit(), MANY);
     crowd(&[Wanted::new("r", TTL)], &Wanted::several(&["r", "s"], TTL), MANY);

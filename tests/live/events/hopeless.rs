@@ -15,7 +15,7 @@ fn permit(cluster: &Cluster, rules: &[&str], without: usize) {
 }
 
 #[test]
-fn a_call_that_a_quorum_will_never_permit_ends_at_once() {
+fn a_call_forbidden_by_a_quorum_ends_at_once() {
     let cluster = Cluster::start(3);
     let manager = connected_unguarded(&cluster);
     finishes("calls without hope", move || {
@@ -43,7 +43,7 @@ fn a_call_that_a_quorum_will_never_permit_ends_at_once() {
 }
 
 #[test]
-fn a_name_under_which_something_else_is_kept_ends_a_call_at_once() {
+fn a_foreign_value_under_a_helper_key_ends_a_call_at_once() {
     let cluster = Cluster::start(3);
     let manager = connected_unguarded(&cluster);
     finishes("a call without hope", move || {
@@ -56,7 +56,7 @@ fn a_name_under_which_something_else_is_kept_ends_a_call_at_once() {
 
 /// One server without rights is a server that is down: the call waits for the others.
 #[test]
-fn a_call_that_a_minority_will_never_permit_goes_on() {
+fn a_call_forbidden_by_a_minority_goes_on() {
     let cluster = Cluster::start(3);
     let (manager, other, lease) =
         (connected_unguarded(&cluster), connected_unguarded(&cluster), Lease::new());

@@ -21,7 +21,7 @@ fn kept(resource: &str, ttl_ms: i64) -> Wanted {
 }
 
 #[test]
-fn a_lock_is_kept_for_longer_than_its_ttl_while_somebody_drives() {
+fn a_kept_lock_outlives_its_ttl_with_a_driver() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
@@ -41,7 +41,7 @@ fn a_lock_is_kept_for_longer_than_its_ttl_while_somebody_drives() {
 }
 
 #[test]
-fn a_lock_that_is_continued_is_kept_still() {
+fn a_continued_lock_is_still_kept() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", SHORT);
@@ -54,7 +54,7 @@ fn a_lock_that_is_continued_is_kept_still() {
 }
 
 #[test]
-fn a_lock_is_kept_by_a_call_that_blocks() {
+fn a_blocking_call_keeps_a_lock() {
     let cluster = Cluster::start(3);
     let (manager, other) = (cluster.manager(), cluster.manager());
     let taken = other.take("taken", TTL);
@@ -67,7 +67,7 @@ fn a_lock_is_kept_by_a_call_that_blocks() {
 }
 
 #[test]
-fn one_server_that_is_down_costs_no_renewal_and_another_that_is_frozen_neither() {
+fn one_dead_and_one_frozen_server_cost_no_renewal() {
     let cluster = Cluster::start(5);
     let (manager, lease) = (cluster.manager(), Lease::new());
     manager.connect_to_all();
@@ -80,7 +80,7 @@ fn one_server_that_is_down_costs_no_renewal_and_another_that_is_frozen_neither()
 }
 
 #[test]
-fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
+fn a_majority_loss_is_reported_and_never_undone() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let wanted = kept("r", SHORT);
@@ -99,7 +99,7 @@ fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
 
 /// There are two events: one for the call that extended the lock, and one for the kept lock.
 #[test]
-fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
+fn a_lock_expired_before_its_extension_event_is_lost() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let ttl_ms = 3_000;
@@ -116,7 +116,7 @@ fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
 
 /// If no caller was told that the lock was taken, no caller is told that it is lost.
 #[test]
-fn a_lock_that_is_over_when_it_is_told_is_too_slow_and_no_more() {
+fn a_lock_expired_before_its_event_is_only_too_slow() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&kept("r", 3_000), &lease, 9), REDLOCK_OK);
@@ -144,7 +144,7 @@ fn lost(cluster: &Cluster, manager: &Manager) -> Lease {
 
 /// A caller that unlocks the lock hears of the loss by that call, and needs no second event.
 #[test]
-fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
+fn a_lock_in_unlock_is_not_reported_lost() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = lost(&cluster, &manager);
@@ -156,7 +156,7 @@ fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
 
 /// The lease that keeps the lock may release it, and so may a lease that continued it.
 #[test]
-fn a_lock_that_another_lease_has_unlocked_is_not_told_to_be_lost() {
+fn a_lock_unlocked_by_another_lease_is_not_reported_lost() {
     let cluster = Cluster::start(3);
     let (manager, keeping, continuing) = (connected(&cluster), Lease::new(), Lease::new());
     assert_eq!(manager.continue_lock("r", SHORT, &keeping), REDLOCK_OK, "{}", keeping.message());
@@ -177,7 +177,7 @@ fn a_lock_that_another_lease_has_unlocked_is_not_told_to_be_lost() {
 }
 
 #[test]
-fn a_lease_is_not_told_of_the_lock_before_the_one_that_it_is_used_for() {
+fn a_reused_lease_gets_no_news_of_its_old_lock() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = lost(&cluster, &manager);
@@ -188,7 +188,7 @@ fn a_lease_is_not_told_of_the_lock_before_the_one_that_it_is_used_for() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_kept_is_told_while_it_is_valid() {
+fn an_unkeepable_lock_is_reported_while_it_is_valid() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let ttl_ms = 10_000;
@@ -202,7 +202,7 @@ fn a_lock_that_cannot_be_kept_is_told_while_it_is_valid() {
 }
 
 #[test]
-fn a_lease_that_is_freed_is_kept_no_more() {
+fn a_freed_lease_is_not_kept() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
@@ -214,7 +214,7 @@ fn a_lease_that_is_freed_is_kept_no_more() {
 }
 
 #[test]
-fn what_is_not_held_cannot_be_kept() {
+fn a_lease_without_a_lock_cannot_be_kept() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.keep_alive(&lease, 1), REDLOCK_LOST);
@@ -225,7 +225,7 @@ fn what_is_not_held_cannot_be_kept() {
 }
 
 #[test]
-fn it_is_kept_with_the_ttl_that_it_was_given_last() {
+fn a_lock_is_kept_with_its_last_ttl() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
@@ -236,7 +236,7 @@ fn it_is_kept_with_the_ttl_that_it_was_given_last() {
 
 /// What a program with one thread, which only blocks, would believe to be kept.
 #[test]
-fn a_lock_that_nobody_would_keep_is_refused_before_anything_is_sent() {
+fn keep_alive_without_a_driver_is_refused_at_once() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let refused = |status: RedLockStatus, lease: &Lease| {
@@ -271,7 +271,7 @@ fn a_lock_that_nobody_would_keep_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_thread_that_waits_for_its_call_keeps_the_locks_of_others_meanwhile() {
+fn a_thread_waiting_for_its_call_keeps_other_locks() {
     let cluster = Cluster::start(3);
     let (manager, waiting, lease) = (connected(&cluster), Lease::new(), Lease::new());
     let held = manager.take("taken", TTL);

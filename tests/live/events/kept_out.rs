@@ -19,7 +19,7 @@ fn ends_within(cluster: &Cluster, key: &str, least: i64) {
 }
 
 #[test]
-fn a_key_stays_until_its_time_and_the_lease_is_empty_at_once() {
+fn the_lease_is_empty_at_once_and_the_key_ends_later() {
     let cluster = Cluster::start(3);
     let (manager, other) = (connected(&cluster), connected(&cluster));
     for submits in [false, true] {
@@ -43,7 +43,7 @@ fn a_key_stays_until_its_time_and_the_lease_is_empty_at_once() {
 }
 
 #[test]
-fn it_applies_to_all_of_several_resources_and_only_to_our_keys() {
+fn a_delay_covers_all_resources_and_only_our_keys() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let names = ["a", "b", "c"];
@@ -63,7 +63,7 @@ fn it_applies_to_all_of_several_resources_and_only_to_our_keys() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_the_lock_stays_held() {
+fn a_senseless_delay_is_refused_and_the_lock_stays_held() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);

@@ -15,7 +15,7 @@ const AT_ONCE: Duration = Duration::ZERO;
 const AN_HOUR_MS: i64 = 3_600_000;
 
 #[test]
-fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
+fn the_descriptor_alone_is_enough_for_lock_and_unlock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let descriptor = manager.descriptor();
@@ -35,7 +35,7 @@ fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
 
 /// The Sentinels are asked during the connection.
 #[test]
-fn masters_are_found_by_waiting_for_the_descriptor_alone() {
+fn the_descriptor_alone_is_enough_to_find_masters() {
     let groups = ["g1", "g2", "g3"].map(|name| Group::start(name, 1, 1_000));
     let sentinel = Sentinel::start(&groups.each_ref().map(Group::master_port), 1);
     let urls = groups.each_ref().map(|it| url(&[sentinel.address()], &it.name));
@@ -51,7 +51,7 @@ fn masters_are_found_by_waiting_for_the_descriptor_alone() {
 }
 
 #[test]
-fn it_is_readable_as_long_as_there_is_an_event() {
+fn the_descriptor_is_readable_while_an_event_is_ready() {
     // A single server, so that no answer comes late.
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
@@ -69,7 +69,7 @@ fn it_is_readable_as_long_as_there_is_an_event() {
 
 /// The first call is sent at once, and the second with the next data that is sent.
 #[test]
-fn it_is_readable_when_something_was_submitted_that_is_not_sent() {
+fn the_descriptor_is_readable_with_an_unsent_call() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let descriptor = manager.descriptor();
@@ -91,7 +91,7 @@ fn it_is_readable_when_something_was_submitted_that_is_not_sent() {
 /// The background thread waits for servers that accept connections and say nothing. An event loop that is called for that
 /// has nothing to do, and would burn a processor.
 #[test]
-fn it_is_quiet_while_the_background_thread_waits() {
+fn the_descriptor_is_quiet_beside_the_background_thread() {
     let cluster = Cluster::start(3);
     for round in 0..20 {
         cluster.iter().for_each(|server| server.freeze());
@@ -112,7 +112,7 @@ fn it_is_quiet_while_the_background_thread_waits() {
 }
 
 #[test]
-fn it_is_readable_when_a_timer_is_due() {
+fn the_descriptor_is_readable_when_a_timer_is_due() {
     let cluster = Cluster::start(3);
     let (manager, lease, other) = (cluster.manager(), Lease::new(), cluster.manager());
     let held = other.take("r", TTL);
@@ -129,7 +129,7 @@ fn it_is_readable_when_a_timer_is_due() {
 }
 
 #[test]
-fn it_goes_on_with_connections_that_are_made_anew() {
+fn the_descriptor_follows_new_connections() {
     let cluster = Cluster::start(3);
     // Unix sockets connect at once, so only the number of the descriptor distinguishes the new connection from
     // the old.
@@ -157,7 +157,7 @@ fn goes_on_with_new_connections(cluster: &Cluster, manager: &Manager) {
 }
 
 #[test]
-fn a_loop_that_has_nothing_to_do_is_not_woken() {
+fn an_idle_event_loop_is_not_woken() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
@@ -175,7 +175,7 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
 /// Nothing else happens for an hour. A waiter in the queue looks at the end of a pause, and other waiters try
 /// to lock.
 #[test]
-fn what_is_asked_at_the_end_of_a_pause_is_sent_without_another_reason_to_look() {
+fn requests_after_a_pause_are_sent_at_once() {
     let cluster = Cluster::start(3);
     for (waking, command) in [(false, "set"), (true, "zrank")] {
         goes_on_after_its_pauses(&cluster, waking, command);
@@ -209,7 +209,7 @@ fn goes_on_after_its_pauses(cluster: &Cluster, waking: bool, command: &str) {
 /// The servers answer so quickly that one pass sees everything: the handshake, and the results of a chore.
 /// Requests that follow from these results are sent all the same.
 #[test]
-fn what_is_asked_within_a_look_is_sent_without_another_reason_to_look() {
+fn requests_within_a_look_are_sent_at_once() {
     let cluster = Cluster::start(3);
     let sockets: Vec<_> = cluster.iter().map(|it| format!("unix://{}", it.unix_socket())).collect();
     for _ in 0..30 {

@@ -21,7 +21,7 @@ fn done(status: RedLockStatus, lease: &Lease, user_data: usize) -> Event {
 }
 
 #[test]
-fn a_lock_goes_through_its_life_by_events_alone() {
+fn a_lock_can_be_used_by_events_alone() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let wanted = Wanted::new("r", TTL);
@@ -47,7 +47,7 @@ fn a_lock_goes_through_its_life_by_events_alone() {
 }
 
 #[test]
-fn a_call_that_fails_says_why_as_one_that_blocks_does() {
+fn a_failed_submitted_call_explains_itself() {
     let cluster = Cluster::start(3);
     let (manager, other, lease) = (cluster.manager(), cluster.manager(), Lease::new());
     let _held = other.take("r", TTL);
@@ -63,7 +63,7 @@ fn a_call_that_fails_says_why_as_one_that_blocks_does() {
 }
 
 #[test]
-fn a_lock_that_was_lost_is_told_to_be() {
+fn a_submitted_call_reports_a_lost_lock() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
@@ -75,7 +75,7 @@ fn a_lock_that_was_lost_is_told_to_be() {
 }
 
 #[test]
-fn a_wait_is_ended_by_whoever_releases_the_lock() {
+fn a_release_by_any_holder_ends_the_wait() {
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
     let held = manager.take("r", TTL);
@@ -107,7 +107,7 @@ fn a_wait_is_ended_by_whoever_releases_the_lock() {
 }
 
 #[test]
-fn ten_thousand_calls_may_be_under_way() {
+fn ten_thousand_calls_can_run_at_once() {
     const CALLS: usize = 10_000;
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
@@ -179,7 +179,7 @@ fn blocking_calls_loops_and_threads_share_one_manager() {
 }
 
 #[test]
-fn who_takes_his_event_too_late_has_no_lock() {
+fn a_late_taken_event_gives_no_lock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", 3_000), &lease, 1), REDLOCK_OK);
@@ -207,7 +207,7 @@ fn who_takes_his_event_too_late_has_no_lock() {
 }
 
 #[test]
-fn a_name_may_hold_nuls() {
+fn a_name_may_contain_nul_bytes() {
     let cluster = Cluster::start(1);
     let (manager, lease, other) = (cluster.manager(), Lease::new(), Lease::new());
     let names: [&[u8]; 3] = [b"a\0b", b"a", b"a\0"];
@@ -226,7 +226,7 @@ fn a_name_may_hold_nuls() {
 }
 
 #[test]
-fn events_of_a_manager_that_is_freed_are_told_to_nobody_and_its_leases_live_on() {
+fn leases_outlive_a_freed_manager_and_its_events() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let held = manager.take("r", TTL);

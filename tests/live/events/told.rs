@@ -34,12 +34,12 @@ fn is_told_while(attend: impl Fn(&Manager, &Lease) + Sync) {
 }
 
 #[test]
-fn the_thread_of_the_manager_tells_the_logger() {
+fn the_background_thread_calls_the_logger() {
     is_told_while(|_, _| {});
 }
 
 #[test]
-fn a_thread_that_waits_for_an_event_tells_the_logger() {
+fn a_thread_waiting_for_an_event_calls_the_logger() {
     is_told_while(|manager, _| {
         assert_eq!(manager.set_background_thread(false), REDLOCK_OK);
         assert_eq!(manager.event().status, REDLOCK_CANCELLED);
@@ -47,7 +47,7 @@ fn a_thread_that_waits_for_an_event_tells_the_logger() {
 }
 
 #[test]
-fn a_thread_that_waits_for_its_call_tells_the_logger() {
+fn a_thread_waiting_for_its_call_calls_the_logger() {
     is_told_while(|manager, lease| {
         assert_eq!(manager.set_background_thread(false), REDLOCK_OK);
         let status = manager.wait(lease, 600_000);

@@ -76,7 +76,7 @@ impl Course {
 }
 
 #[test]
-fn threads_that_wait_in_slices_get_the_lock_in_the_order_of_their_arrival() {
+fn threads_in_sliced_waits_get_the_lock_in_order() {
     let cluster = Cluster::start(3);
     let (manager, course) = (connected(&cluster), Course::default());
     thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn threads_that_wait_in_slices_get_the_lock_in_the_order_of_their_arrival() {
 
 /// The same threads, with nothing but the wait: whoever drives must wake exactly those whose calls have ended.
 #[test]
-fn each_of_many_threads_gets_the_end_of_its_own_call() {
+fn each_of_many_threads_gets_its_own_result() {
     const RESOURCES: usize = 8;
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
@@ -140,7 +140,7 @@ fn waiting(manager: &Manager) -> u64 {
 }
 
 #[test]
-fn a_lock_that_is_granted_between_a_slice_and_the_cancellation_is_told() {
+fn a_grant_between_a_slice_and_the_cancellation_is_reported() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let held = manager.take("r", TTL);
@@ -170,7 +170,7 @@ fn a_lock_that_is_granted_between_a_slice_and_the_cancellation_is_told() {
 
 /// Whatever comes first: the caller has the lock and is told so, or nothing is left on the servers.
 #[test]
-fn a_grant_does_not_slip_between_a_slice_and_the_cancellation() {
+fn no_grant_is_lost_between_a_slice_and_the_cancellation() {
     let cluster = Cluster::start(3);
     let (manager, other) = (connected(&cluster), connected(&cluster));
     let mut ends = [0, 0];
@@ -233,7 +233,7 @@ fn misuse_of_a_wait_has_a_clear_status() {
 }
 
 #[test]
-fn an_end_between_two_waits_is_an_event_or_the_result_of_the_next_wait() {
+fn an_end_between_two_waits_is_an_event_or_a_result() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let _held = manager.take("r", TTL);
@@ -250,7 +250,7 @@ fn an_end_between_two_waits_is_an_event_or_the_result_of_the_next_wait() {
 }
 
 #[test]
-fn a_lease_without_events_that_is_freed_leaves_no_lock() {
+fn a_freed_lease_without_events_leaves_no_lock() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     // Its call has been granted, and nobody has waited for it.

@@ -18,7 +18,7 @@ use crate::support::events::Wanted;
 use crate::support::{Cluster, Lease, Manager};
 
 #[test]
-fn a_lease_in_a_submitted_call_is_refused_to_others() {
+fn a_lease_in_a_submitted_call_refuses_other_calls() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let wanted = Wanted::new("r", TTL);
@@ -46,7 +46,7 @@ fn a_lease_in_a_submitted_call_is_refused_to_others() {
 }
 
 #[test]
-fn who_takes_events_leaves_the_words_of_other_calls_alone() {
+fn taking_events_keeps_the_messages_of_other_calls() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
@@ -72,7 +72,7 @@ fn who_takes_events_leaves_the_words_of_other_calls_alone() {
 }
 
 #[test]
-fn options_are_looked_at_one_by_one() {
+fn options_are_checked_one_by_one() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let wanted = Wanted::new("r", TTL);
@@ -128,7 +128,7 @@ fn options_are_looked_at_one_by_one() {
 
 /// A program of a later version, whose struct has more fields.
 #[test]
-fn fields_that_are_not_known_have_to_be_zero() {
+fn unknown_fields_must_be_zero() {
     #[repr(C)]
     struct Later {
         known: RedLockAcquireOptions,
@@ -186,7 +186,7 @@ fn null_is_refused_everywhere() {
 }
 
 #[test]
-fn without_servers_nothing_can_be_submitted() {
+fn without_servers_no_call_can_be_submitted() {
     let (manager, lease) = (Manager::new(), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_NO_SERVERS);
     assert!(lease.message().contains("no server"), "{}", lease.message());
@@ -210,7 +210,7 @@ fn an_empty_lease_has_nothing_to_submit() {
 }
 
 #[test]
-fn words_are_copied_as_far_as_there_is_room() {
+fn a_message_is_copied_up_to_the_given_size() {
     let (manager, lease) = (Manager::new(), Lease::new());
     assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_NO_SERVERS);
     let words = lease.message();

@@ -42,7 +42,7 @@ fn the_thread_of_a_manager_drives_its_futures() {
 }
 
 #[test]
-fn a_loop_drives_by_the_descriptor() {
+fn an_event_loop_drives_by_the_descriptor() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     finishes("futures by hand", move || drive_on(&manager, life(&manager)));
@@ -50,7 +50,7 @@ fn a_loop_drives_by_the_descriptor() {
 
 /// The call ended in time. When the future is polled, the lock has ended.
 #[test]
-fn a_lock_that_ends_before_its_future_is_polled_is_not_held() {
+fn a_lock_that_expires_before_the_poll_is_not_held() {
     const BRIEF: Duration = Duration::from_secs(2);
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
@@ -83,7 +83,7 @@ fn a_lock_that_ends_before_its_future_is_polled_is_not_held() {
 }
 
 #[test]
-fn nothing_is_left_in_a_lease_whose_lock_was_lost() {
+fn a_lease_is_empty_after_a_loss() {
     let cluster = Cluster::start(3);
     let manager = connect(driven(&cluster));
     let mut lease = manager.acquire(&options("r")).expect("it is free");
@@ -97,7 +97,7 @@ fn nothing_is_left_in_a_lease_whose_lock_was_lost() {
 }
 
 #[test]
-fn futures_may_go_to_other_threads() {
+fn futures_can_move_to_other_threads() {
     fn assert_send<T: Send>(_: &T) {}
     fn assert_shared<T: Send + Sync>(_: &T) {}
     let cluster = Cluster::start(3);
@@ -112,7 +112,7 @@ fn futures_may_go_to_other_threads() {
 }
 
 #[test]
-fn a_waiter_gets_the_lock_when_it_is_released() {
+fn a_waiter_gets_the_released_lock() {
     let cluster = Cluster::start(3);
     let manager = driven(&cluster);
     let held = manager.acquire(&options("r")).expect("it is free");
@@ -124,7 +124,7 @@ fn a_waiter_gets_the_lock_when_it_is_released() {
 }
 
 #[test]
-fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
+fn without_a_driver_futures_and_keep_alive_are_refused() {
     let cluster = Cluster::start(1);
     let manager = manager(&cluster);
     let words = "nothing drives the manager";
@@ -141,7 +141,7 @@ fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
 /// Whenever a future is dropped, it leaves no lock: before it was sent, while servers are asked, and after they
 /// have granted the lock but before the result is taken.
 #[test]
-fn a_future_that_is_dropped_leaves_nothing_locked() {
+fn a_dropped_future_leaves_no_lock() {
     let cluster = Cluster::start(3);
     let manager = connect(driven(&cluster));
     drop(manager.acquire_async(&options("r")));
@@ -170,7 +170,7 @@ fn a_future_that_is_dropped_leaves_nothing_locked() {
 }
 
 #[test]
-fn a_waiter_that_is_dropped_is_out_of_the_line() {
+fn a_dropped_waiter_leaves_the_queue() {
     let cluster = Cluster::start(3);
     let manager = driven(&cluster);
     let held = manager.acquire(&options("r")).expect("it is free");
@@ -187,7 +187,7 @@ fn a_waiter_that_is_dropped_is_out_of_the_line() {
 /// A waiter that was not cancelled would ask again after each of its pauses, which are shorter than half a
 /// second.
 #[test]
-fn a_waiter_that_is_dropped_asks_no_more() {
+fn a_dropped_waiter_asks_no_more() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
     let manager = manager(&cluster);
@@ -210,7 +210,7 @@ fn a_waiter_that_is_dropped_asks_no_more() {
 }
 
 #[test]
-fn a_change_that_is_dropped_leaves_the_lock_held_and_an_unlock_releases_it() {
+fn a_dropped_change_keeps_the_lock_and_unlock_frees_it() {
     let cluster = Cluster::start(3);
     let manager = driven(&cluster);
     let mut lease = manager.acquire(&options("r")).expect("it is free");
@@ -236,7 +236,7 @@ fn end(manager: &Manager, is_over: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_has_ended_when_its_future_is_dropped_is_given_back_if_it_was_taken() {
+fn a_finished_acquire_is_released_with_its_dropped_future() {
     let cluster = Cluster::start(3);
     let (giver, manager) = (connected(&cluster), connected(&cluster));
     let _ = manager.descriptor().expect("a descriptor");
@@ -266,7 +266,7 @@ fn what_has_ended_when_its_future_is_dropped_is_given_back_if_it_was_taken() {
 }
 
 #[test]
-fn a_lock_stays_held_when_the_future_of_a_change_that_has_ended_is_dropped() {
+fn a_finished_change_keeps_the_lock_after_its_drop() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
@@ -286,7 +286,7 @@ fn a_lock_stays_held_when_the_future_of_a_change_that_has_ended_is_dropped() {
 
 /// The thread of the manager is busy with the task that it wakes when the future of another lock is dropped.
 #[test]
-fn the_thread_gives_back_what_nobody_waits_for() {
+fn the_background_thread_releases_unclaimed_locks() {
     struct Busy(Mutex<mpsc::Receiver<()>>);
     impl Wake for Busy {
         fn wake(self: Arc<Self>) {
@@ -311,7 +311,7 @@ fn the_thread_gives_back_what_nobody_waits_for() {
 
 /// Its event is still there when the last that uses the manager is dropped.
 #[test]
-fn what_nobody_was_told_of_is_given_back_with_the_manager() {
+fn an_unclaimed_lock_is_released_with_its_manager() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
@@ -325,7 +325,7 @@ fn what_nobody_was_told_of_is_given_back_with_the_manager() {
 }
 
 #[test]
-fn who_drives_takes_all_events_that_are_there() {
+fn drive_takes_all_ready_events() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
@@ -338,7 +338,7 @@ fn who_drives_takes_all_events_that_are_there() {
 
 /// The time is not begun anew at each event: that would never end.
 #[test]
-fn who_drives_for_a_time_returns_with_an_event() {
+fn drive_for_returns_with_an_event() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
@@ -352,7 +352,7 @@ fn who_drives_for_a_time_returns_with_an_event() {
 }
 
 #[test]
-fn who_drives_may_use_futures() {
+fn futures_work_with_drive_alone() {
     let cluster = Cluster::start(1);
     let manager = manager(&cluster);
     manager.drive().expect("it drives");
@@ -364,7 +364,7 @@ fn who_drives_may_use_futures() {
 
 /// So many calls are under way that the unlock has to wait before it is sent.
 #[test]
-fn an_unlock_that_is_dropped_before_it_is_sent_releases() {
+fn an_unlock_dropped_before_sending_still_releases() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");

@@ -34,7 +34,7 @@ fn a_lock_is_taken_extended_confirmed_and_released() {
 }
 
 #[test]
-fn a_lease_that_is_dropped_is_released_and_nobody_waits_for_that() {
+fn a_dropped_lease_is_released_without_waiting() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     drop(manager.acquire(&options("r")).expect("it is free"));
@@ -64,7 +64,7 @@ fn a_lease_outlives_its_manager() {
 }
 
 #[test]
-fn a_lock_changes_hands_by_a_ticket() {
+fn a_ticket_hands_a_lock_over() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected(&cluster), manager(&cluster));
     let mut given = giver.acquire(&options("r")).expect("it is free");
@@ -87,7 +87,7 @@ fn a_lock_changes_hands_by_a_ticket() {
 }
 
 #[test]
-fn permits_and_several_resources_are_kinds_of_lock() {
+fn permits_and_several_resources_can_be_locked() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     let permit = || manager.acquire(&options("r").permit_of(2));
@@ -106,7 +106,7 @@ fn permits_and_several_resources_are_kinds_of_lock() {
 }
 
 #[test]
-fn settings_are_checked_when_the_manager_is_made() {
+fn settings_are_checked_in_build() {
     let cluster = Cluster::start(1);
     let words = |builder: redlock::Builder| {
         let error = builder.build().expect_err("it is refused");
@@ -174,7 +174,7 @@ const BRIEF: Duration = Duration::from_millis(300);
 
 /// The logger is called when everything else is done. A success would no longer be true when the call returns.
 #[test]
-fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
+fn a_lock_expired_in_the_logger_is_not_taken() {
     let cluster = Arc::new(Cluster::start(3));
     let (manager, calls) = with_slow_logger(&cluster, &["r", "s", "r#1"]);
     let kinds = [
@@ -205,7 +205,7 @@ fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
 }
 
 #[test]
-fn a_lock_that_ends_while_the_logger_runs_is_lost() {
+fn a_lock_expired_in_the_logger_is_lost() {
     let cluster = Arc::new(Cluster::start(3));
     let (manager, calls) = with_slow_logger(&cluster, &["r"]);
     type Change = fn(&mut Lease) -> Result<(), Error>;
@@ -225,7 +225,7 @@ fn a_lock_that_ends_while_the_logger_runs_is_lost() {
 }
 
 #[test]
-fn inspect_permits_tells_how_many_are_taken_and_for_how_long() {
+fn inspect_permits_gives_count_and_remaining_time() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     let look = |of| manager.inspect_permits("s", of);
@@ -240,7 +240,7 @@ fn inspect_permits_tells_how_many_are_taken_and_for_how_long() {
 }
 
 #[test]
-fn readers_share_a_lock_and_a_writer_may_become_one() {
+fn readers_share_a_lock_and_a_writer_can_downgrade() {
     let cluster = Cluster::start(3);
     let (one, other) = (manager(&cluster), manager(&cluster));
     let mut leases =
@@ -270,7 +270,7 @@ fn readers_share_a_lock_and_a_writer_may_become_one() {
 }
 
 #[test]
-fn what_is_said_of_a_server_is_what_it_says_itself() {
+fn server_info_matches_the_server() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let said = |section: &str, name: &str| {
@@ -304,7 +304,7 @@ fn what_is_said_of_a_server_is_what_it_says_itself() {
 }
 
 #[test]
-fn who_could_not_take_part_is_told_of() {
+fn an_absent_server_is_reported() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     assert_eq!(manager.acquire(&options("r")).expect("it is free").absent(), "");
@@ -317,7 +317,7 @@ fn who_could_not_take_part_is_told_of() {
 
 /// A ticket names all resources, so it may be long.
 #[test]
-fn a_lock_of_long_names_is_given_away() {
+fn a_lock_with_long_names_can_be_detached() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let names = ["a", "b", "c"].map(|it| it.repeat(1_000));
@@ -327,7 +327,7 @@ fn a_lock_of_long_names_is_given_away() {
 }
 
 #[test]
-fn to_connect_takes_no_longer_than_the_caller_allows() {
+fn connecting_is_bounded_by_the_caller() {
     let cluster = Cluster::start(1);
     cluster[0].freeze();
     let manager = builder(&cluster).timeouts(TTL, Duration::ZERO).build().expect("a manager");
@@ -348,7 +348,7 @@ fn the_last_setting_counts() {
 
 /// The pause is so long that nobody waits for it: the manager tries once, and not three times at once.
 #[test]
-fn too_long_a_pause_is_a_long_one() {
+fn a_huge_delay_is_a_long_pause() {
     let cluster = Cluster::start(1);
     cluster[0].must(&["SET", "r", "another's"]);
     let driven = connect(builder(&cluster).retry(1, Duration::MAX).build().expect("a manager"));
@@ -363,7 +363,7 @@ fn too_long_a_pause_is_a_long_one() {
 }
 
 #[test]
-fn a_user_logs_in_whether_the_password_is_given_or_asked_for() {
+fn a_user_logs_in_with_a_given_or_requested_password() {
     let cluster = Cluster::start(1);
     let rights = ["ACL", "SETUSER", "ann", "on", ">s3same", "~*", "&*", "+@all"];
     cluster[0].must(&rights);
@@ -378,7 +378,7 @@ fn a_user_logs_in_whether_the_password_is_given_or_asked_for() {
 }
 
 #[test]
-fn each_guard_is_the_one_of_its_name() {
+fn each_guard_has_its_named_effect() {
     let manager = |cluster: &Cluster, guard: Guard, cap_s: u64| {
         let cap = Duration::from_secs(cap_s);
         let builder = builder(cluster).restart_guard(guard, Duration::ZERO, cap);
@@ -410,7 +410,7 @@ fn each_guard_is_the_one_of_its_name() {
 }
 
 #[test]
-fn a_child_that_drops_a_lease_of_its_parent_releases_nothing() {
+fn a_child_does_not_release_a_lease_of_its_parent() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let mut lease = manager.acquire(&options("r")).expect("it is free");

@@ -36,7 +36,7 @@ fn a_lock_is_kept_until_it_is_unlocked() {
 }
 
 #[test]
-fn a_lock_that_a_majority_has_lost_is_told_of_to_everyone_who_waits() {
+fn a_majority_loss_is_reported_to_all_waiters() {
     let cluster = Cluster::start(3);
     let manager = connect(driven(&cluster));
     let lease = manager.acquire(&kept()).expect("it is free");
@@ -50,7 +50,7 @@ fn a_lock_that_a_majority_has_lost_is_told_of_to_everyone_who_waits() {
 }
 
 #[test]
-fn a_lock_that_a_majority_does_not_answer_for_is_told_of_while_it_is_held() {
+fn a_silent_majority_is_reported_while_the_lock_is_held() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
@@ -73,7 +73,7 @@ fn a_lock_that_a_majority_does_not_answer_for_is_told_of_while_it_is_held() {
 }
 
 #[test]
-fn a_kept_lock_that_is_dropped_or_cancelled_is_kept_no_more() {
+fn a_dropped_or_cancelled_lock_is_not_kept() {
     let cluster = Cluster::start(3);
     let manager = driven(&cluster);
     drop(manager.acquire(&kept()).expect("it is free"));
@@ -89,7 +89,7 @@ fn a_kept_lock_that_is_dropped_or_cancelled_is_kept_no_more() {
 }
 
 #[test]
-fn whoever_took_the_lock_with_a_future_is_told_that_it_is_lost() {
+fn the_loss_of_a_lock_from_a_future_is_reported() {
     let cluster = Cluster::start(3);
     let manager = connect(driven(&cluster));
     let lease = finishes("a lock", move || block_on(manager.acquire_async(&kept())));

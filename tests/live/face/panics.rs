@@ -27,7 +27,7 @@ fn set_password(cluster: &Cluster, password: &str) {
 
 /// At first the source panics.
 #[test]
-fn a_password_source_that_panics_once_is_asked_again() {
+fn a_password_source_is_asked_again_after_a_panic() {
     let cluster = Cluster::start(3);
     set_password(&cluster, ">p");
     let asked = Arc::new(AtomicUsize::new(0));
@@ -50,7 +50,7 @@ fn a_password_source_that_panics_once_is_asked_again() {
 
 /// The source panics while the call is under way. Nothing is left of the call that could end a later one.
 #[test]
-fn a_call_whose_password_source_panics_is_over_and_others_go_on() {
+fn a_panic_of_the_password_source_ends_only_its_call() {
     let cluster = Cluster::start(3);
     set_password(&cluster, ">p");
     let panicking = Arc::new(AtomicUsize::new(0));
@@ -90,7 +90,7 @@ fn log_of(manager_of: impl Fn(Arc<AtomicUsize>) -> Manager) -> (Manager, Arc<Ato
 }
 
 #[test]
-fn a_lock_that_was_taken_when_the_logger_panics_is_released() {
+fn a_panic_of_the_logger_releases_the_taken_lock() {
     let cluster = Cluster::start(3);
     let (manager, panicking) = log_of(|panicking| {
         let logger = move |_, _: &str| {
@@ -110,7 +110,7 @@ fn a_lock_that_was_taken_when_the_logger_panics_is_released() {
 }
 
 #[test]
-fn a_change_that_is_polled_after_its_end_says_so() {
+fn polling_a_finished_change_panics() {
     let cluster = Cluster::start(1);
     let manager = builder(&cluster).background_thread(true).build().expect("a manager");
     let mut lease = manager.acquire(&options("r")).expect("it is free");

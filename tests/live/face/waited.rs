@@ -14,7 +14,7 @@ const SLICE: Duration = Duration::from_millis(5);
 
 /// Nothing drives but the threads that wait.
 #[test]
-fn a_thread_waits_in_slices_for_each_call_of_a_lock() {
+fn a_thread_can_wait_in_slices_for_each_call() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     let held = manager.acquire(&options("r")).expect("it is free");
@@ -42,7 +42,7 @@ fn a_thread_waits_in_slices_for_each_call_of_a_lock() {
 
 /// The thread of the manager may take the event between two slices, or at their end.
 #[test]
-fn an_event_that_another_thread_takes_reaches_the_thread_that_waits() {
+fn an_event_taken_elsewhere_reaches_the_waiting_thread() {
     let cluster = Cluster::start(3);
     let (manager, order) = (driven(&cluster), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -70,7 +70,7 @@ fn an_event_that_another_thread_takes_reaches_the_thread_that_waits() {
 }
 
 #[test]
-fn a_future_that_is_dropped_between_two_slices_leaves_no_lock() {
+fn a_future_dropped_between_slices_leaves_no_lock() {
     let cluster = Cluster::start(3);
     let manager = manager(&cluster);
     for _ in 0..20 {
@@ -84,7 +84,7 @@ fn a_future_that_is_dropped_between_two_slices_leaves_no_lock() {
 }
 
 #[test]
-fn an_unlock_that_keeps_others_out_leaves_the_key() {
+fn unlock_after_leaves_the_key() {
     let cluster = Cluster::start(3);
     let manager = driven(&cluster);
     for submits in [false, true] {

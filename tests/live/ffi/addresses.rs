@@ -38,7 +38,7 @@ fn a_host_may_name_its_port() {
 }
 
 #[test]
-fn a_port_that_a_host_names_is_one_and_the_only_one() {
+fn a_port_in_a_host_must_be_valid_and_the_only_one() {
     let manager = Manager::new();
     for host in ["h:", "h:0", "h:65536", "h:x", "h:-1", "h:+1", "h: 1", "[::1]:", "[::1]:x"] {
         refused(&manager, manager.add(host, 0), &["port is 0", "colon", "65535"]);
@@ -59,7 +59,7 @@ fn a_port_that_a_host_names_is_one_and_the_only_one() {
 }
 
 #[test]
-fn a_url_has_its_port_in_itself() {
+fn a_url_includes_its_port() {
     let manager = Manager::new();
     for url in ["redis://h", "redis://h:6379", "unix:///run/redis", "redis+unix:///run/redis"] {
         for port in [1, 6379, 65_535, -1, 65_536, i32::MAX, i32::MIN] {
@@ -110,7 +110,7 @@ fn a_host_is_a_name_or_an_address() {
 }
 
 #[test]
-fn what_no_name_can_be_is_no_host() {
+fn an_impossible_name_is_no_host() {
     let manager = Manager::new();
     for host in ["%", "h%x", "%00", "a%20b", "fe80::1%", ".", "..", "a..b", ".a", &"a".repeat(64)] {
         let status = manager.add(host, 6379);
@@ -121,7 +121,7 @@ fn what_no_name_can_be_is_no_host() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_no_address() {
+fn invalid_utf8_is_no_address() {
     let manager = Manager::new();
     for host in [c"\xff", c"redis://\xff", c"redis://u:\xff@h", c"unix:///run/\xff"] {
         // SAFETY: the manager lives, and so does the string.
@@ -131,7 +131,7 @@ fn what_is_not_utf_8_is_no_address() {
 }
 
 #[test]
-fn a_scheme_is_one_of_few() {
+fn only_known_schemes_are_accepted() {
     let manager = Manager::new();
     for scheme in ["http", "https", "tcp", "redi", "redisx", "memcached", "file", "unixx", "a"] {
         let status = manager.add(&format!("{scheme}://h"), 0);
@@ -146,7 +146,7 @@ fn a_scheme_is_one_of_few() {
 }
 
 #[test]
-fn a_url_may_ask_for_tls() {
+fn a_url_can_ask_for_tls() {
     let manager = Manager::new();
     for url in ["rediss://h", "rediss://h:7/1", "rediss://u:p@i", "valkeys://j", "REDISS://[::1]"] {
         assert_eq!(manager.add(url, 0), REDLOCK_OK, "{url}");
@@ -269,7 +269,7 @@ fn a_malformed_url_is_refused() {
 }
 
 #[test]
-fn a_malformed_url_is_told_by_the_part_that_is_wrong() {
+fn a_malformed_url_is_named_by_its_wrong_part() {
     let manager = Manager::new();
     let mut vague = Vec::new();
     for (words, urls) in MALFORMED {
@@ -285,7 +285,7 @@ fn a_malformed_url_is_told_by_the_part_that_is_wrong() {
 }
 
 #[test]
-fn a_path_that_no_unix_socket_can_have_is_refused() {
+fn an_impossible_socket_path_is_refused() {
     let manager = Manager::new();
     for path in [format!("/{}", "a".repeat(120)), "/a%00b".to_owned()] {
         let status = manager.add(&format!("unix://{path}"), 0);
@@ -295,7 +295,7 @@ fn a_path_that_no_unix_socket_can_have_is_refused() {
 }
 
 #[test]
-fn what_stands_behind_a_question_mark_is_minded_or_refused() {
+fn a_query_of_a_url_is_used_or_refused() {
     let server = Server::start();
     let manager = Manager::new();
     if manager.add(&format!("{}?db=3", server.url()), 0) == REDLOCK_OK {
@@ -305,7 +305,7 @@ fn what_stands_behind_a_question_mark_is_minded_or_refused() {
 }
 
 #[test]
-fn no_secret_of_a_url_is_told() {
+fn no_secret_of_a_url_is_shown() {
     let manager = Manager::new();
     let mut heard = String::new();
     for url in MALFORMED.iter().flat_map(|it| it.1) {
@@ -385,7 +385,7 @@ fn the_same_server_is_refused_in_any_spelling() {
 }
 
 #[test]
-fn another_server_is_accepted_however_much_alike() {
+fn a_similar_server_is_accepted() {
     let manager = Manager::new();
     for (host_or_url, port) in [
         ("127.0.0.1", 6379),
@@ -408,7 +408,7 @@ fn another_server_is_accepted_however_much_alike() {
 }
 
 #[test]
-fn a_refused_server_is_none() {
+fn a_refused_server_does_not_count() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
     for url in MALFORMED.iter().flat_map(|it| it.1) {

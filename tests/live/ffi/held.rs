@@ -6,7 +6,7 @@ use crate::support::{Lease, Manager, Server, wait_until};
 use crate::{Holder, TTL, accepted, refused, refused_with, says};
 
 #[test]
-fn a_lease_that_still_holds_is_not_given_another_lock() {
+fn a_lease_in_use_is_not_given_another_lock() {
     let holder = Holder::new();
     let (manager, lease) = (&holder.manager, &holder.lease);
     for resource in [Holder::RESOURCE, "other"] {
@@ -20,7 +20,7 @@ fn a_lease_that_still_holds_is_not_given_another_lock() {
 }
 
 #[test]
-fn a_lease_that_still_holds_is_not_continued_as_another_resource() {
+fn a_lease_in_use_is_not_continued_as_another_resource() {
     let holder = Holder::new();
     let (manager, lease) = (&holder.manager, &holder.lease);
     for resource in ["other", "hel", "held2", "Held"] {
@@ -33,7 +33,7 @@ fn a_lease_that_still_holds_is_not_continued_as_another_resource() {
 }
 
 #[test]
-fn a_lease_serves_again_when_its_lock_is_over() {
+fn a_lease_can_be_reused_after_its_lock() {
     let holder = Holder::new();
     let (manager, lease) = (&holder.manager, &holder.lease);
     let first = lease.token();
@@ -46,7 +46,7 @@ fn a_lease_serves_again_when_its_lock_is_over() {
 }
 
 #[test]
-fn an_empty_lease_has_nothing_to_extend_release_or_confirm() {
+fn an_empty_lease_cannot_extend_release_or_confirm() {
     let holder = Holder::new();
     let manager = &holder.manager;
     let lease = Lease::new();
@@ -62,7 +62,7 @@ fn an_empty_lease_has_nothing_to_extend_release_or_confirm() {
 }
 
 #[test]
-fn without_servers_every_call_says_so_and_takes_no_lock_away() {
+fn without_servers_every_call_is_refused_and_harmless() {
     let holder = Holder::new();
     let manager = Manager::new();
     for lease in [&holder.lease, &Lease::new()] {
@@ -88,7 +88,7 @@ fn without_servers_every_call_says_so_and_takes_no_lock_away() {
 }
 
 #[test]
-fn a_call_that_found_no_servers_does_not_close_the_list() {
+fn a_call_without_servers_does_not_close_the_list() {
     let (server, manager, lease) = (Server::start(), Manager::new(), Lease::new());
     assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_NO_SERVERS);
     accepted(&manager, manager.add("127.0.0.1", server.port().into()));
@@ -106,7 +106,7 @@ fn the_first_lock_call_closes_the_list() {
 }
 
 #[test]
-fn words_are_of_the_last_call() {
+fn a_message_belongs_to_the_last_call() {
     let holder = Holder::new();
     let (manager, lease) = (&holder.manager, &holder.lease);
     refused(manager, manager.set_retry(0, 0), &["count"]);

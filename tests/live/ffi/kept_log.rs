@@ -40,7 +40,7 @@ fn one_that_complains(lines: i32) -> (Manager, Server) {
 }
 
 #[test]
-fn lines_are_kept_for_whoever_asks() {
+fn log_lines_are_kept_on_request() {
     let (manager, server) = one_that_complains(100);
     let (level, line) = take_into(&manager, 1_000);
     assert!(level == 1 && line.contains(&server.address()), "{level}: {line}");
@@ -49,7 +49,7 @@ fn lines_are_kept_for_whoever_asks() {
 }
 
 #[test]
-fn a_line_is_cut_to_what_there_is_room_for() {
+fn a_log_line_is_cut_to_its_room() {
     for size in [1, 2, 9] {
         let (manager, _) = one_that_complains(100);
         let (level, line) = take_into(&manager, size);
@@ -62,7 +62,7 @@ fn a_line_is_cut_to_what_there_is_room_for() {
 }
 
 #[test]
-fn where_nothing_is_to_be_kept_nothing_is() {
+fn no_log_line_is_kept_without_a_request() {
     let (manager, _) = one_that_complains(100);
     accepted(&manager, keep(&manager, 0));
     assert_eq!(manager.connect(0), REDLOCK_UNREACHABLE);
@@ -74,7 +74,7 @@ fn where_nothing_is_to_be_kept_nothing_is() {
 
 /// The one that was set last gets the lines.
 #[test]
-fn a_logger_takes_the_place_of_what_is_kept() {
+fn a_logger_replaces_the_kept_log() {
     let (manager, server) = one_that_complains(100);
     while take_into(&manager, 1_000).0 != 0 {}
     let log = manager.log();

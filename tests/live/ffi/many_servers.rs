@@ -14,7 +14,7 @@ const MOST: usize = 64;
 const WITHIN_REASON: Duration = Duration::from_secs(5);
 
 #[test]
-fn of_a_thousand_servers_the_first_64_are_taken() {
+fn only_the_first_64_servers_are_taken() {
     let manager = Manager::new();
     for port in 1..=1000 {
         let status = manager.add("127.0.0.1", port);
@@ -26,7 +26,7 @@ fn of_a_thousand_servers_the_first_64_are_taken() {
 }
 
 #[test]
-fn sixty_four_servers_of_which_most_are_dead_are_unreachable_within_reason() {
+fn mostly_dead_64_servers_are_unreachable_in_time() {
     let cluster = Cluster::start(3);
     let manager = with_dead_ones(&cluster);
     manager.set_retry(1, 0);
@@ -39,7 +39,7 @@ fn sixty_four_servers_of_which_most_are_dead_are_unreachable_within_reason() {
 }
 
 #[test]
-fn sixty_four_servers_of_which_33_live_serve_within_reason() {
+fn a_bare_quorum_of_64_servers_serves_in_time() {
     let cluster = Cluster::start(33);
     let manager = with_dead_ones(&cluster);
     let start = Instant::now();

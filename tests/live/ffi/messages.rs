@@ -32,7 +32,7 @@ fn read(pointer: *const c_char) -> &'static CStr {
 }
 
 #[test]
-fn words_are_those_of_one_call_whichever_threads_set_and_read_them() {
+fn a_message_is_never_torn_between_threads() {
     let manager = Manager::new();
     let whole = FAULTS.map(|fault| {
         fault(&manager);
@@ -73,7 +73,7 @@ fn words_are_those_of_one_call_whichever_threads_set_and_read_them() {
 
 /// A thread looks names up beside the calls of others, which may not have read their words yet.
 #[test]
-fn a_look_up_leaves_the_words_of_another_call() {
+fn a_look_up_keeps_the_message_of_another_call() {
     let manager = Manager::new();
     assert_eq!(manager.add("127.0.0.1", 1), RedLockStatus::REDLOCK_OK);
     FAULTS[0](&manager);

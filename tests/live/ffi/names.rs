@@ -10,7 +10,7 @@ use crate::{Holder, TTL, all_differ, refused, refused_with};
 const LONGEST: usize = 64 * 1024;
 
 #[test]
-fn an_empty_name_and_one_too_long_are_refused_by_every_call() {
+fn an_empty_or_too_long_name_is_refused_by_every_call() {
     let holder = Holder::new();
     let manager = &holder.manager;
     let mut messages = Vec::new();
@@ -35,7 +35,7 @@ fn an_empty_name_and_one_too_long_are_refused_by_every_call() {
 }
 
 #[test]
-fn a_name_of_64_kib_is_the_key_as_given() {
+fn a_name_of_64_kib_is_used_unchanged() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for (length, byte) in [(LONGEST, "x"), (LONGEST - 1, "\u{1}"), (LONGEST, "%")] {
@@ -44,7 +44,7 @@ fn a_name_of_64_kib_is_the_key_as_given() {
 }
 
 #[test]
-fn a_name_may_hold_any_byte_but_nul() {
+fn a_name_may_contain_any_byte_but_nul() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let all: Vec<u8> = (1..=255).collect();
@@ -55,7 +55,7 @@ fn a_name_may_hold_any_byte_but_nul() {
 }
 
 #[test]
-fn a_name_that_means_something_elsewhere_means_nothing_here() {
+fn a_name_has_no_special_meaning() {
     const NAMES: [&[u8]; 16] = [
         b" ",
         b"\n",

@@ -292,7 +292,7 @@ fn is_fine(function: &str, missing: &[&str]) -> bool {
 }
 
 #[test]
-fn every_function_of_the_header_that_takes_a_pointer_is_tried() {
+fn every_function_with_a_pointer_is_tried() {
     let declared = functions().into_iter().filter(|it| !it.pointers.is_empty());
     let declared: Vec<_> = declared.map(|it| it.name).collect();
     assert_eq!(declared.len(), calls().len());
@@ -302,7 +302,7 @@ fn every_function_of_the_header_that_takes_a_pointer_is_tried() {
 }
 
 #[test]
-fn null_in_any_place_is_refused_by_name_and_touches_nothing() {
+fn null_is_refused_by_name_and_does_no_harm() {
     let holder = Holder::new();
     let handles = (&holder.manager, &holder.lease);
     each_choice(|function, missing, call| {
@@ -314,7 +314,7 @@ fn null_in_any_place_is_refused_by_name_and_touches_nothing() {
 }
 
 #[test]
-fn null_is_refused_by_a_manager_without_servers_and_an_empty_lease_as_well() {
+fn null_is_refused_without_servers_and_lock_too() {
     each_choice(|function, missing, call| {
         let (manager, lease, mut locked) = (Manager::new(), Lease::new(), true);
         let answer = call(&arguments((&manager, &lease), &mut locked, missing));
@@ -324,7 +324,7 @@ fn null_is_refused_by_a_manager_without_servers_and_an_empty_lease_as_well() {
 }
 
 #[test]
-fn an_answer_is_false_after_a_failure_whatever_is_missing() {
+fn an_answer_is_false_after_a_failure() {
     each_choice(|function, missing, call| {
         let (manager, lease, mut locked) = (Manager::new(), Lease::new(), true);
         let arguments = arguments((&manager, &lease), &mut locked, missing);

@@ -14,7 +14,7 @@ const LONGEST_TTL: i64 = 315_360_000_000;
 const DAY: i64 = 86_400_000;
 
 #[test]
-fn a_ttl_that_leaves_no_validity_or_is_out_of_bounds_is_refused_by_every_call() {
+fn a_ttl_out_of_bounds_is_refused_by_every_call() {
     let holder = Holder::new();
     let mut messages = Vec::new();
     for (ttl, words) in [
@@ -174,7 +174,7 @@ fn timeouts_are_within_a_day() {
 }
 
 #[test]
-fn connect_waits_for_no_negative_time_and_for_no_longer_than_it_takes() {
+fn connect_refuses_a_negative_timeout() {
     let holder = Holder::new();
     let manager = &holder.manager;
     for timeout_ms in [-1, i64::MIN] {
@@ -187,7 +187,7 @@ fn connect_waits_for_no_negative_time_and_for_no_longer_than_it_takes() {
 }
 
 #[test]
-fn confirm_asks_for_no_negative_time() {
+fn confirm_refuses_a_negative_time() {
     let holder = Holder::new();
     let (manager, lease) = (&holder.manager, &holder.lease);
     for least_ms in [-1, i64::MIN] {
@@ -216,7 +216,7 @@ fn a_wait_may_be_any_number() {
 }
 
 #[test]
-fn the_longest_wait_is_a_wait() {
+fn the_longest_wait_really_waits() {
     let server = Server::start();
     let (holder, manager) = (Manager::at(&[server.address()]), Manager::at(&[server.address()]));
     manager.set_retry(1, 10);

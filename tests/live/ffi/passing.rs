@@ -50,7 +50,7 @@ fn is_logged_in(server: &Server, manager: &Manager, user: &str) {
 }
 
 #[test]
-fn a_user_logs_in_wherever_its_password_is_from() {
+fn a_user_logs_in_with_a_password_from_any_source() {
     let server = Server::start();
     let manager = || Manager::at(&[server.address()]);
     let_in(&server, "ann", "s3same");
@@ -76,7 +76,7 @@ fn a_user_logs_in_wherever_its_password_is_from() {
 
 /// It says that it has none, or writes none, or one without an end.
 #[test]
-fn a_callback_that_gives_no_password_is_told_of() {
+fn a_callback_without_a_password_is_reported() {
     type Answer = fn(&mut [u8]) -> bool;
     let answers: [Answer; 3] = [
         |room| !answer_with("s3same", room),
@@ -97,7 +97,7 @@ fn a_callback_that_gives_no_password_is_told_of() {
 }
 
 #[test]
-fn options_that_contradict_each_other_are_refused_in_words() {
+fn contradictory_options_are_refused() {
     let (_server, manager) = connected();
     let lease = Lease::new();
     let refuses = |wanted: &Wanted, words: &[&str]| {
@@ -117,7 +117,7 @@ fn options_that_contradict_each_other_are_refused_in_words() {
 }
 
 #[test]
-fn one_of_several_is_shared_if_that_is_wanted() {
+fn a_single_name_of_several_can_be_shared() {
     let (_server, manager) = connected();
     let (lease, other) = (Lease::new(), Lease::new());
     let wanted = Wanted { mode: REDLOCK_SHARED, ..Wanted::several(&["a"], TTL) };
@@ -156,7 +156,7 @@ fn part<const ROOM: usize>(
 }
 
 #[test]
-fn words_are_cut_to_what_there_is_room_for() {
+fn a_message_is_cut_to_its_room() {
     let manager = Manager::new();
     assert_eq!(manager.add("unix:///nowhere/\u{e9}\u{e9}\u{e9}.sock", 0), REDLOCK_OK);
     let lease = Lease::new();
@@ -178,7 +178,7 @@ fn words_are_cut_to_what_there_is_room_for() {
 }
 
 #[test]
-fn a_struct_of_an_earlier_version_is_not_written_beyond_its_end() {
+fn a_struct_of_an_earlier_version_is_not_overrun() {
     let (_server, manager) = connected();
     let mut info = no_info();
     info.size = offset_of!(RedLockInfo, permits);
@@ -189,7 +189,7 @@ fn a_struct_of_an_earlier_version_is_not_written_beyond_its_end() {
 }
 
 #[test]
-fn whoever_gets_an_event_is_told_its_size() {
+fn an_event_states_its_size() {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     unsafe extern "C" fn tell(event: *const RedLockEvent, _: *mut c_void) {
         // SAFETY: the event is valid during the call.
@@ -212,7 +212,7 @@ fn whoever_gets_an_event_is_told_its_size() {
 }
 
 #[test]
-fn fencing_that_was_turned_off_is_off() {
+fn fencing_can_be_turned_off() {
     let (_server, manager) = connected();
     assert_eq!(manager.set_fencing(true), REDLOCK_OK);
     assert!(manager.take("r", TTL).fencing_token() > 0);
@@ -221,7 +221,7 @@ fn fencing_that_was_turned_off_is_off() {
 }
 
 #[test]
-fn a_lock_is_kept_if_its_ticket_does_not_fit() {
+fn a_lock_stays_held_if_its_ticket_does_not_fit() {
     let (_server, manager) = connected();
     let length = manager.detach(&manager.take("a", TTL)).expect("a ticket").len();
     let lease = manager.take("b", TTL);
@@ -233,7 +233,7 @@ fn a_lock_is_kept_if_its_ticket_does_not_fit() {
 }
 
 #[test]
-fn what_is_inspected_is_told_as_it_is() {
+fn an_inspection_reports_the_state() {
     let (server, manager) = connected();
     let (lease, permit) = (Lease::new(), Lease::new());
     assert_eq!(manager.acquire(&Wanted::shared("r", TTL), &lease), REDLOCK_OK);
@@ -253,7 +253,7 @@ fn what_is_inspected_is_told_as_it_is() {
 
 /// The lock was lost, and the lease is used for the next one. Nobody is told of the one before any more.
 #[test]
-fn a_call_that_takes_a_lock_ends_the_keep_alive_of_the_one_before() {
+fn a_reused_lease_ends_the_earlier_keep_alive() {
     let (server, manager) = connected();
     let _ = manager.descriptor();
     let lease = manager.take("r", TTL);
@@ -266,7 +266,7 @@ fn a_call_that_takes_a_lock_ends_the_keep_alive_of_the_one_before() {
 }
 
 #[test]
-fn a_call_whose_manager_is_freed_says_so() {
+fn a_call_of_a_freed_manager_is_explained() {
     let (server, manager) = connected();
     let lease = Lease::new();
     server.freeze();
@@ -277,7 +277,7 @@ fn a_call_whose_manager_is_freed_says_so() {
 }
 
 #[test]
-fn a_lease_that_is_freed_cancels_its_call() {
+fn a_freed_lease_cancels_its_call() {
     let (_server, manager) = connected();
     let _held = manager.take("r", TTL);
     let lease = Lease::new();
@@ -290,7 +290,7 @@ fn a_lease_that_is_freed_cancels_its_call() {
 
 /// The call has ended when the lease is freed, and its event is taken after that.
 #[test]
-fn a_lock_that_was_held_before_stays_when_its_lease_is_freed_after_a_call() {
+fn an_earlier_lock_outlives_a_lease_freed_after_a_call() {
     type Submit = fn(&Manager, &Lease) -> RedLockStatus;
     let calls: [Submit; 3] = [
         |manager, lease| manager.submit_extend(lease, TTL, 0),
@@ -311,7 +311,7 @@ fn a_lock_that_was_held_before_stays_when_its_lease_is_freed_after_a_call() {
 }
 
 #[test]
-fn a_call_on_a_lease_from_within_its_own_call_is_refused() {
+fn a_nested_call_on_the_same_lease_is_refused() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
     let (lease, said) = (Lease::new(), Mutex::new(None));
@@ -341,7 +341,7 @@ fn finishes_here(body: impl FnOnce()) {
 }
 
 #[test]
-fn a_call_is_not_submitted_while_another_uses_the_lease() {
+fn a_busy_lease_accepts_no_submitted_call() {
     let (_server, manager) = connected();
     let held = manager.take("r", TTL);
     let lease = Lease::new();
@@ -363,7 +363,7 @@ fn a_call_is_not_submitted_while_another_uses_the_lease() {
 
 /// What a program was given stays where it is, as long as the lock is the same.
 #[test]
-fn strings_stay_where_they_are() {
+fn returned_strings_keep_their_address() {
     let (_server, manager) = connected();
     let (one, several) = (manager.take("r", TTL), Lease::new());
     assert_eq!(manager.acquire(&Wanted::several(&["a", "b"], TTL), &several), REDLOCK_OK);
@@ -403,7 +403,7 @@ fn a_lease_has_the_names_of_its_last_call() {
 }
 
 #[test]
-fn who_is_absent_is_told_of_when_connecting() {
+fn an_absent_server_is_reported_when_connecting() {
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
     cluster[0].kill();
@@ -430,7 +430,7 @@ fn the_data_of_a_logger_is_destroyed_once() {
 
 /// The logger does not return before the key has expired.
 #[test]
-fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
+fn a_lock_expired_in_the_logger_is_not_taken() {
     const BRIEF: i64 = 300;
     unsafe extern "C" fn wait(_: i32, _: *const c_char, server: *mut c_void) {
         // SAFETY: the test has set this pointer, and the server outlives the manager.
@@ -453,7 +453,7 @@ fn a_lock_that_ends_while_the_logger_runs_is_not_taken() {
 }
 
 #[test]
-fn what_is_not_known_of_a_server_is_told_as_such() {
+fn unknown_facts_of_a_server_are_reported_as_unknown() {
     let (_server, manager) = connected();
     let known = &manager.servers()[0];
     assert_eq!((&*known.keeps, &*known.eviction), ("no log", "noeviction"));
@@ -463,7 +463,7 @@ fn what_is_not_known_of_a_server_is_told_as_such() {
 }
 
 #[test]
-fn each_guard_is_the_one_of_its_number() {
+fn each_guard_has_the_effect_of_its_number() {
     let server = Server::start();
     let locks = |mode, cap_ms| {
         let manager = Manager::at(&[server.address()]);
@@ -484,7 +484,7 @@ fn each_guard_is_the_one_of_its_number() {
 }
 
 #[test]
-fn connections_that_are_lost_have_not_failed() {
+fn a_lost_connection_is_not_a_failed_one() {
     let (server, manager) = connected();
     server.hang_up();
     wait_until("it is seen", || {

@@ -192,7 +192,7 @@ fn fields() -> [(&'static str, &'static str, Pass); 4] {
 }
 
 #[test]
-fn every_string_that_a_function_takes_has_its_place_here() {
+fn every_string_parameter_is_tried() {
     let declared = functions();
     let declared =
         declared.iter().flat_map(|it| it.strings.iter().map(|name| (&*it.name, &**name)));
@@ -207,7 +207,7 @@ fn every_string_that_a_function_takes_has_its_place_here() {
 }
 
 #[test]
-fn nothing_of_a_secret_is_told_whichever_place_it_is_passed_in() {
+fn no_secret_is_shown_whatever_its_parameter() {
     for (function, parameter, pass) in places().into_iter().chain(fields()) {
         for shape in SHAPES {
             // A secret that is too long for a path, and one that is not valid text.
@@ -223,7 +223,7 @@ fn nothing_of_a_secret_is_told_whichever_place_it_is_passed_in() {
 /// The words name a server wherever they mention it. A server that was added too late, or beyond the maximum
 /// number, is not a server of the manager.
 #[test]
-fn a_server_that_is_not_taken_is_not_named() {
+fn a_refused_server_is_not_named() {
     for host in
         ["Barley", "Barley.example", "redis://Barley", "unix:///Barley", "rediss://u@Barley"]
     {

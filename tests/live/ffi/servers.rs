@@ -20,7 +20,7 @@ fn name(info: &RedLockServerInfo) -> String {
 }
 
 #[test]
-fn it_is_filled_as_far_as_there_is_room() {
+fn the_array_of_servers_is_filled_to_its_room() {
     let manager = manager();
     for room in 0..5 {
         let mut infos = [no_server_info(); 6];
@@ -45,7 +45,7 @@ fn it_is_filled_as_far_as_there_is_room() {
 
 /// A program that was built with a later header has a larger struct.
 #[test]
-fn what_this_version_does_not_know_of_becomes_zero() {
+fn fields_of_a_later_version_become_zero() {
     #[derive(Clone, Copy)]
     #[repr(C)]
     struct Later {
@@ -68,7 +68,7 @@ fn what_this_version_does_not_know_of_becomes_zero() {
 }
 
 #[test]
-fn a_size_that_cannot_be_is_refused() {
+fn an_impossible_size_is_refused() {
     let manager = manager();
     for size in [0, 1, SIZE - 1, 64 * 1024 + 1] {
         let mut info = RedLockServerInfo { size, ..no_server_info() };

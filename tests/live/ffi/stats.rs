@@ -36,7 +36,7 @@ fn is_sound(histogram: &RedLockHistogram, count: u64) {
 }
 
 #[test]
-fn nothing_is_counted_before_anything_happens() {
+fn a_new_manager_has_counted_nothing() {
     let stats = Manager::new().stats();
     assert_eq!(numbers(stats.acquire), [0; 8]);
     assert_eq!((stats.attempts, stats.requests, stats.connections, stats.kept), (0, 0, 0, 0));
@@ -51,7 +51,7 @@ fn nothing_is_counted_before_anything_happens() {
 }
 
 #[test]
-fn calls_are_counted_by_what_they_come_to() {
+fn calls_are_counted_by_outcome() {
     let cluster = Cluster::start(3);
     let (manager, rival) = (connected(&cluster), connected(&cluster));
     let before = manager.stats();
@@ -115,7 +115,7 @@ fn calls_are_counted_by_what_they_come_to() {
 }
 
 #[test]
-fn requests_are_those_that_servers_were_sent() {
+fn requests_are_counted_as_the_servers_see_them() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
     assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
@@ -131,7 +131,7 @@ fn requests_are_those_that_servers_were_sent() {
 }
 
 #[test]
-fn servers_that_are_lost_are_counted() {
+fn lost_servers_are_counted() {
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
     make_brief(&manager);
@@ -178,7 +178,7 @@ fn kept_locks_are_counted() {
 }
 
 #[test]
-fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
+fn a_struct_of_another_version_is_filled_to_its_size() {
     let manager = Manager::new();
     let mut stats = RedLockStats { size: size_of::<usize>(), ..RedLockStats::default() };
     // SAFETY (all): the manager lives, and the struct may be written to.
@@ -208,7 +208,7 @@ fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
 }
 
 #[test]
-fn the_text_is_written_as_a_whole_or_not_at_all() {
+fn the_text_is_written_whole_or_not_at_all() {
     let manager = nowhere();
     // SAFETY: the manager lives, and the size of the buffer is zero.
     let needed = unsafe { RedLock_StatsText(manager.raw(), ptr::null_mut(), 0) };
@@ -305,7 +305,7 @@ fn events(manager: &Manager) -> Vec<String> {
 }
 
 #[test]
-fn what_becomes_of_locks_is_told_to_who_asks_for_it() {
+fn lock_events_are_traced_on_request() {
     let cluster = Cluster::start(3);
     let (manager, rival) = (connected(&cluster), connected(&cluster));
     // SAFETY: the manager lives.

@@ -7,7 +7,7 @@ use redlock::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
 use crate::declarations::header;
 
 #[test]
-fn every_status_of_the_header_has_its_name_and_no_other_integer_has_one() {
+fn every_status_and_nothing_else_has_a_name() {
     let declared = declared();
     assert_eq!(declared.len(), 12);
     for (name, value) in &declared {
@@ -22,7 +22,7 @@ fn every_status_of_the_header_has_its_name_and_no_other_integer_has_one() {
 }
 
 #[test]
-fn only_what_may_pass_by_itself_is_retriable() {
+fn only_temporary_statuses_are_retriable() {
     let retriable = ["REDLOCK_TAKEN", "REDLOCK_UNREACHABLE", "REDLOCK_TOO_SLOW"];
     let edges = [i32::MIN, i32::MIN + 1, i32::MAX - 1, i32::MAX];
     for value in (-1000..1000).chain(edges) {

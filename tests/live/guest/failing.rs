@@ -10,7 +10,7 @@ use crate::support::{Cluster, Program, Server, library};
 const AT_ONCE: usize = 6;
 
 #[test]
-fn whichever_call_fails_once_there_is_a_status_and_all_goes_on() {
+fn one_failing_system_call_gives_a_status() {
     let failed = fails("once", 1);
     for name in ["socket", "connect", "send", "recv", "poll", "close", "getrandom", "getaddrinfo"] {
         assert!(failed.contains(name), "{name} never failed, but {failed:?}");
@@ -18,24 +18,24 @@ fn whichever_call_fails_once_there_is_a_status_and_all_goes_on() {
 }
 
 #[test]
-fn whichever_call_fails_once_between_threads_all_go_on() {
+fn one_failing_system_call_harms_no_other_thread() {
     let failed = fails("once", 3);
     assert!(failed.contains("sched_yield"), "it never failed, but {failed:?}");
 }
 
 #[test]
-fn whichever_function_fails_from_some_call_on_there_is_a_status() {
+fn a_permanently_failing_function_gives_a_status() {
     fails("alike", 1);
 }
 
 #[test]
-fn whatever_is_called_fails_from_some_call_on_and_there_is_a_status() {
+fn permanently_failing_system_calls_give_a_status() {
     fails("all", 1);
 }
 
 /// The library starts a thread if the program asks for it.
 #[test]
-fn whichever_call_fails_once_there_is_an_event_and_all_goes_on() {
+fn one_failing_system_call_gives_an_event() {
     let failed = fails("once", 0);
     for name in ["epoll_create1", "epoll_ctl", "timerfd_create", "pthread_create", "poll", "send"] {
         assert!(failed.contains(name), "{name} never failed, but {failed:?}");
@@ -43,7 +43,7 @@ fn whichever_call_fails_once_there_is_an_event_and_all_goes_on() {
 }
 
 #[test]
-fn whatever_is_called_fails_from_some_call_on_and_there_is_an_event() {
+fn permanently_failing_system_calls_give_an_event() {
     fails("all", 0);
 }
 
@@ -52,7 +52,7 @@ fn whatever_is_called_fails_from_some_call_on_and_there_is_an_event() {
 /// certificates of the system. `readv` is in a table of operations on such a file, and is never called.
 /// `mprotect` guards the stack of signal handlers in a Rust program.
 #[test]
-fn no_function_is_called_that_is_not_made_to_fail() {
+fn every_called_function_is_made_to_fail() {
     const OTHERS: &str = "accept accept4 bind brk clock_nanosleep clone dup dup2 dup3 epoll_create \
         epoll_wait eventfd execve fork getentropy gethostbyname getpeername getsockname listen \
         mremap nanosleep pipe pipe2 posix_spawn pread64 preadv prlimit64 pwrite64 recvfrom recvmsg select sendmsg sendto shutdown sigaction usleep";
@@ -67,14 +67,14 @@ fn no_function_is_called_that_is_not_made_to_fail() {
 
 #[cfg(feature = "tls")]
 #[test]
-fn whichever_call_fails_once_over_tls_there_is_a_status_and_all_goes_on() {
+fn one_failing_system_call_over_tls_gives_a_status() {
     let failed = fails_with(&Cluster::start_tls(3), "once", 1);
     assert!(failed.contains("getrandom") && failed.contains("read"), "{failed:?}");
 }
 
 #[cfg(feature = "tls")]
 #[test]
-fn whatever_is_called_fails_over_tls_from_some_call_on_and_there_is_a_status() {
+fn permanently_failing_system_calls_over_tls_give_a_status() {
     fails_with(&Cluster::start_tls(3), "all", 1);
 }
 

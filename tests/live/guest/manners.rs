@@ -9,7 +9,7 @@ fn threads_signals_and_descriptors_are_left_alone() {
 }
 
 #[test]
-fn what_is_written_to_closed_streams_goes_to_no_server() {
+fn output_to_closed_streams_reaches_no_server() {
     let cluster = Cluster::start(3);
     Program::compile("guest_stdio").run(&cluster.urls());
 }
@@ -32,7 +32,7 @@ fn descriptors_are_given_back() {
 
 /// The program prints nothing itself, so any output is ours.
 #[test]
-fn nothing_is_printed_whatever_goes_wrong() {
+fn faults_print_nothing() {
     let program = Program::compile("guest_silent");
     let faults = [
         Fault::KILLED,
@@ -55,7 +55,7 @@ fn nothing_is_printed_whatever_goes_wrong() {
 }
 
 #[test]
-fn nothing_is_printed_whoever_answers() {
+fn strange_answers_print_nothing() {
     let program = Program::compile("guest_silent");
     let fakes = [
         Fake::silent(),
@@ -79,13 +79,13 @@ fn nothing_is_printed_whoever_answers() {
 }
 
 #[test]
-fn managers_that_are_freed_give_back_the_memory_of_their_threads() {
+fn freed_managers_release_the_memory_of_their_threads() {
     let cluster = Cluster::start(1);
     Program::compile("guest_background").run(&cluster.urls());
 }
 
 #[test]
-fn an_idle_manager_keeps_at_most_64_kib_and_32_kib_a_server() {
+fn an_idle_manager_needs_at_most_64_kib_and_32_per_server() {
     let program = Program::compile("guest_memory");
     for count in [1, 3, 7] {
         let cluster = Cluster::start(count);
@@ -94,7 +94,7 @@ fn an_idle_manager_keeps_at_most_64_kib_and_32_kib_a_server() {
 }
 
 #[test]
-fn an_idle_manager_that_has_locked_long_names_keeps_no_more() {
+fn an_idle_manager_keeps_no_memory_for_long_names() {
     let cluster = Cluster::start(3);
     let arguments = [vec!["long".to_owned()], cluster.urls()].concat();
     Program::compile("guest_memory").run(&arguments);

@@ -3,7 +3,7 @@
 use crate::support::{Cluster, Program, Server};
 
 #[test]
-fn a_manager_is_freed_at_once_at_any_moment() {
+fn a_manager_can_be_freed_at_any_moment() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("guest_free").start(&cluster.urls());
     program.hears("freed with a lock held");
@@ -34,17 +34,17 @@ fn a_lease_may_be_used_by_many_threads_at_once() {
 }
 
 #[test]
-fn a_logger_is_called_by_the_caller_and_may_call_back() {
+fn a_logger_runs_in_the_calling_thread_and_may_call_back() {
     logs("call back");
 }
 
 #[test]
-fn a_logger_may_use_the_lease_of_the_call_that_it_is_told_after() {
+fn a_logger_may_use_the_lease_of_its_call() {
     logs("use the lease");
 }
 
 #[test]
-fn user_data_is_destroyed_once_when_nobody_can_use_it_any_more() {
+fn user_data_is_destroyed_once_after_its_last_use() {
     Program::compile("destroy").run::<&str>(&[]);
 }
 

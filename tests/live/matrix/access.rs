@@ -49,7 +49,7 @@ fn denials() -> impl Iterator<Item = (&'static [&'static str], [bool; 4])> {
 }
 
 #[test]
-fn a01_what_a_minority_does_not_permit_does_not_show() {
+fn a01_missing_rights_on_a_minority_are_harmless() {
     let cluster = guarded();
     for (rules, _) in denials() {
         permit(&cluster[0], rules);
@@ -67,7 +67,7 @@ fn a01_what_a_minority_does_not_permit_does_not_show() {
 }
 
 #[test]
-fn a01_what_a_majority_does_not_permit_is_named_and_leaves_the_lock_as_it_was() {
+fn a01_missing_rights_on_a_majority_are_named() {
     let cluster = guarded();
     for (rules, fails) in denials() {
         let manager = insider(&cluster);
@@ -105,7 +105,7 @@ fn a01_what_a_majority_does_not_permit_is_named_and_leaves_the_lock_as_it_was() 
 }
 
 #[test]
-fn a01_a_password_that_changes_in_a_hold_matters_to_new_connections_only() {
+fn a01_a_password_change_affects_only_new_connections() {
     let cluster = guarded();
     let manager = insider(&cluster);
     manager.connect_to_all();
@@ -129,7 +129,7 @@ fn a01_a_password_that_changes_in_a_hold_matters_to_new_connections_only() {
 }
 
 #[test]
-fn a01_a_user_that_is_deleted_in_a_hold_is_named_and_goes_on_when_it_is_back() {
+fn a01_a_deleted_user_is_named_and_works_again_later() {
     let cluster = guarded();
     let manager = insider(&cluster);
     manager.connect_to_all();
@@ -148,7 +148,7 @@ fn a01_a_user_that_is_deleted_in_a_hold_is_named_and_goes_on_when_it_is_back() {
 }
 
 #[test]
-fn a01_whoever_is_not_let_in_is_told_why() {
+fn a01_a_refused_login_is_explained() {
     let cluster = guarded();
     for server in cluster.iter() {
         server.must(&["ACL", "SETUSER", "idle", "off", &format!(">{PASSWORD}"), "~*", "+@all"]);
@@ -193,7 +193,7 @@ fn named_rights() -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
+fn r09_the_documented_rights_are_enough_for_shared_locks() {
     let (to_lock, to_wake) = named_rights();
     let cluster = guarded();
     for lacks in ["", "+getrange", "+zadd", "+zcard", "+pexpireat"] {

@@ -47,7 +47,7 @@ unsafe extern "C" fn react_to(_: i32, _: *const c_char, user_data: *mut c_void) 
 }
 
 #[test]
-fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
+fn x02_a_logger_may_free_the_calling_manager() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     make_brief(&manager);
@@ -73,7 +73,7 @@ fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
 
 /// Also for the resource of the call that is being logged, and with its lease.
 #[test]
-fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
+fn x02_a_logger_may_make_any_call() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     assert_eq!(manager.set_retry(2, 5), REDLOCK_OK);
@@ -108,7 +108,7 @@ fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
 
 /// Whenever the logger is called in a call, the remaining validity is no more than the servers have.
 #[test]
-fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
+fn x02_the_time_of_a_logger_reduces_the_validity() {
     const TTL_MS: i64 = 1_000;
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
@@ -135,7 +135,7 @@ fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
 /// The logger is called when everything else is done. A success would no longer be true when the logger
 /// returns.
 #[test]
-fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
+fn x02_a_lock_expired_in_the_logger_is_not_taken() {
     const TTL_MS: i64 = 300;
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
@@ -173,7 +173,7 @@ fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
 /// Each of two threads is in its logger while the other is. Both confirm the lease of the other thread. A
 /// logger that reports whether a lock is still there may do that.
 #[test]
-fn x02_loggers_that_confirm_each_others_leases_do_not_wait_for_each_other() {
+fn x02_loggers_may_confirm_each_others_leases() {
     let cluster = Cluster::start(3);
     Program::compile("loggers_cross").run(&cluster.urls());
 }

@@ -33,7 +33,7 @@ fn is_held_back(rig: &Rig, way: Way) -> bool {
 }
 
 #[test]
-fn e10_a_lease_that_is_freed_in_a_call_has_one_event_and_leaves_nothing_of_the_call() {
+fn e10_a_lease_freed_in_a_call_has_one_event_and_no_lock() {
     for verb in VERBS {
         for way in BOTH {
             let rig = Rig::start(3);
@@ -65,7 +65,7 @@ fn e10_a_lease_that_is_freed_in_a_call_has_one_event_and_leaves_nothing_of_the_c
 /// The lock was taken, and no caller has taken the event. A caller that frees the lease no longer wants the
 /// lock.
 #[test]
-fn e10_a_lock_that_was_had_by_a_lease_that_is_freed_is_released() {
+fn e10_a_taken_lock_of_a_freed_lease_is_released() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     let lease = Lease::new();
@@ -82,7 +82,7 @@ fn e10_a_lock_that_was_had_by_a_lease_that_is_freed_is_released() {
 }
 
 #[test]
-fn e10_a_manager_that_is_freed_tells_each_end_once_and_then_destroys_once() {
+fn e10_a_freed_manager_reports_each_end_once() {
     for verb in VERBS {
         for way in BOTH {
             let rig = Rig::start(3);
@@ -105,7 +105,7 @@ fn e10_a_manager_that_is_freed_tells_each_end_once_and_then_destroys_once() {
 
 /// There is no event if nobody is there to take it.
 #[test]
-fn e10_a_manager_that_is_freed_without_a_callback_leaves_nothing_of_its_calls() {
+fn e10_a_freed_manager_without_callback_leaves_nothing() {
     for verb in VERBS {
         for way in BOTH {
             let rig = Rig::start(3);
@@ -142,7 +142,7 @@ fn is_left_alone(verb: Verb, rig: &Rig, lease: &Lease) {
 
 /// So many calls are in progress that most wait for their turn to ask.
 #[test]
-fn e10_calls_whose_servers_die_have_one_event_each() {
+fn e10_calls_with_dead_servers_have_one_event_each() {
     const COUNT: usize = 600;
     for dying in [2, 3] {
         let cluster = Cluster::start(3);
@@ -198,7 +198,7 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
 }
 
 #[test]
-fn e10_a_child_has_no_part_in_the_calls_of_its_parent() {
+fn e10_a_child_does_not_inherit_the_calls_of_its_parent() {
     let rig = Rig::start(3);
     let urls: Vec<_> = rig.proxies.iter().map(Proxy::url).collect();
     let mut program = Program::compile("fork_submitted").start(&urls);

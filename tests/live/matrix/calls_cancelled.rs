@@ -11,7 +11,7 @@ use crate::support::usage::{TTL, connected};
 use crate::support::{Lease, Manager, Proxy, Way, wait_until};
 
 #[test]
-fn e01_a_call_that_nobody_has_driven_yet_asks_nobody() {
+fn e01_an_undriven_call_asks_no_server() {
     for verb in VERBS {
         let rig = Rig::start(3);
         let lease = verb.lease(&rig.connected());
@@ -35,22 +35,22 @@ fn e01_a_call_that_nobody_has_driven_yet_asks_nobody() {
 }
 
 #[test]
-fn e01_an_acquire_is_cancelled_at_any_byte_of_its_connecting_and_its_request() {
+fn e01_a_connecting_acquire_is_cancelled_at_any_byte() {
     at_every_byte(Verb::Acquire, true);
 }
 
 #[test]
-fn e01_an_extension_is_cancelled_at_any_byte_of_its_connecting_and_its_request() {
+fn e01_a_connecting_extension_is_cancelled_at_any_byte() {
     at_every_byte(Verb::Extend, true);
 }
 
 #[test]
-fn e01_a_confirmation_is_cancelled_at_any_byte_of_its_connecting_and_its_request() {
+fn e01_a_connecting_confirmation_is_cancelled_at_any_byte() {
     at_every_byte(Verb::Confirm, true);
 }
 
 #[test]
-fn e01_a_release_is_cancelled_at_any_byte_of_its_connecting_and_its_request() {
+fn e01_a_connecting_release_is_cancelled_at_any_byte() {
     at_every_byte(Verb::Unlock, true);
 }
 
@@ -249,7 +249,7 @@ fn at_packet(verb: Verb, manner: Manner, rig: &Rig, stands: [Stand; 3]) {
 
 /// The grant and the cancellation meet. Sometimes one of them is a little earlier, and sometimes the other.
 #[test]
-fn e03_a_call_that_is_cancelled_as_it_ends_has_one_result_and_it_is_true() {
+fn e03_a_call_cancelled_at_its_end_has_one_true_result() {
     const ROUNDS: usize = 150;
     thread::scope(|scope| {
         for verb in VERBS {
@@ -294,7 +294,7 @@ fn cancelled_as_it_ends(verb: Verb, manner: Manner, rig: &Rig, manager: &Manager
 
 /// A refusal is no reason to keep anything, and a cancelled acquire leaves another client's lock alone.
 #[test]
-fn e03_an_acquire_that_is_being_refused_leaves_the_lock_to_its_holder() {
+fn e03_a_cancelled_refused_acquire_spares_the_holder() {
     for manner in MANNERS {
         let rig = Rig::start(3);
         let other = connected(&rig.servers);

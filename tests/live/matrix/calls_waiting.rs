@@ -44,7 +44,7 @@ fn is_cancelled(manager: &Manager, lease: &Lease, nth: usize) {
 /// One of three calls is cancelled: the first, which asks, or one behind it. The others have their turn, in
 /// their order.
 #[test]
-fn e04_of_those_that_wait_for_their_turn_the_others_have_theirs() {
+fn e04_a_cancelled_waiter_leaves_the_others_their_turns() {
     for cancelled in 0..3 {
         for is_own in [true, false] {
             let cluster = Cluster::start(3);
@@ -69,7 +69,7 @@ fn e04_of_those_that_wait_for_their_turn_the_others_have_theirs() {
 /// The lock was on its way to the first call when that call was cancelled. The next call asks behind the
 /// release, in one write.
 #[test]
-fn e04_a_turn_that_is_cancelled_goes_to_the_next() {
+fn e04_a_cancelled_turn_goes_to_the_next() {
     for way in [Way::Requests, Way::Replies] {
         let rig = Rig::start(3);
         let manager = rig.connected();
@@ -96,7 +96,7 @@ fn e04_a_turn_that_is_cancelled_goes_to_the_next() {
 
 /// A call that was asking is cancelled. The call behind it does not wait for its answers.
 #[test]
-fn e04_who_waits_behind_a_call_that_is_asking_has_its_turn_when_that_is_cancelled() {
+fn e04_a_cancelled_asking_call_gives_the_next_its_turn() {
     for way in [Way::Requests, Way::Replies] {
         let rig = Rig::start(3);
         let manager = rig.connected();
@@ -114,7 +114,7 @@ fn e04_who_waits_behind_a_call_that_is_asking_has_its_turn_when_that_is_cancelle
 }
 
 #[test]
-fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_theirs() {
+fn e04_a_cancelled_waiting_thread_leaves_others_their_turns() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let held = manager.take(KEY, TTL);
@@ -151,7 +151,7 @@ fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_thei
 
 /// The call was refused, and does not ask again for half a minute at least.
 #[test]
-fn e04_a_call_is_cancelled_in_its_pause() {
+fn e04_a_call_can_be_cancelled_in_its_pause() {
     for is_blocking in [false, true] {
         let rig = Rig::start(3);
         let other = connected(&rig.servers);
@@ -195,7 +195,7 @@ fn e04_a_call_is_cancelled_in_its_pause() {
 /// The time of the call is up at about the moment when it is cancelled. It ends one way or the other, with one
 /// event.
 #[test]
-fn e04_a_call_that_is_cancelled_when_its_time_is_up_ends_once() {
+fn e04_a_call_cancelled_at_its_timeout_ends_once() {
     const WAIT_MS: u64 = 20;
     let cluster = Cluster::start(3);
     let (manager, other) = (connected(&cluster), connected(&cluster));

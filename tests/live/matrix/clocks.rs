@@ -76,7 +76,7 @@ impl Timed {
 }
 
 #[test]
-fn c01_clocks_that_step_forward_on_a_majority_let_another_in_and_the_holder_is_told() {
+fn c01_a_step_forward_on_a_majority_admits_a_rival() {
     let servers = Timed::start(3);
     let rivals = Rivals::unguarded(&servers.cluster);
     servers.step_some(0..1, TTL + 1000);
@@ -89,7 +89,7 @@ fn c01_clocks_that_step_forward_on_a_majority_let_another_in_and_the_holder_is_t
 }
 
 #[test]
-fn c02_clocks_that_step_back_make_no_lock_valid_for_longer() {
+fn c02_clocks_stepping_back_extend_no_validity() {
     const HOUR: i64 = 3_600_000;
     let servers = Timed::start(3);
     let rivals = Rivals::of(&servers.cluster);
@@ -112,7 +112,7 @@ fn c02_clocks_that_step_back_make_no_lock_valid_for_longer() {
 }
 
 #[test]
-fn c02_where_clocks_stand_a_lock_ends_all_the_same_and_nobody_waits_for_ever() {
+fn c02_with_stopped_clocks_locks_and_waits_still_end() {
     let servers = Timed::start(3);
     // A client that read a clock while it stood still takes it for a clock that was set forward when it runs
     // again. This may affect some of the servers.
@@ -168,7 +168,7 @@ impl Lapse {
 }
 
 #[test]
-fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
+fn c03_servers_half_a_percent_fast_are_within_the_drift() {
     let (mut lapse, mut was_taken_over) = (Lapse::start(), false);
     for hundredth in 1..=100 {
         let (taken_over, held) = lapse.step(TTL / 100 * 1005 / 1000);
@@ -184,7 +184,7 @@ fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
 }
 
 #[test]
-fn c03_servers_that_run_three_percent_fast_let_another_in_at_the_end_of_a_long_hold() {
+fn c03_servers_three_percent_fast_admit_a_rival_at_the_end() {
     let mut lapse = Lapse::start();
     let both = (1..=100).find(|_| lapse.step(TTL / 100 * 103 / 100) == (true, true));
     // By the steps alone it is 98. The duration of this test adds to that.
@@ -195,7 +195,7 @@ fn c03_servers_that_run_three_percent_fast_let_another_in_at_the_end_of_a_long_h
 }
 
 #[test]
-fn c03_servers_that_run_three_percent_fast_do_not_show_while_a_lock_is_extended_in_time() {
+fn c03_servers_three_percent_fast_are_harmless_when_extended() {
     let mut lapse = Lapse::start();
     for step in 1..=600 {
         assert_eq!(lapse.step(TTL / 100 * 103 / 100), (false, true), "at step {step}");
@@ -206,7 +206,7 @@ fn c03_servers_that_run_three_percent_fast_do_not_show_while_a_lock_is_extended_
 }
 
 #[test]
-fn c04_steps_of_the_clients_wall_clock_change_nothing() {
+fn c04_steps_of_the_client_wall_clock_change_nothing() {
     const HOUR: i64 = 3_600_000;
     let (cluster, clocks) = (Cluster::start(3), Clocks::new());
     let mut client = Client::start(&cluster, &clocks.environment());
@@ -236,7 +236,7 @@ fn c04_steps_of_the_clients_wall_clock_change_nothing() {
 }
 
 #[test]
-fn c05_a_machine_that_slept_has_no_lock_at_the_first_look() {
+fn c05_a_machine_after_a_sleep_has_no_expired_lock() {
     for (sleep, is_held) in [(TTL / 2, true), (TTL, false), (2 * TTL, false)] {
         let (servers, clocks) = (Timed::start(3), Clocks::new());
         let mut client = Client::start(&servers.cluster, &clocks.environment());
@@ -264,7 +264,7 @@ fn c05_a_machine_that_slept_has_no_lock_at_the_first_look() {
 }
 
 #[test]
-fn c05_a_machine_that_slept_in_a_call_gets_and_keeps_nothing_of_it() {
+fn c05_a_machine_that_sleeps_in_a_call_keeps_nothing() {
     // An extension has to come before the end of the lock that it extends, whatever its new TTL.
     for (has_it, order, ttl_ms) in
         [(false, "lock", TTL), (true, "extend", TTL), (true, "extend", 3 * TTL)]
@@ -301,7 +301,7 @@ fn asleep_in(client: &mut Client, cluster: &Cluster, clocks: &Clocks, order: &st
 }
 
 #[test]
-fn c07_short_locks_are_valid_for_as_long_as_they_say_and_never_longer_than_their_keys() {
+fn c07_short_locks_are_valid_as_reported() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for ttl_ms in [20, 30, 50, 100, 200, 400, 900] {
@@ -339,7 +339,7 @@ fn c07_short_locks_are_valid_for_as_long_as_they_say_and_never_longer_than_their
 }
 
 #[test]
-fn c07_a_ttl_of_which_nothing_would_be_left_is_refused() {
+fn c07_a_ttl_without_any_validity_is_refused() {
     let cluster = Cluster::start(1);
     let manager = connected(&cluster);
     for (factor, least_ms) in [(0.0, 3), (0.01, 4), (0.1, 4), (0.5, 6), (0.9, 30)] {

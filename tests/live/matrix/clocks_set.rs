@@ -40,7 +40,7 @@ fn is_kept_out(manager: &Manager, servers: &[Server]) {
 }
 
 #[test]
-fn c08_servers_whose_clocks_are_set_forward_have_no_vote_and_let_nobody_in() {
+fn c08_servers_set_forward_have_no_vote_and_admit_nobody() {
     for (servers, by_ms) in [(0..2, TTL + 1_000), (1..3, 1_000 * TTL)] {
         let timed = Timed::start(3);
         let rivals = Rivals::of(&timed.cluster);
@@ -55,7 +55,7 @@ fn c08_servers_whose_clocks_are_set_forward_have_no_vote_and_let_nobody_in() {
 
 /// The connections are lost as well. Knowledge about a clock outlives the connection.
 #[test]
-fn c08_a_step_is_seen_by_who_connects_again() {
+fn c08_a_step_is_seen_after_a_new_connection() {
     let timed = Timed::start(3);
     let rivals = Rivals::of(&timed.cluster);
     make_brief(&rivals.rival);
@@ -73,7 +73,7 @@ fn c08_a_step_is_seen_by_who_connects_again() {
 
 /// One server after another, and each is waited for. The lock can be taken again when that is safe.
 #[test]
-fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended() {
+fn c08_a_stepped_server_votes_again_after_all_locks() {
     let timed = Timed::start(3);
     timed.cluster.iter().for_each(|it| it.be_in_use(LEAST_MS));
     let (holder, rival) = (connected(&timed.cluster), connected(&timed.cluster));
@@ -104,7 +104,7 @@ fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended
 /// The same happens after our machine stood still. A manager that cannot tell which clock was set counts no
 /// vote, and notes nothing on the servers.
 #[test]
-fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_that_they_bore() {
+fn c08_with_all_clocks_set_nobody_gets_in_and_notes_stay() {
     let timed = Timed::start(3);
     let rivals = Rivals::of(&timed.cluster);
     make_brief(&rivals.rival);
@@ -117,7 +117,7 @@ fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_
 
 /// The hole: keys have expired, and no clock shows why.
 #[test]
-fn c09_a_clock_that_goes_forward_and_back_unseen_lets_another_in() {
+fn c09_an_unseen_step_forward_and_back_admits_a_rival() {
     let timed = Timed::start(3);
     let rivals = Rivals::of(&timed.cluster);
     timed.step(TTL + 1_000);
@@ -128,7 +128,7 @@ fn c09_a_clock_that_goes_forward_and_back_unseen_lets_another_in() {
 
 /// A key lives longer than it should. That is safe, and only causes a line in the log.
 #[test]
-fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {
+fn c08_a_clock_set_back_is_only_reported() {
     let timed = Timed::start(3);
     let manager = connected(&timed.cluster);
     everything_works(&manager, RESOURCE);
@@ -154,7 +154,7 @@ fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {
 
 /// The holder itself: its remaining validity is no more than the servers have.
 #[test]
-fn c08_a_lock_is_valid_no_longer_than_the_servers_have_it() {
+fn c08_the_validity_never_exceeds_that_of_the_servers() {
     for is_extended in [false, true] {
         let timed = Timed::start(3);
         let manager = connected(&timed.cluster);

@@ -161,28 +161,28 @@ fn at_every_moment(order: &str, prepare: fn(&mut Scene)) {
 }
 
 #[test]
-fn c06_a_client_that_is_stopped_in_a_lock_does_not_have_it_beyond_its_end() {
+fn c06_a_client_stopped_in_a_lock_claims_no_expired_lock() {
     at_every_moment(&format!("lock {SHORT_TTL}"), |_| {});
 }
 
 #[test]
-fn c06_a_client_that_is_stopped_in_an_extension_does_not_have_it_beyond_its_end() {
+fn c06_a_client_stopped_in_an_extension_claims_nothing() {
     at_every_moment(&format!("extend {SHORT_TTL}"), Scene::has_a_lock);
 }
 
 #[test]
-fn c06_a_client_that_is_stopped_in_a_confirmation_does_not_have_it_beyond_its_end() {
+fn c06_a_client_stopped_in_a_confirmation_claims_nothing() {
     at_every_moment("confirm 0", Scene::has_a_lock);
 }
 
 #[test]
-fn c06_a_client_that_is_stopped_in_a_release_releases_nothing_of_anothers() {
+fn c06_a_client_stopped_in_a_release_spares_the_rival() {
     at_every_moment("unlock", Scene::has_a_lock);
 }
 
 /// The grants are in the client's sockets while it is stopped. Their keys are long gone when it reads them.
 #[test]
-fn c06_grants_that_are_read_too_late_are_none() {
+fn c06_grants_read_too_late_do_not_count() {
     let mut scene = Scene::start();
     for _ in 0..5 {
         let before: Vec<_> = scene.cluster.iter().map(|it| it.calls("set")).collect();
@@ -205,7 +205,7 @@ fn c06_grants_that_are_read_too_late_are_none() {
 /// The grants are in the client's sockets as well, and only the client's own reply timeout has passed. The
 /// client looks for the grants, wherever in its wait it was stopped.
 #[test]
-fn c06_grants_that_are_late_but_valid_are_had() {
+fn c06_late_but_valid_grants_count() {
     // About the number of moments for the wait, the clock reading, and the reading of the third server's grant.
     const ENOUGH: usize = 7;
     let mut scene = Scene::start();
@@ -229,7 +229,7 @@ fn c06_grants_that_are_late_but_valid_are_had() {
 }
 
 #[test]
-fn c06_a_client_whose_logger_takes_too_long_does_not_have_it_beyond_its_end() {
+fn c06_a_client_with_a_slow_logger_claims_no_expired_lock() {
     let mut scene = Scene::start();
     scene.cluster[0].kill();
     scene.client.must("alert");

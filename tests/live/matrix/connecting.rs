@@ -15,22 +15,22 @@ use crate::support::usage::{
 use crate::support::{Cluster, Fake, Lease, Manager, Program, Proxy, Server, Way, wait_until};
 
 #[test]
-fn n06_refused_connections_are_told_and_in_nobodys_way() {
+fn n06_refused_connections_are_reported_and_block_nobody() {
     are_strange(Nobody::new, &["refused"]);
 }
 
 #[test]
-fn n06_requests_to_connect_that_are_ignored_are_told_and_in_nobodys_way() {
+fn n06_ignored_connects_are_reported_and_block_nobody() {
     are_strange(Abyss::new, &["not connected"]);
 }
 
 #[test]
-fn n06_connections_that_are_accepted_in_silence_are_told_and_in_nobodys_way() {
+fn n06_silent_connections_are_reported_and_block_nobody() {
     are_strange(Fake::silent, &["no reply", "timed out"]);
 }
 
 #[test]
-fn n06_connections_that_are_closed_at_once_are_told_and_in_nobodys_way() {
+fn n06_closed_connections_are_reported_and_block_nobody() {
     are_strange(Fake::closing, &["closed", "reset", "lost"]);
 }
 
@@ -60,7 +60,7 @@ fn n06_connecting_is_bounded_by_its_own_timeout() {
 }
 
 #[test]
-fn n06_a_connection_on_which_nothing_is_ever_said_is_given_up_and_made_anew() {
+fn n06_a_connection_that_stays_silent_is_replaced() {
     let rig = Rig::start(1);
     rig.proxies[0].stall(Way::Replies);
     let manager = rig.manager();
@@ -74,7 +74,7 @@ fn n06_a_connection_on_which_nothing_is_ever_said_is_given_up_and_made_anew() {
 
 /// The program brings its own resolver, and controls what the resolver answers.
 #[test]
-fn n09_names_are_looked_up_when_needed_and_each_of_their_addresses_is_tried() {
+fn n09_names_are_looked_up_on_demand_with_all_addresses() {
     let cluster = Cluster::start(3);
     let ports: Vec<_> = cluster.iter().map(|it| it.port().to_string()).collect();
     let _hanging = [0, 1].map(|it| Abyss::beside(&cluster[it], Ipv4Addr::new(127, 0, 0, 4)));
@@ -116,17 +116,17 @@ fn is_renewed_by(server: &Server, program: &mut Running) {
 }
 
 #[test]
-fn n09_names_that_move_one_after_the_other_are_followed_by_the_background_thread() {
+fn n09_the_background_thread_follows_moving_names() {
     are_followed("thread");
 }
 
 #[test]
-fn n09_names_that_move_one_after_the_other_are_followed_by_a_program_that_looks_them_up() {
+fn n09_a_program_with_its_own_look_ups_follows_moving_names() {
     are_followed("events");
 }
 
 #[test]
-fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
+fn n09_an_unknown_name_is_reported_and_blocks_nobody() {
     let cluster = Cluster::start(2);
     let unknown = "no-such-name.invalid:6379".to_owned();
     let manager = Manager::at(&[&[unknown.clone()][..], &addresses(&cluster)].concat());
@@ -152,7 +152,7 @@ fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
 const SAME: &str = "same server as ";
 
 #[test]
-fn n10_one_server_under_five_names_grants_nothing_to_anybody() {
+fn n10_one_server_under_five_names_grants_nothing() {
     let server = Server::start();
     let proxy = Proxy::to(&server);
     let manager = Manager::new();
@@ -185,7 +185,7 @@ fn names_of(server: &Server, proxy: &Proxy) -> Vec<String> {
 }
 
 #[test]
-fn n10_a_server_that_is_listed_twice_has_one_vote() {
+fn n10_a_server_listed_twice_has_one_vote() {
     let servers = [Server::start(), Server::start()];
     let proxy = Proxy::to(&servers[0]);
     let all = [servers[0].address(), proxy.address(), servers[1].address()];

@@ -6,7 +6,7 @@ use crate::support::shim::SamePid;
 use crate::support::{Cluster, Program, Proxy, Server, wait_until};
 
 #[test]
-fn f01_a_lease_and_its_connections_are_of_the_process_that_took_it() {
+fn f01_a_lease_and_its_connections_belong_to_one_process() {
     let cluster = Cluster::start(3);
     let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -72,7 +72,7 @@ fn f02_parent_and_child_draw_different_tokens() {
 }
 
 #[test]
-fn f01_a_child_of_many_threads_that_are_locking_locks_on_its_own() {
+fn f01_a_child_of_many_locking_threads_locks_on_its_own() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("fork_threads").start(&cluster.urls());
     program.hears("all are locking");
@@ -91,36 +91,36 @@ fn f01_a_child_of_many_threads_that_are_locking_locks_on_its_own() {
 }
 
 #[test]
-fn f01_a_child_may_free_what_other_threads_were_using() {
+fn f01_a_child_can_free_objects_of_other_threads() {
     let cluster = Cluster::start(3);
     Program::compile("fork_free").run(&cluster.urls());
 }
 
 #[test]
-fn f01_no_child_of_a_storm_of_forks_hangs() {
+fn f01_no_child_hangs_in_a_storm_of_forks() {
     let cluster = Cluster::start(3);
     Program::compile("fork_storm").run(&cluster.urls());
 }
 
 #[test]
-fn f01_a_child_of_a_process_that_was_adding_servers_locks_on_its_own() {
+fn f01_a_child_forked_while_servers_are_added_locks() {
     let cluster = Cluster::start(3);
     Program::compile("fork_adding").run(&cluster.urls());
 }
 
 #[test]
-fn f01_a_child_forked_as_the_first_call_was_made_locks_on_its_own() {
+fn f01_a_child_forked_during_the_first_call_locks() {
     Program::compile("fork_first").run::<&str>(&[]);
 }
 
 #[test]
-fn f01_a_child_of_a_process_with_a_thread_in_the_background_locks_on_its_own() {
+fn f01_a_child_of_a_background_thread_process_locks() {
     let cluster = Cluster::start(3);
     Program::compile("fork_background").run(&cluster.urls());
 }
 
 #[test]
-fn f01_a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
+fn f01_a_child_keeps_descriptors_that_it_opened_itself() {
     let cluster = Cluster::start(3);
     Program::compile("fork_descriptors").run(&cluster.urls());
 }
@@ -137,7 +137,7 @@ fn f01_a_child_with_the_pid_of_its_parent_is_no_parent() {
 
 /// The previous test uses a shim for this. Here the system provides it, where it is permitted.
 #[test]
-fn f01_the_first_process_of_a_nested_pid_namespace_is_not_that_of_the_outer_one() {
+fn f01_pid_1_of_a_nested_namespace_is_another_process() {
     let program = Program::compile("fork_same_pid");
     same_pid(|urls| program.start(&[&["namespaces".to_owned()], urls].concat()));
 }
@@ -183,7 +183,7 @@ fn f01_a_logger_may_fork() {
 }
 
 #[test]
-fn f01_who_is_asked_for_a_password_may_fork() {
+fn f01_a_password_callback_may_fork() {
     callback_forks("password");
 }
 

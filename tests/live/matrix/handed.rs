@@ -40,7 +40,7 @@ fn is_nobodys(manager: &Manager, lease: &Lease) {
 }
 
 #[test]
-fn h01_a_lock_goes_from_one_manager_to_another_with_what_is_left_of_it() {
+fn h01_a_lock_moves_between_managers_with_its_time() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected(&cluster), connected(&cluster));
     assert_eq!(giver.set_fencing(true), REDLOCK_OK);
@@ -79,7 +79,7 @@ fn manager_words(status: RedLockStatus, lease: &Lease) -> (RedLockStatus, bool) 
 
 /// The giver sends nothing after it gave the lock away, whatever it does. The taker only asks.
 #[test]
-fn h01_a_giver_sends_nothing_and_a_taker_changes_nothing() {
+fn h01_a_giver_sends_nothing_and_a_taker_only_asks() {
     let cluster = Cluster::start(3);
     let taker = connected(&cluster);
     let count = || -> Vec<u64> {
@@ -110,7 +110,7 @@ fn h01_a_giver_sends_nothing_and_a_taker_changes_nothing() {
 
 /// The giver no longer keeps a kept lock. The taker keeps it if it requests that.
 #[test]
-fn h01_a_kept_lock_is_kept_by_whoever_has_it() {
+fn h01_a_kept_lock_is_kept_by_its_new_holder() {
     const SHORT: i64 = 8_000;
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected(&cluster), connected(&cluster));
@@ -131,7 +131,7 @@ fn h01_a_kept_lock_is_kept_by_whoever_has_it() {
 }
 
 #[test]
-fn h02_what_is_not_held_is_not_given_away() {
+fn h02_a_lost_lock_cannot_be_detached() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let refused = |lease: &Lease| manager.detach(lease).expect_err("it is not held");
@@ -202,7 +202,7 @@ fn h02_a_bad_ticket_is_refused_and_not_quoted() {
 }
 
 #[test]
-fn h03_a_minority_that_is_gone_does_not_show_and_with_a_majority_nothing_is_adopted() {
+fn h03_a_dead_minority_is_harmless_and_a_majority_blocks() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected_unguarded(&cluster), unguarded(cluster.manager()));
     make_brief(&taker);
@@ -233,7 +233,7 @@ fn h03_a_minority_that_is_gone_does_not_show_and_with_a_majority_nothing_is_adop
 
 /// The remaining time on the servers counts, and not the time when the ticket was issued.
 #[test]
-fn h03_who_comes_late_has_what_is_left() {
+fn h03_a_late_taker_gets_the_remaining_time() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected(&cluster), connected(&cluster));
     let (_lease, ticket) = given(&giver, &cluster);
@@ -252,7 +252,7 @@ fn h03_who_comes_late_has_what_is_left() {
 
 /// Two managers that adopt one ticket share the lock: the first unlock releases it for both.
 #[test]
-fn h04_a_ticket_that_is_adopted_twice_is_one_lock() {
+fn h04_a_ticket_adopted_twice_is_one_lock() {
     let cluster = Cluster::start(3);
     let managers = [(); 3].map(|()| connected(&cluster));
     let (_lease, ticket) = given(&managers[0], &cluster);
@@ -264,7 +264,7 @@ fn h04_a_ticket_that_is_adopted_twice_is_one_lock() {
 }
 
 #[test]
-fn h05_a_lock_goes_to_a_child_and_to_another_program() {
+fn h05_a_lock_moves_to_a_child_and_to_another_program() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("handover").start(&cluster.urls());
     program.hears("the parent has the lock");

@@ -5,7 +5,7 @@ use crate::support::{Cluster, Program, Server};
 /// A C program makes all combinations of bad and good arguments, twice. Then it checks whether the second time
 /// has cost memory or descriptors. `tests/live/ffi` checks the words of such calls.
 #[test]
-fn x01_bad_calls_by_the_thousand_leave_the_lock_alone_and_send_nothing() {
+fn x01_thousands_of_bad_calls_send_nothing() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("guest_misuse").start(&cluster.urls());
     program.hears("held");

@@ -60,7 +60,7 @@ fn no_renewal_is_missed(manager: &Manager, cluster: &Cluster, lease: &Lease) {
 }
 
 #[test]
-fn e05_a_minority_that_fails_costs_no_renewal() {
+fn e05_a_failing_minority_costs_no_renewal() {
     thread::scope(|scope| {
         for fault in [
             Fault::KILLED,
@@ -84,7 +84,7 @@ fn e05_a_minority_that_fails_costs_no_renewal() {
 }
 
 #[test]
-fn e05_a_minority_that_is_slow_or_silent_costs_no_renewal() {
+fn e05_a_slow_or_silent_minority_costs_no_renewal() {
     let slow = |rig: &Rig| {
         let time = Duration::from_millis(3_000);
         BOTH.iter().for_each(|&way| rig.proxies[0].delay(way, time, time));
@@ -108,7 +108,7 @@ fn e05_a_minority_that_is_slow_or_silent_costs_no_renewal() {
 /// Each server in turn goes down and comes back empty. Although only keep-alive uses the servers, each is
 /// connected again and given the key. Otherwise the next failure would end the lock.
 #[test]
-fn e05_servers_that_are_restarted_in_turn_cost_no_renewal() {
+fn e05_servers_restarted_in_turn_cost_no_renewal() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = keep(&manager, &cluster, KEPT_MS);
@@ -133,7 +133,7 @@ fn e05_servers_that_are_restarted_in_turn_cost_no_renewal() {
 
 /// With two of five gone, each renewal needs all remaining servers.
 #[test]
-fn e05_two_of_five_that_fail_cost_no_renewal() {
+fn e05_two_failing_servers_of_five_cost_no_renewal() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     let lease = keep(&manager, &cluster, KEPT_MS);
@@ -193,17 +193,17 @@ fn a_majority_fails(fault: Fault) {
 }
 
 #[test]
-fn e06_a_majority_that_is_down_is_told_in_time() {
+fn e06_a_dead_majority_is_reported_in_time() {
     a_majority_fails(Fault::KILLED);
 }
 
 #[test]
-fn e06_a_majority_that_is_frozen_is_told_in_time() {
+fn e06_a_frozen_majority_is_reported_in_time() {
     a_majority_fails(Fault::FROZEN);
 }
 
 #[test]
-fn e06_a_majority_that_forgets_is_told_and_the_lock_is_not_taken_again() {
+fn e06_a_forgetful_majority_is_reported_and_not_retaken() {
     for restarts in [false, true] {
         let cluster = Cluster::start(3);
         let manager = connected(&cluster);

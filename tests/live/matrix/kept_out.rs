@@ -59,7 +59,7 @@ fn the_time_is_over(cluster: &Cluster) {
 }
 
 #[test]
-fn u01_a_job_runs_once_however_late_a_machine_is() {
+fn u01_a_job_runs_once_even_on_late_machines() {
     let cluster = Cluster::start(3);
     let mut fleet = Fleet::of((0..4).map(|_| connected(&cluster)).collect());
     for times in 1..=2 {
@@ -73,7 +73,7 @@ fn u01_a_job_runs_once_however_late_a_machine_is() {
 }
 
 #[test]
-fn u02_a_minority_that_dies_or_comes_back_empty_lets_no_second_machine_in() {
+fn u02_a_dead_or_emptied_minority_admits_no_second_machine() {
     let cluster = Cluster::start(3);
     let mut fleet = Fleet::of((0..3).map(|_| connected_unguarded(&cluster)).collect());
     cluster[2].kill();
@@ -94,7 +94,7 @@ fn u02_a_minority_that_dies_or_comes_back_empty_lets_no_second_machine_in() {
 }
 
 #[test]
-fn u03_a_server_that_is_late_keeps_others_out_too_and_no_longer_than_the_ttl() {
+fn u03_a_late_server_keeps_others_out_within_the_ttl() {
     let cluster = Cluster::start(3);
     let mut fleet = Fleet::of((0..3).map(|_| connected(&cluster)).collect());
     let first = connected(&cluster);

@@ -46,7 +46,7 @@ pub(crate) fn ends_with_its_time(cluster: &Cluster) {
 }
 
 #[test]
-fn e07_a_kept_lock_ends_one_ttl_after_its_process_at_the_latest() {
+fn e07_a_kept_lock_ends_one_ttl_after_its_process() {
     let program = &Program::compile("keeper");
     thread::scope(|scope| {
         for driver in DRIVERS {
@@ -68,7 +68,7 @@ fn e07_a_kept_lock_ends_one_ttl_after_its_process_at_the_latest() {
 }
 
 #[test]
-fn e07_a_kept_lock_ends_although_its_process_has_become_another_program() {
+fn e07_a_kept_lock_ends_when_its_process_executes_another() {
     let program = Program::compile("keeper");
     for driver in DRIVERS {
         let cluster = Cluster::start(3);
@@ -84,7 +84,7 @@ fn e07_a_kept_lock_ends_although_its_process_has_become_another_program() {
 }
 
 #[test]
-fn e08_a_child_neither_keeps_the_lock_nor_releases_it_and_its_parent_goes_on() {
+fn e08_a_child_neither_keeps_nor_releases_the_lock() {
     let program = &Program::compile("keeper");
     thread::scope(|scope| {
         for driver in DRIVERS {
@@ -107,7 +107,7 @@ fn e08_a_child_neither_keeps_the_lock_nor_releases_it_and_its_parent_goes_on() {
 }
 
 #[test]
-fn e09_who_was_stopped_for_longer_than_a_ttl_is_told_and_leaves_the_next_holder_alone() {
+fn e09_a_long_stopped_process_is_told_and_spares_the_rival() {
     let program = &Program::compile("keeper");
     thread::scope(|scope| {
         for driver in DRIVERS {

@@ -12,7 +12,7 @@ use crate::support::{Cluster, Lease, Server, wait_until};
 const RESOURCE: &str = "r";
 
 #[test]
-fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
+fn l01_a_release_needs_as_many_unlocks_as_levels() {
     let cluster = Cluster::start(3);
     let (manager, rival) = (connected(&cluster), connected(&cluster));
     let (lease, other) = (manager.take(RESOURCE, TTL), Lease::new());
@@ -55,7 +55,7 @@ fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
 }
 
 #[test]
-fn l02_a_lock_that_is_lost_is_told_at_every_level() {
+fn l02_a_lost_lock_is_reported_at_every_level() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let empty = Lease::new();
@@ -84,7 +84,7 @@ fn l02_a_lock_that_is_lost_is_told_at_every_level() {
 }
 
 #[test]
-fn l03_a_lock_is_kept_until_its_last_level_is_left() {
+fn l03_a_lock_is_kept_until_its_last_level_ends() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take(RESOURCE, 900);
@@ -107,7 +107,7 @@ fn l03_a_lock_is_kept_until_its_last_level_is_left() {
 
 /// A call that cannot reach the servers, or is cancelled, leaves the levels as they are.
 #[test]
-fn l04_servers_that_fail_and_calls_that_are_cancelled_change_no_level() {
+fn l04_failing_servers_and_cancelled_calls_keep_the_levels() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take(RESOURCE, TTL);

@@ -30,7 +30,7 @@ fn left_ms(manager: &Manager) -> Option<i64> {
 }
 
 #[test]
-fn q01_a_lock_of_any_client_is_found_with_what_is_left_of_it() {
+fn q01_a_lock_of_any_client_is_found_with_its_time() {
     let cluster = Cluster::start(3);
     let (holder, manager) = (connected(&cluster), connected(&cluster));
     assert_eq!(left_ms(&manager), None);
@@ -73,7 +73,7 @@ fn q01_a_lock_of_any_client_is_found_with_what_is_left_of_it() {
 }
 
 #[test]
-fn q01_it_is_one_question_to_each_server_and_changes_nothing() {
+fn q01_an_inspection_is_one_read_per_server() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     cluster.iter().for_each(|it| set(it, "theirs", TTL));
@@ -90,7 +90,7 @@ fn q01_it_is_one_question_to_each_server_and_changes_nothing() {
 }
 
 #[test]
-fn q02_a_minority_that_is_gone_does_not_show_and_a_majority_is_named() {
+fn q02_a_dead_minority_is_harmless_and_a_majority_is_named() {
     let cluster = Cluster::start(3);
     let manager = unguarded(cluster.manager());
     make_brief(&manager);
@@ -123,7 +123,7 @@ fn q02_a_minority_that_is_gone_does_not_show_and_a_majority_is_named() {
 }
 
 #[test]
-fn q02_who_may_not_ask_is_told_so() {
+fn q02_a_user_without_rights_is_told() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
     cluster.iter().for_each(|it| set(it, "theirs", TTL));
@@ -142,7 +142,7 @@ fn q02_who_may_not_ask_is_told_so() {
 
 /// Whoever wants the lock finds something in its way.
 #[test]
-fn q01_a_value_of_another_type_is_in_the_way_of_a_lock() {
+fn q01_a_value_of_another_type_blocks_a_lock() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     cluster[0].must(&["RPUSH", RESOURCE, "a list"]);
@@ -174,7 +174,7 @@ fn q01_a_value_of_another_type_is_in_the_way_of_a_lock() {
 
 /// The same slots are taken for whoever looks and for whoever wants one.
 #[test]
-fn q01_a_value_of_another_type_is_in_the_way_of_a_permit() {
+fn q01_a_value_of_another_type_blocks_a_permit() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let taken = || {
@@ -202,7 +202,7 @@ fn q01_a_value_of_another_type_is_in_the_way_of_a_permit() {
 }
 
 #[test]
-fn q02_what_cannot_be_asked_is_refused() {
+fn q02_an_impossible_inspection_is_refused() {
     let (nobody, somebody) = (Manager::new(), Manager::at(&["127.0.0.1:1".to_owned()]));
     let refused =
         |manager: &Manager, resource: &[u8]| manager.inspect(resource).expect_err("no answer");

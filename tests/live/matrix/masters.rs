@@ -25,7 +25,7 @@ fn await_words(manager: &Manager, wanted: &[&str]) {
 }
 
 #[test]
-fn m01_the_next_sentinel_is_asked_where_one_does_not_answer() {
+fn m01_a_silent_sentinel_is_skipped() {
     let group = Group::start("mymaster", 1, 1_000);
     let sentinel = Sentinel::start(&[group.master_port()], 1);
     let other = Sentinel::start(&[("another", group.servers[0].port())], 1);
@@ -52,7 +52,7 @@ fn m01_the_next_sentinel_is_asked_where_one_does_not_answer() {
 }
 
 #[test]
-fn m01_sentinels_that_know_no_master_are_named() {
+fn m01_sentinels_without_the_master_are_named() {
     let group = Group::start("mymaster", 1, 1_000);
     let sentinel = Sentinel::start(&[group.master_port()], 1);
     let locked = Sentinel::start_with(&[], 1, &[&format!("requirepass {PASSWORD}")]);
@@ -163,7 +163,7 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
 
 /// A fault ends soon, and is named without being quoted.
 #[test]
-fn m03_what_no_sentinel_says_leads_nowhere() {
+fn m03_an_invalid_answer_of_a_sentinel_is_refused() {
     let address = |host: &str, port: &str| {
         format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len())
     };

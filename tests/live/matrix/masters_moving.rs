@@ -50,7 +50,7 @@ fn moves(manager: &Manager, (old, new): (&Server, &Server)) {
 
 /// There is a single voter, so its vote alone decides. The copy loses everything that it has not received.
 #[test]
-fn m05_a_failover_is_a_server_that_lost_its_memory() {
+fn m05_a_failover_loses_the_memory_of_a_server() {
     let group = Group::start("mymaster", 2, 1_000);
     let sentinel = Sentinel::start(&[group.master_port()], 1);
     sentinel.await_company("mymaster", 1, 0);
@@ -93,7 +93,7 @@ fn m05_a_failover_is_a_server_that_lost_its_memory() {
 
 /// The old server was not killed: the Sentinels make it a replica, and close its connections.
 #[test]
-fn m05_a_failover_by_hand_is_followed() {
+fn m05_a_manual_failover_is_followed() {
     let group = Group::start("mymaster", 2, 1_000);
     let sentinel = Sentinel::start(&[group.master_port()], 1);
     sentinel.await_company("mymaster", 1, 0);
@@ -122,7 +122,7 @@ fn following(sentinels: &[String]) -> Manager {
 
 /// The old server answers, and says that it is the master. The manager believes the Sentinel.
 #[test]
-fn m06_an_old_master_that_still_answers_is_left() {
+fn m06_an_old_master_is_left_even_if_it_answers() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
     let manager = following(&[sentinel.address()]);
@@ -135,7 +135,7 @@ fn m06_an_old_master_that_still_answers_is_left() {
 
 /// The Sentinel that the manager listens to is gone, or silent. The manager asks another one.
 #[test]
-fn m06_another_sentinel_tells_of_it() {
+fn m06_another_sentinel_reports_the_new_master() {
     type Silence = fn(&Puppet);
     for silence in [(|it| it.fake().hang_up()) as Silence, Puppet::freeze] {
         let (old, new) = (primary(), primary());
@@ -151,7 +151,7 @@ fn m06_another_sentinel_tells_of_it() {
 /// The connection to the old master is overdue, and a second one is being made, to the new master, when the old master
 /// answers. So the first connection is used on, and the manager knows that it leads to the old master.
 #[test]
-fn m06_an_old_master_that_answers_late_is_left() {
+fn m06_an_old_master_is_left_even_if_it_answers_late() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
     let manager = following(&[sentinel.address()]);
@@ -178,7 +178,7 @@ fn m06_an_old_master_that_answers_late_is_left() {
 
 /// The first Sentinel has not heard that the master is gone.
 #[test]
-fn m06_a_sentinel_that_is_behind_is_not_asked_for_ever() {
+fn m06_an_outdated_sentinel_is_not_asked_forever() {
     let (old, new) = (primary(), primary());
     let [first, second] = [&old, &new].map(|it| Puppet::of(&it.address()));
     old.kill();
@@ -189,7 +189,7 @@ fn m06_a_sentinel_that_is_behind_is_not_asked_for_ever() {
 }
 
 #[test]
-fn m06_a_master_that_became_a_replica_is_left() {
+fn m06_a_master_turned_replica_is_left() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
     let manager = following(&[sentinel.address()]);
@@ -226,7 +226,7 @@ fn m06_without_sentinels_the_master_is_kept() {
 /// Its process is the same, and still has its earlier note. Its data is that of the other server. The rival comes
 /// afterwards, or is connected all the time, and idle for longer than such a change takes at least.
 #[test]
-fn m07_a_primary_that_was_a_replica_meanwhile_has_lost_its_memory() {
+fn m07_a_temporary_replica_has_lost_its_memory() {
     for is_connected in [false, true] {
         was_a_replica_meanwhile(is_connected);
     }
@@ -264,7 +264,7 @@ fn was_a_replica_meanwhile(is_connected: bool) {
 
 /// The rival reads only now what the server has said when it connected, before all this.
 #[test]
-fn m07_a_server_that_was_heard_late_was_a_primary_when_it_was_asked() {
+fn m07_a_late_answer_counts_from_the_request() {
     let group = Group::start("g", 2, 1_000);
     let [first, second] = &group.servers[..] else { unreachable!("two") };
     let others = [primary(), primary()];
@@ -296,7 +296,7 @@ fn m07_a_server_that_was_heard_late_was_a_primary_when_it_was_asked() {
 /// The rival has seen it as a replica, in an answer or when it connected. By the time when it asks again, nothing shows
 /// that the server was promoted, and its note is the one from before.
 #[test]
-fn m07_a_replica_that_was_seen_has_lost_its_memory_although_it_forgot_its_promotion() {
+fn m07_a_seen_replica_has_lost_its_memory() {
     for is_connected in [true, false] {
         let group = Group::start("g", 2, 1_000);
         let [first, second] = &group.servers[..] else { unreachable!("two") };
@@ -328,7 +328,7 @@ fn m07_a_replica_that_was_seen_has_lost_its_memory_although_it_forgot_its_promot
 
 /// It takes writes although it is a replica, so no write is refused.
 #[test]
-fn m07_a_primary_that_became_a_replica_that_takes_writes_has_no_vote() {
+fn m07_a_writable_replica_has_no_vote() {
     let group = Group::start("g", 2, 1_000);
     let [first, second] = &group.servers[..] else { unreachable!("two") };
     let (holder, rival) = (Manager::of_urls(&[first.url()]), Manager::of_urls(&[first.url()]));

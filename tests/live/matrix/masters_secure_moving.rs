@@ -211,22 +211,22 @@ fn nobody_else_has_it_while_it_may_be_held(way: Way) {
 }
 
 #[test]
-fn m10_a_failover_over_tls_is_a_server_that_lost_its_memory() {
+fn m10_a_failover_over_tls_loses_the_memory_of_a_server() {
     nobody_else_has_it_while_it_may_be_held(Way::Killed);
 }
 
 #[test]
-fn m10_a_failover_by_hand_is_followed_over_tls() {
+fn m10_a_manual_failover_is_followed_over_tls() {
     nobody_else_has_it_while_it_may_be_held(Way::ByHand);
 }
 
 #[test]
-fn m10_an_old_master_that_still_answers_over_tls_is_left() {
+fn m10_an_old_master_is_left_over_tls_even_if_it_answers() {
     nobody_else_has_it_while_it_may_be_held(Way::Frozen);
 }
 
 #[test]
-fn m11_sentinels_that_want_a_certificate_and_a_user_are_shown_them() {
+fn m11_sentinels_can_ask_for_a_certificate_and_a_user() {
     let house = House::start();
     let (at_master, at_sentinel) = ([USER, PASSWORD], [WATCHER, WATCHWORD]);
     let right = house.url(at_master, at_sentinel);
@@ -285,7 +285,7 @@ fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
 
 /// There are two other voters. The Sentinel and the old master trust the new one as they trust any server.
 #[test]
-fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
+fn m13_an_untrusted_new_master_is_named_and_gets_no_secret() {
     type Case = (fn(&Authority, &Authority) -> Identity, &'static str);
     let cases: [Case; 2] = [
         (|_, impostor| impostor.server(), "certificate has an invalid signature"),

@@ -277,14 +277,14 @@ fn storm(failovers: usize, waits_for_votes: fn(usize) -> bool) {
 }
 
 #[test]
-fn m08_failovers_under_load_let_no_two_hold_a_lock() {
+fn m08_failovers_under_load_allow_no_two_holders() {
     storm(3, |_| false);
 }
 
 /// Every second failover comes before the vote of the previous master is back.
 #[test]
 #[ignore = "takes minutes"]
-fn m08_many_failovers_under_load_let_no_two_hold_a_lock() {
+fn m08_many_failovers_under_load_allow_no_two_holders() {
     let count = env::var("REDLOCK_FAILOVERS").ok().and_then(|it| it.parse().ok());
     storm(count.unwrap_or(100), |number| number % 2 == 0);
 }

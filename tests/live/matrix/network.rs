@@ -16,7 +16,7 @@ use crate::support::usage::{
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 
 #[test]
-fn n01_the_time_that_a_call_took_is_taken_off_the_validity() {
+fn n01_the_time_of_a_call_reduces_the_validity() {
     const DELAY_MS: i64 = 60;
     const TTL_MS: i64 = 60_000;
     let rig = Rig::start(3);
@@ -43,7 +43,7 @@ fn n01_the_time_that_a_call_took_is_taken_off_the_validity() {
 }
 
 #[test]
-fn n01_there_is_one_holder_through_delays_of_up_to_twice_the_timeout() {
+fn n01_one_holder_exists_despite_long_delays() {
     const REPLY_MS: u64 = 60;
     let rig = Rig::start(3);
     let managers = [rig.connected(), rig.connected()];
@@ -84,7 +84,7 @@ fn tries_until_had(manager: &Manager, place: &Place) {
 }
 
 #[test]
-fn n02_what_is_granted_over_a_way_with_no_way_back_is_released_at_once() {
+fn n02_grants_without_a_way_back_are_released_at_once() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     make_brief(&manager);
@@ -100,7 +100,7 @@ fn n02_what_is_granted_over_a_way_with_no_way_back_is_released_at_once() {
 }
 
 #[test]
-fn n02_what_is_granted_after_the_way_there_was_shut_is_released() {
+fn n02_grants_after_a_blocked_way_are_released() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     make_brief(&manager);
@@ -118,7 +118,7 @@ fn n02_what_is_granted_after_the_way_there_was_shut_is_released() {
 }
 
 #[test]
-fn n02_a_hold_goes_on_while_a_majority_cannot_be_heard_and_ends_with_its_release() {
+fn n02_a_hold_outlives_a_silent_majority_until_its_release() {
     for way in BOTH {
         let rig = Rig::start(3);
         let manager = rig.connected();
@@ -138,7 +138,7 @@ fn n02_a_hold_goes_on_while_a_majority_cannot_be_heard_and_ends_with_its_release
 }
 
 #[test]
-fn n02_one_silent_direction_to_a_minority_does_not_show() {
+fn n02_one_silent_direction_to_a_minority_is_harmless() {
     for way in BOTH {
         let rig = Rig::start(5);
         let manager = rig.connected();
@@ -160,7 +160,7 @@ fn add(counts: &[u64], more: u64) -> Vec<u64> {
 
 /// After a silence as long as the TTL, at least five seconds, a connection counts as dead.
 #[test]
-fn n04_a_connection_without_a_far_end_is_given_up_and_made_anew() {
+fn n04_a_connection_without_a_far_end_is_replaced() {
     const TTL_MS: i64 = 1_000;
     let rig = Rig::start(3);
     let manager = rig.connected();
@@ -184,7 +184,7 @@ fn n04_a_connection_without_a_far_end_is_given_up_and_made_anew() {
 }
 
 #[test]
-fn n04_connections_without_a_far_end_to_a_minority_do_not_show() {
+fn n04_a_minority_without_far_ends_is_harmless() {
     let rig = Rig::start(5);
     let manager = rig.connected();
     let lease = manager.take("r", TTL);
@@ -203,7 +203,7 @@ fn n04_connections_without_a_far_end_to_a_minority_do_not_show() {
 
 /// Each way in which a connection can be half closed, in the middle of a hold.
 #[test]
-fn n04_a_connection_that_is_closed_on_one_side_is_made_anew() {
+fn n04_a_half_closed_connection_is_replaced() {
     for way in BOTH {
         let rig = Rig::start(3);
         let manager = rig.connected();
@@ -216,7 +216,7 @@ fn n04_a_connection_that_is_closed_on_one_side_is_made_anew() {
 }
 
 #[test]
-fn n05_replies_that_trickle_in_time_count() {
+fn n05_trickling_replies_in_time_count() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     for proxy in &rig.proxies {
@@ -227,7 +227,7 @@ fn n05_replies_that_trickle_in_time_count() {
 }
 
 #[test]
-fn n05_a_reply_that_trickles_for_ever_is_bounded_by_one_limit() {
+fn n05_an_endless_trickling_reply_has_one_limit() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     make_brief(&manager);
@@ -243,7 +243,7 @@ fn n05_a_reply_that_trickles_for_ever_is_bounded_by_one_limit() {
 }
 
 #[test]
-fn n05_a_greeting_that_trickles_for_ever_is_bounded_by_one_limit() {
+fn n05_an_endless_trickling_greeting_has_one_limit() {
     let rig = Rig::start(3);
     for proxy in &rig.proxies[..2] {
         proxy.cut_up(Way::Replies, 1, Duration::from_millis(10));
@@ -261,7 +261,7 @@ fn n05_a_greeting_that_trickles_for_ever_is_bounded_by_one_limit() {
 /// Two clients, each with its own proxies to the same five servers. In each round one of them is cut off from
 /// two servers, and the other from three.
 #[test]
-fn n07_there_is_one_holder_while_a_partition_moves() {
+fn n07_one_holder_exists_while_a_partition_moves() {
     let servers = Cluster::start(5);
     let ways: [Vec<Proxy>; 2] =
         [servers.iter().map(Proxy::to).collect(), servers.iter().map(Proxy::to).collect()];
@@ -306,7 +306,7 @@ fn n07_there_is_one_holder_while_a_partition_moves() {
 }
 
 #[test]
-fn n08_requests_and_replies_in_single_bytes_are_put_together() {
+fn n08_requests_and_replies_in_single_bytes_work() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     for way in BOTH {
@@ -319,7 +319,7 @@ fn n08_requests_and_replies_in_single_bytes_are_put_together() {
 }
 
 #[test]
-fn n08_the_longest_name_comes_through_in_pieces_of_odd_sizes() {
+fn n08_the_longest_name_works_in_odd_pieces() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     let name = "n".repeat(65_536);
@@ -334,7 +334,7 @@ fn n08_the_longest_name_comes_through_in_pieces_of_odd_sizes() {
 
 /// Replies to the requests of many threads arrive in one piece, and each goes to its own request.
 #[test]
-fn n08_what_arrives_joined_is_taken_apart() {
+fn n08_joined_replies_are_separated() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     for way in BOTH {

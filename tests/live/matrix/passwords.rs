@@ -26,7 +26,7 @@ fn change(servers: &[Server], password: &str) {
 }
 
 #[test]
-fn a02_a_password_that_is_changed_in_a_hold_is_asked_for_again() {
+fn a02_a_password_changed_in_a_hold_is_asked_for_again() {
     let (cluster, manager) = guarded("the-0ld-one");
     let current = Mutex::new("the-0ld-one");
     let (log, _asked) = (
@@ -49,7 +49,7 @@ fn a02_a_password_that_is_changed_in_a_hold_is_asked_for_again() {
 /// A quorum works without this server, so no call has to connect to it. A call that only asks questions
 /// requests the password.
 #[test]
-fn a02_a_minority_that_wants_another_password_is_told_of_a_release_all_the_same() {
+fn a02_a_minority_with_another_password_gets_the_release() {
     let (cluster, manager) = guarded("the-0ld-one");
     let changed = cluster[0].address();
     let current = Mutex::new("the-0ld-one");
@@ -68,7 +68,7 @@ fn a02_a_minority_that_wants_another_password_is_told_of_a_release_all_the_same(
 }
 
 #[test]
-fn a02_a_minority_whose_password_nobody_knows_does_not_show() {
+fn a02_a_minority_with_an_unknown_password_is_harmless() {
     let (cluster, manager) = guarded("s3same-0pen");
     let unknown = cluster[0].address();
     let _asked = manager
@@ -77,7 +77,7 @@ fn a02_a_minority_whose_password_nobody_knows_does_not_show() {
 }
 
 #[test]
-fn a02_wrong_credentials_are_named_and_not_told_until_they_are_set_right() {
+fn a02_wrong_credentials_are_named_and_not_shown() {
     let (cluster, manager) = guarded("s3same-0pen");
     assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
     assert_eq!(manager.set_credentials(Some("locker"), Some("wr0ng-pass")), REDLOCK_OK);

@@ -39,7 +39,7 @@ fn nothing_is_left(manager: &Manager, servers: &[Server]) {
 /// Callers of several managers take permits, and locks of the same name, while one server after the other is
 /// frozen.
 #[test]
-fn z01_never_more_have_one_than_there_are() {
+fn z01_no_more_callers_hold_permits_than_there_are() {
     const PERMITS: usize = 2;
     let cluster = Cluster::start(3);
     let managers: Vec<Manager> = (0..3).map(|_| patient(&cluster)).collect();
@@ -90,7 +90,7 @@ fn z01_never_more_have_one_than_there_are() {
 /// The third server has granted another slot, and its answer comes after the permit was taken. The key that it
 /// set is given up.
 #[test]
-fn z02_what_a_late_server_has_given_is_given_up() {
+fn z02_the_slot_of_a_late_server_is_freed() {
     let cluster = Cluster::start(3);
     let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -122,7 +122,7 @@ fn z02_what_a_late_server_has_given_is_given_up() {
 
 /// A list only blocks a caller that wants this slot.
 #[test]
-fn z03_something_else_under_the_name_of_a_slot_is_left_alone() {
+fn z03_a_foreign_value_under_a_slot_name_is_left_alone() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for server in &*cluster {
@@ -146,7 +146,7 @@ fn z03_something_else_under_the_name_of_a_slot_is_left_alone() {
 
 /// A user who may not use a command, or a slot.
 #[test]
-fn z04_who_may_not_is_told_so_and_nothing_is_left() {
+fn z04_a_user_without_rights_is_told_and_leaves_nothing() {
     let forbids: [&[&str]; 3] =
         [&["-mget"], &["-@scripting"], &["resetkeys", "~r", "~another", "~redlock:guard"]];
     for forbid in forbids {
@@ -173,7 +173,7 @@ fn z04_who_may_not_is_told_so_and_nothing_is_left() {
 /// With the guard, a server that lost its memory has no vote for a permit. Without the guard, one more caller
 /// gets a permit. So the test can see the difference.
 #[test]
-fn z05_a_server_that_forgets_gives_no_permit_twice() {
+fn z05_a_forgetful_server_gives_no_permit_twice() {
     for (is_guarded, more) in [(true, 0), (false, 1)] {
         let cluster = Cluster::start(3);
         cluster.iter().for_each(|it| it.be_in_use(TTL));

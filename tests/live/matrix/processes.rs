@@ -7,7 +7,7 @@ use crate::support::{Cluster, Lease, Program, Server, library, wait_until};
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 #[test]
-fn f02_without_random_bytes_there_is_an_error_and_no_lock() {
+fn f02_without_random_bytes_no_lock_is_taken() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("no_entropy").start(&cluster.urls());
     program.hears("held");
@@ -21,7 +21,7 @@ fn f02_without_random_bytes_there_is_an_error_and_no_lock() {
 }
 
 #[test]
-fn f05_exit_is_not_delayed_and_the_lock_ends_with_its_ttl() {
+fn f05_exit_is_not_delayed_and_the_ttl_ends_the_lock() {
     thread::scope(|scope| {
         for how in ["exit", "exit while others wait", "exit from a thread", "return"] {
             scope.spawn(move || ends_with_its_ttl(how, None));
@@ -30,7 +30,7 @@ fn f05_exit_is_not_delayed_and_the_lock_ends_with_its_ttl() {
 }
 
 #[test]
-fn f05_an_end_at_once_leaves_the_lock_to_its_ttl() {
+fn f05_an_immediate_end_leaves_the_lock_to_its_ttl() {
     thread::scope(|scope| {
         let signals = [None, Some(libc::SIGKILL), Some(libc::SIGABRT)];
         for (how, signal) in ["_exit", "kill", "abort"].into_iter().zip(signals) {
@@ -40,7 +40,7 @@ fn f05_an_end_at_once_leaves_the_lock_to_its_ttl() {
 }
 
 #[test]
-fn f05_what_is_freed_in_a_hold_leaves_the_lock_to_its_ttl() {
+fn f05_a_lease_freed_in_a_hold_leaves_the_lock_to_its_ttl() {
     ends_with_its_ttl("free and return", None);
 }
 
@@ -67,7 +67,7 @@ fn ends_with_its_ttl(how: &str, signal: Option<i32>) {
 }
 
 #[test]
-fn f05_a_lock_outlives_the_thread_that_took_it_however_that_ends() {
+fn f05_a_lock_outlives_the_thread_that_took_it() {
     let cluster = Cluster::start(3);
     Program::compile("thread_ends").run(&cluster.urls());
     for key in ["r", "used"] {
@@ -76,7 +76,7 @@ fn f05_a_lock_outlives_the_thread_that_took_it_however_that_ends() {
 }
 
 #[test]
-fn f06_loading_and_unloading_a_thousand_times_leaves_nothing_behind() {
+fn f06_loading_and_unloading_a_thousand_times_leaves_nothing() {
     let cluster = Cluster::start(3);
     let path = library::path().to_str().expect("the path is UTF-8").to_owned();
     Program::compile("loading").run(&[vec![path], cluster.urls()].concat());
@@ -85,7 +85,7 @@ fn f06_loading_and_unloading_a_thousand_times_leaves_nothing_behind() {
 }
 
 #[test]
-fn f07_limits_of_the_process_are_errors_and_pass() {
+fn f07_exhausted_process_limits_are_temporary_errors() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("limits").start(&cluster.urls());
     program.hears("break the connections");

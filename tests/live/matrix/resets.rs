@@ -13,7 +13,7 @@ use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until};
 const THREADS: usize = 4;
 
 #[test]
-fn n03_a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
+fn n03_a_reset_at_any_byte_of_the_only_server_leaves_nothing() {
     for way in BOTH {
         at_every_byte(1, (way, way.step()), 1, |manager| {
             interrupted_lock(manager, "r");
@@ -22,7 +22,7 @@ fn n03_a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
 }
 
 #[test]
-fn n03_a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
+fn n03_a_reset_at_any_byte_of_one_server_of_three_is_harmless() {
     for way in BOTH {
         at_every_byte(3, (way, way.step()), 1, |manager| {
             // Otherwise one of the other two may not be connected yet.

@@ -34,7 +34,7 @@ fn of_another_name(authority: &Authority) -> Identity {
 }
 
 #[test]
-fn n11_a_minority_that_is_not_to_be_believed_does_not_show() {
+fn n11_an_untrusted_minority_is_harmless() {
     for (identity, _) in NOT_TO_BE_BELIEVED {
         let authority = Arc::new(Authority::new());
         let cluster = with_impostors(&authority, 2, identity);
@@ -45,7 +45,7 @@ fn n11_a_minority_that_is_not_to_be_believed_does_not_show() {
 }
 
 #[test]
-fn n11_a_majority_that_is_not_to_be_believed_is_named_and_told_nothing() {
+fn n11_an_untrusted_majority_is_named_and_gets_no_secret() {
     for (identity, words) in NOT_TO_BE_BELIEVED {
         let authority = Arc::new(Authority::new());
         let cluster = with_impostors(&authority, 3, identity);
@@ -65,7 +65,7 @@ fn n11_a_majority_that_is_not_to_be_believed_is_named_and_told_nothing() {
 
 /// An attacker on the path may offer plain TCP in place of TLS. The client does not accept it.
 #[test]
-fn n11_no_connection_is_made_without_tls_in_the_place_of_one_with() {
+fn n11_a_connection_never_falls_back_to_plain_tcp() {
     let servers = Cluster::start(3);
     let proxies: Vec<_> = servers.iter().map(Proxy::to).collect();
     let urls: Vec<_> =
@@ -78,7 +78,7 @@ fn n11_no_connection_is_made_without_tls_in_the_place_of_one_with() {
 }
 
 #[test]
-fn n06_handshakes_that_stall_are_told_and_in_nobodys_way() {
+fn n06_stalled_handshakes_are_reported_and_block_nobody() {
     let servers = Cluster::start_tls(3);
     let silent = [(); 3].map(|()| Fake::silent());
     let strangers: Vec<_> = silent.iter().map(Fake::address).collect();
@@ -105,7 +105,7 @@ fn n06_handshakes_that_stall_are_told_and_in_nobodys_way() {
 }
 
 #[test]
-fn n12_handshakes_and_locks_in_single_bytes_are_put_together() {
+fn n12_handshakes_and_locks_in_single_bytes_work() {
     let rig = Rig::start_tls(3);
     for way in BOTH {
         rig.proxies.iter().for_each(|it| it.cut_up(way, 1, Duration::ZERO));
@@ -116,7 +116,7 @@ fn n12_handshakes_and_locks_in_single_bytes_are_put_together() {
 }
 
 #[test]
-fn n12_a_handshake_that_trickles_for_ever_is_bounded_by_one_limit() {
+fn n12_an_endless_trickling_handshake_has_one_limit() {
     let rig = Rig::start_tls(3);
     for proxy in &rig.proxies[..2] {
         // It would take half a minute, and the connection would never be silent.
@@ -134,7 +134,7 @@ fn n12_a_handshake_that_trickles_for_ever_is_bounded_by_one_limit() {
 
 /// In a hold, in each direction. A lock that was granted meanwhile is released when the path works again.
 #[test]
-fn n12_a_way_that_is_dead_costs_no_more_than_over_tcp() {
+fn n12_a_dead_direction_costs_no_more_than_over_tcp() {
     for way in BOTH {
         let rig = Rig::start_tls(3);
         let manager = rig.connected();
@@ -154,7 +154,7 @@ fn n12_a_way_that_is_dead_costs_no_more_than_over_tcp() {
 }
 
 #[test]
-fn n12_connections_that_are_reset_or_lost_in_a_hold_are_made_anew() {
+fn n12_connections_broken_in_a_hold_are_replaced() {
     let breaks: [fn(&Proxy); 4] = [
         Proxy::reset,
         Proxy::strand,
@@ -178,7 +178,7 @@ fn n12_connections_that_are_reset_or_lost_in_a_hold_are_made_anew() {
 
 /// Data that is made up on the path is not believed. Over TCP it would be.
 #[test]
-fn n12_replies_that_somebody_else_sends_grant_nothing() {
+fn n12_forged_replies_grant_nothing() {
     let rig = Rig::start_tls(3);
     let manager = rig.connected();
     assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);

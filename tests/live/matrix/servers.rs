@@ -14,7 +14,7 @@ use crate::support::usage::{
 use crate::support::{Cluster, Fault, Lease, Manager, Program, Server, wait_until, wait_until_ok};
 
 #[test]
-fn s01_a_minority_that_hangs_costs_no_time() {
+fn s01_a_hanging_minority_costs_no_time() {
     for (servers, frozen) in [(3, 1), (5, 2)] {
         let cluster = Cluster::start(servers);
         let manager = connected(&cluster);
@@ -53,7 +53,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
-fn s02_what_a_majority_grants_late_is_undone() {
+fn s02_late_grants_of_a_majority_are_undone() {
     for (servers, frozen) in [(3, 2), (5, 3)] {
         let cluster = Cluster::start(servers);
         let manager = connected(&cluster);
@@ -70,7 +70,7 @@ fn s02_what_a_majority_grants_late_is_undone() {
 }
 
 #[test]
-fn s02_a_hold_outlives_a_majority_that_hangs_and_its_late_extension_is_harmless() {
+fn s02_a_hold_outlives_a_hanging_majority() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
@@ -90,7 +90,7 @@ fn s02_a_hold_outlives_a_majority_that_hangs_and_its_late_extension_is_harmless(
 }
 
 #[test]
-fn s02_a_release_that_a_majority_did_not_answer_is_carried_out_late() {
+fn s02_an_unanswered_release_is_carried_out_late() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
@@ -105,7 +105,7 @@ fn s02_a_release_that_a_majority_did_not_answer_is_carried_out_late() {
 }
 
 #[test]
-fn s03_what_is_granted_late_is_undone_after_the_manager_was_freed() {
+fn s03_late_grants_are_undone_after_the_manager_was_freed() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     make_brief(&manager);
@@ -118,7 +118,7 @@ fn s03_what_is_granted_late_is_undone_after_the_manager_was_freed() {
 }
 
 #[test]
-fn s03_what_a_process_that_was_killed_in_a_call_leaves_ends_with_its_ttl() {
+fn s03_the_keys_of_a_killed_process_end_with_their_ttl() {
     const SHORT_TTL: i64 = 1_500;
     let cluster = Cluster::start(3);
     let rival = connected(&cluster);
@@ -155,7 +155,7 @@ fn grants_come_and_go(cluster: &Cluster, before: &[u64]) {
 const FOR_LONG: &str = "600000";
 
 #[test]
-fn s09_a_minority_that_pauses_does_not_show() {
+fn s09_a_paused_minority_is_harmless() {
     for what in ["ALL", "WRITE"] {
         let cluster = Cluster::start(5);
         let manager = connected(&cluster);
@@ -167,7 +167,7 @@ fn s09_a_minority_that_pauses_does_not_show() {
 }
 
 #[test]
-fn s09_a_majority_that_pauses_for_a_moment_costs_that_time_and_no_more() {
+fn s09_a_short_pause_of_a_majority_costs_only_its_time() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for (what, pause_ms) in [("ALL", 50), ("WRITE", 50), ("ALL", 500), ("WRITE", 500)] {
@@ -191,7 +191,7 @@ fn s09_a_majority_that_pauses_for_a_moment_costs_that_time_and_no_more() {
 }
 
 #[test]
-fn s09_a_majority_that_pauses_for_long_is_unreachable_and_its_late_grants_are_undone() {
+fn s09_a_long_paused_majority_is_unreachable() {
     thread::scope(|scope| {
         for what in ["ALL", "WRITE"] {
             scope.spawn(|| majority_that_pauses_for_long(what));
@@ -221,7 +221,7 @@ fn majority_that_pauses_for_long(what: &str) {
 }
 
 #[test]
-fn s10_a_minority_that_sleeps_does_not_show() {
+fn s10_a_sleeping_minority_is_harmless() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     for server in &cluster[..2] {
@@ -231,7 +231,7 @@ fn s10_a_minority_that_sleeps_does_not_show() {
 }
 
 #[test]
-fn s10_a_majority_that_sleeps_is_unreachable_and_is_used_again() {
+fn s10_a_sleeping_majority_is_unreachable_and_used_again() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     make_brief(&manager);
@@ -251,7 +251,7 @@ fn s10_a_majority_that_sleeps_is_unreachable_and_is_used_again() {
 }
 
 #[test]
-fn s10_servers_that_run_somebodys_script_are_not_hammered_and_are_used_again() {
+fn s10_servers_with_a_foreign_script_are_not_hammered() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);

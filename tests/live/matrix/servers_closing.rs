@@ -16,7 +16,7 @@ use crate::support::usage::{
 use crate::support::{Cluster, Lease, Server, wait_until, wait_until_ok};
 
 #[test]
-fn s18_a_server_that_is_full_is_named_and_used_again_when_there_is_room() {
+fn s18_a_full_server_is_named_and_used_again_later() {
     let cluster = Cluster::start(3);
     let held = connected(&cluster);
     let lease = held.take(RESOURCE, TTL);
@@ -42,7 +42,7 @@ fn s18_a_server_that_is_full_is_named_and_used_again_when_there_is_room() {
 }
 
 #[test]
-fn s18_connections_that_are_closed_for_idleness_do_not_show() {
+fn s18_connections_closed_for_idleness_are_harmless() {
     let cluster = Cluster::start_each(3, || Server::start_with(&["--timeout", "1"]));
     let rivals = Rivals::of(&cluster);
     for server in cluster.iter() {
@@ -58,7 +58,7 @@ fn s18_connections_that_are_closed_for_idleness_do_not_show() {
 
 /// The name is too long for the memory that a client may use on the server.
 #[test]
-fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
+fn s18_connections_closed_for_lack_of_memory_are_replaced() {
     if product().is_before_7() {
         println!("left out: before Redis 7.0 no server closes connections for want of memory");
         return;
@@ -100,7 +100,7 @@ pub(crate) fn clients(server: &Server) -> usize {
 }
 
 #[test]
-fn s18_no_grant_is_lost_while_connections_are_killed_one_after_another() {
+fn s18_no_grant_is_lost_while_connections_are_killed() {
     let cluster = Cluster::start(5);
     let rivals = Rivals::of(&cluster);
     let (manager, lease) = (&rivals.holder, &rivals.held);

@@ -6,37 +6,37 @@ use crate::support::usage::{TTL, connected_unguarded};
 use crate::support::{Cluster, Server, wait_until};
 
 #[test]
-fn t01_of_1_server_it_takes_1() {
+fn t01_a_quorum_of_1_server_is_1() {
     up_is_enough_and_one_less_is_not(1, 1);
 }
 
 #[test]
-fn t01_of_2_servers_it_takes_2() {
+fn t01_a_quorum_of_2_servers_is_2() {
     up_is_enough_and_one_less_is_not(2, 2);
 }
 
 #[test]
-fn t01_of_3_servers_it_takes_2() {
+fn t01_a_quorum_of_3_servers_is_2() {
     up_is_enough_and_one_less_is_not(3, 2);
 }
 
 #[test]
-fn t01_of_4_servers_it_takes_3() {
+fn t01_a_quorum_of_4_servers_is_3() {
     up_is_enough_and_one_less_is_not(4, 3);
 }
 
 #[test]
-fn t01_of_5_servers_it_takes_3() {
+fn t01_a_quorum_of_5_servers_is_3() {
     up_is_enough_and_one_less_is_not(5, 3);
 }
 
 #[test]
-fn t01_of_7_servers_it_takes_4() {
+fn t01_a_quorum_of_7_servers_is_4() {
     up_is_enough_and_one_less_is_not(7, 4);
 }
 
 #[test]
-fn t01_of_9_servers_it_takes_5() {
+fn t01_a_quorum_of_9_servers_is_5() {
     up_is_enough_and_one_less_is_not(9, 5);
 }
 

@@ -23,7 +23,7 @@ fn durable(servers: usize) -> Cluster {
 
 /// The locks are long: only a release ends them.
 #[test]
-fn s04_there_is_one_holder_while_durable_servers_are_killed_one_after_another() {
+fn s04_one_holder_exists_while_durable_servers_die_in_turn() {
     let cluster = durable(5);
     let managers: Vec<_> = (0..3).map(|_| cluster.manager()).collect();
     let (holders, done) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -86,7 +86,7 @@ fn hold_once(manager: &Manager, holders: &AtomicUsize) {
 }
 
 #[test]
-fn s05_a_minority_that_comes_back_empty_lets_nobody_in_and_gets_the_key_again() {
+fn s05_an_emptied_minority_admits_nobody_and_is_repaired() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
     cluster[0].restart();
@@ -95,7 +95,7 @@ fn s05_a_minority_that_comes_back_empty_lets_nobody_in_and_gets_the_key_again() 
 }
 
 #[test]
-fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told() {
+fn s05_an_emptied_majority_admits_a_rival_and_is_reported() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::unguarded(&cluster);
     cluster[..2].iter().for_each(Server::restart);
@@ -107,7 +107,7 @@ fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told()
 /// as unreachable. It would give the key again to the other one, which would then count, because the lock would
 /// not be known as lost.
 #[test]
-fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
+fn s05_an_extension_does_not_undo_a_majority_loss() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::unguarded(&cluster);
     cluster[..2].iter().for_each(Server::restart);
@@ -123,7 +123,7 @@ fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
 }
 
 #[test]
-fn s06_a_durable_server_has_the_lock_when_it_is_back() {
+fn s06_a_durable_server_returns_with_the_lock() {
     let cluster = durable(3);
     let rivals = Rivals::of(&cluster);
     let token = rivals.held.token();
@@ -141,7 +141,7 @@ fn s06_a_durable_server_has_the_lock_when_it_is_back() {
 
 /// The data that `appendfsync everysec` may lose when the machine dies: the last commands, or half of one.
 #[test]
-fn s07_a_majority_that_lost_the_end_of_its_file_lets_another_in_and_the_holder_is_told() {
+fn s07_a_majority_without_its_last_commands_admits_a_rival() {
     for kept_of_the_lock in [0, 7, 60] {
         let everysec = ["--appendonly", "yes", "--appendfsync", "everysec"];
         let cluster = Cluster::start_each(3, || Server::start_with(&everysec));
@@ -177,7 +177,7 @@ fn length(path: &str) -> u64 {
 }
 
 #[test]
-fn s11_servers_that_load_have_no_vote_and_have_the_lock_when_they_are_done() {
+fn s11_loading_servers_have_no_vote_and_then_have_the_lock() {
     let slow = [&DURABLE[..], loading::arguments()].concat();
     let cluster = Cluster::start_each(3, || Server::start_with(&slow));
     cluster[..2].iter().for_each(loading::fill);

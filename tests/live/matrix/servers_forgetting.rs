@@ -8,7 +8,7 @@ use crate::support::usage::{TTL, connected_unguarded, patient};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 #[test]
-fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
+fn s08_a_key_missing_on_a_majority_is_a_lost_lock() {
     let ways: [&[&str]; 6] = [
         &["FLUSHALL"],
         &["FLUSHDB", "ASYNC"],
@@ -40,7 +40,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
 
 /// `volatile-ttl` spares all keys except those that expire, and these are the locks.
 #[test]
-fn s13_a_lock_that_a_majority_evicts_is_lost_and_that_is_told() {
+fn s13_a_lock_evicted_by_a_majority_is_reported_lost() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let cluster = Cluster::start(3);
         let rivals = Rivals::unguarded(&cluster);
@@ -76,7 +76,7 @@ fn evict(server: &Server, policy: &str) {
 }
 
 #[test]
-fn s16_a_copy_behind_the_address_that_lacks_the_lock_breaks_the_promise_and_the_holder_is_told() {
+fn s16_a_copy_without_the_lock_breaks_the_promise() {
     let (cluster, copies) = (Cluster::start(3), Cluster::start(2));
     let rivals = Rivals::unguarded(&cluster);
     fail_over(&cluster[0], &copies[0]);
@@ -91,7 +91,7 @@ fn s16_a_copy_behind_the_address_that_lacks_the_lock_breaks_the_promise_and_the_
 }
 
 #[test]
-fn s16_a_copy_behind_the_address_that_has_the_lock_does_not_show() {
+fn s16_a_copy_with_the_lock_is_harmless() {
     let (cluster, copies) = (Cluster::start(3), Cluster::start(2));
     for (primary, copy) in cluster.iter().zip(copies.iter()) {
         replicate(primary, copy);
@@ -118,7 +118,7 @@ fn fail_over(primary: &Server, copy: &Server) {
 }
 
 #[test]
-fn t02_lists_that_share_no_quorum_let_two_in() {
+fn t02_lists_without_a_common_quorum_admit_two_holders() {
     let servers = Cluster::start(5);
     let manager_of = |range: &[Server]| {
         let manager = Manager::of(range);

@@ -76,7 +76,7 @@ fn an_older_note_comes_back(prepare: impl Fn(&Server), bring_back: impl Fn(&Serv
 }
 
 #[test]
-fn s26_an_older_note_that_is_swapped_in_is_not_believed() {
+fn s26_a_swapped_in_older_note_is_not_believed() {
     let copy = |server: &Server| {
         server.must(&["COPY", NOTE, NOTE, "DB", "1"]);
     };
@@ -84,7 +84,7 @@ fn s26_an_older_note_that_is_swapped_in_is_not_believed() {
 }
 
 #[test]
-fn s26_an_older_note_that_is_written_anew_is_not_believed() {
+fn s26_a_rewritten_older_note_is_not_believed() {
     let keep = |server: &Server| {
         server.must(&["COPY", NOTE, "old"]);
     };
@@ -114,7 +114,7 @@ fn s26_a_later_note_of_another_database_is_not_believed() {
 
 /// Whoever has never seen the later note cannot know that this one is older.
 #[test]
-fn s26_a_client_that_connects_only_then_believes_the_older_note() {
+fn s26_a_new_client_believes_the_older_note() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| _ = it.must(&["COPY", NOTE, NOTE, "DB", "1"]));
     let holder = connected(&cluster);
@@ -162,7 +162,7 @@ fn s27_a_promoted_copy_without_a_note_is_not_new() {
 }
 
 #[test]
-fn s27_a_new_primary_with_a_copy_has_its_vote_at_once() {
+fn s27_a_new_primary_with_a_copy_votes_at_once() {
     let primary = Server::start_with(&["--repl-diskless-sync-delay", "0"]);
     primary.be_new();
     let group = Group { name: "g".to_owned(), servers: Vec::new() };
@@ -175,7 +175,7 @@ fn s27_a_new_primary_with_a_copy_has_its_vote_at_once() {
 
 /// Its replication backlog is freed some time after the failover. Nothing is lost by that.
 #[test]
-fn s28_a_promoted_server_keeps_its_memory_when_it_forgets_its_promotion() {
+fn s28_a_promoted_server_that_forgets_it_keeps_its_memory() {
     let primary = Server::start_with(&["--repl-diskless-sync-delay", "0"]);
     primary.be_in_use(1);
     let copy = promoted_copy(&primary);
@@ -196,7 +196,7 @@ fn s28_a_promoted_server_keeps_its_memory_when_it_forgets_its_promotion() {
 
 /// The clocks were an hour ahead when the notes were made, and were set right.
 #[test]
-fn s29_a_note_that_is_dated_in_the_future_is_corrected() {
+fn s29_a_note_from_the_future_is_corrected() {
     let timed = Timed::start(3);
     let cluster = &timed.cluster;
     timed.step(HOUR_MS);
@@ -222,7 +222,7 @@ fn s29_a_note_that_is_dated_in_the_future_is_corrected() {
 }
 
 #[test]
-fn s29_a_note_of_a_new_server_that_is_dated_in_the_future_does_not_make_others_new() {
+fn s29_a_new_note_from_the_future_makes_no_others_new() {
     let timed = Timed::start(2);
     let [first, second] = &timed.cluster[..] else { unreachable!("two") };
     timed.step(HOUR_MS);
@@ -246,7 +246,7 @@ fn is_restarted_with_its_old_log(server: &Server) {
 }
 
 #[test]
-fn s30_a_server_whose_log_was_off_for_a_while_is_not_durable_for_whoever_saw_it() {
+fn s30_a_log_that_was_off_is_not_durable_for_witnesses() {
     let cluster = Cluster::start_each(3, || Server::start_with(&LOGGED));
     let before = connected(&cluster);
     cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "appendonly", "no"]));
@@ -269,7 +269,7 @@ fn s30_a_server_whose_log_was_off_for_a_while_is_not_durable_for_whoever_saw_it(
 
 /// The hole: nobody who is connected has seen the change, and a client that connects only after it cannot.
 #[test]
-fn s30_a_log_that_was_off_unseen_lets_another_in() {
+fn s30_an_unseen_gap_in_the_log_admits_a_rival() {
     let cluster = Cluster::start_each(3, || Server::start_with(&LOGGED));
     let (holder, rival) = (connected(&cluster), patient(&cluster));
     cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "appendonly", "no"]));
@@ -282,7 +282,7 @@ fn s30_a_log_that_was_off_unseen_lets_another_in() {
 
 /// It counts as durable from its next memory on.
 #[test]
-fn s30_a_log_that_is_turned_on_later_is_not_complete() {
+fn s30_a_log_turned_on_later_is_not_complete() {
     let cluster = Cluster::start_each(3, || Server::start_with(&LOGGED));
     let server = &cluster[0];
     let note = server.get(NOTE).expect("a note");
@@ -315,7 +315,7 @@ fn old(note: &str) -> String {
 
 /// Somebody else uses the key, or a client of a later version.
 #[test]
-fn s31_a_note_that_is_not_ours_is_no_vote_and_is_left_alone() {
+fn s31_a_foreign_note_is_no_vote_and_is_left_alone() {
     let ways: [(&[&str], &str, &str); 2] = [
         (
             &["RPUSH", NOTE, "theirs"],
@@ -386,18 +386,18 @@ fn a_wrong_clock_makes_a_loss_look_old(before_ms: i64, after_ms: i64) {
 }
 
 #[test]
-fn s32_a_clock_that_is_set_forward_after_a_loss_does_not_make_it_look_old() {
+fn s32_a_clock_set_forward_after_a_loss_does_not_age_it() {
     a_wrong_clock_makes_a_loss_look_old(0, HOUR_MS);
 }
 
 #[test]
-fn s32_a_clock_that_was_behind_at_a_loss_does_not_make_it_look_old() {
+fn s32_a_clock_behind_at_a_loss_does_not_age_it() {
     a_wrong_clock_makes_a_loss_look_old(-HOUR_MS, HOUR_MS);
 }
 
 /// All times of notes are times since 1970.
 #[test]
-fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() {
+fn s33_a_clock_before_1970_has_no_vote_and_is_named() {
     let timed = Timed::start(3);
     let cluster = &timed.cluster;
     cluster.iter().for_each(|it| it.be_in_use(1));
@@ -417,7 +417,7 @@ fn s33_a_server_whose_clock_shows_a_time_before_1970_has_no_vote_and_is_named() 
 
 /// The server has forgotten which TTLs were in use. Another one knows.
 #[test]
-fn s34_a_server_that_lost_its_memory_is_told_the_longest_ttl() {
+fn s34_a_forgetful_server_learns_the_longest_ttl() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| it.be_in_use(60_000));
     cluster[0].must(&["SET", NOTE, "damaged"]);
@@ -432,7 +432,7 @@ fn s34_a_server_that_lost_its_memory_is_told_the_longest_ttl() {
 
 /// By an old log, by `SWAPDB`, or by hand. The manager saw that it was gone.
 #[test]
-fn s35_a_memory_whose_note_was_gone_is_lost_although_the_note_comes_back() {
+fn s35_a_missing_note_is_a_loss_even_if_it_comes_back() {
     let server = Server::start();
     let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
     assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
@@ -456,7 +456,7 @@ fn s35_a_memory_whose_note_was_gone_is_lost_although_the_note_comes_back() {
 
 /// The server does not let the loss be noted. The manager knows it all the same.
 #[test]
-fn s35_a_loss_that_cannot_be_noted_is_remembered() {
+fn s35_a_loss_without_a_note_is_remembered() {
     let server = Server::start();
     let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
     assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
@@ -476,7 +476,7 @@ fn s35_a_loss_that_cannot_be_noted_is_remembered() {
 
 /// Others do not know of the loss, and rewrite the older note until it is as late as the one that was lost.
 #[test]
-fn s35_a_loss_that_was_found_is_remembered_although_others_make_the_note_look_sound() {
+fn s35_a_found_loss_outlives_rewritten_notes() {
     let server = Server::start();
     server.be_in_use(1);
     let (manager, lease) = (Manager::at(&[server.address()]), Lease::new());
@@ -523,7 +523,7 @@ fn is_asked_in_vain(wanted: &Wanted, happens: impl FnOnce(&Server)) -> (Rig, Man
 
 /// The request has ended with the process that got it.
 #[test]
-fn s36_a_server_that_restarted_before_it_answered_is_given_the_lock_and_counts() {
+fn s36_a_server_restarted_before_its_answer_is_repaired() {
     let permit = Wanted { permits: 2, ..Wanted::new(RESOURCE, TTL) };
     let of_each_kind = [
         Wanted::new(RESOURCE, TTL),
@@ -551,7 +551,7 @@ fn s36_a_server_that_restarted_before_it_answered_is_given_the_lock_and_counts()
 
 /// The same process may still carry the request out.
 #[test]
-fn s36_a_server_that_did_not_answer_and_lives_on_is_not_given_the_lock() {
+fn s36_a_silent_living_server_is_not_repaired() {
     let (rig, manager, lease) = is_asked_in_vain(&Wanted::new(RESOURCE, TTL), |_| {});
     let before = rig.servers[2].scripts();
     wait_until("it has answered some extensions", || {

@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 #[test]
-fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released() {
+fn s12_without_memory_held_locks_still_work_but_new_fail() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
     cluster.iter().for_each(Fault::OUT_OF_MEMORY.strike);
@@ -72,7 +72,7 @@ fn the_holder_keeps_it(rivals: &Rivals) {
 }
 
 #[test]
-fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
+fn s14_a_replica_in_the_list_is_named_and_has_no_vote() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     // Existing connections go on, and a new one is refused.
@@ -110,7 +110,7 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
 /// A writable replica grants on its own, and forgets the grant with the next synchronization. It is not
 /// independent, and so breaks that assumption.
 #[test]
-fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
+fn s14_a_writable_replica_forgets_its_grants() {
     let (cluster, elsewhere) = (Cluster::start(3), Server::start());
     // A new connection to a replica is refused.
     let (holder, rival) = (connected_unguarded(&cluster), connected_unguarded(&cluster));
@@ -132,7 +132,7 @@ fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
 }
 
 #[test]
-fn s15_a_replica_without_its_primary_has_no_vote_until_it_is_promoted() {
+fn s15_a_replica_without_its_primary_has_no_vote() {
     let (cluster, primary) = (Cluster::start(3), Server::start());
     let manager = connected_unguarded(&cluster);
     make_brief(&manager);
@@ -180,14 +180,14 @@ fn connections(server: &Server) -> u64 {
 }
 
 #[test]
-fn s17_servers_that_cannot_save_have_no_vote_and_are_not_hammered() {
+fn s17_servers_that_cannot_save_are_not_hammered() {
     refuses_writes("MISCONF", fail_to_save, |server| {
         server.must(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
     });
 }
 
 #[test]
-fn s17_servers_with_too_few_replicas_have_no_vote_and_are_not_hammered() {
+fn s17_servers_with_too_few_replicas_are_not_hammered() {
     let demand = |server: &Server, replicas| {
         server.must(&["CONFIG", "SET", "min-replicas-to-write", replicas]);
     };
@@ -234,7 +234,7 @@ fn refuses_writes(code: &'static str, strike: impl Fn(&Server), mend: impl Fn(&S
 
 /// No error of a forgotten script ever reaches the caller.
 #[test]
-fn s19_forgotten_scripts_do_not_show() {
+fn s19_forgotten_scripts_are_harmless() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let done = AtomicBool::new(false);
@@ -301,7 +301,7 @@ fn locks_of_all_kinds_at_once(manager: &Manager) {
 /// A script is sent by its hash once its text was sent over the connection. If the server has lost it, its text
 /// is sent again.
 #[test]
-fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
+fn s19_a_lost_script_is_sent_again() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let server = &cluster[0];
@@ -327,7 +327,7 @@ fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
 }
 
 #[test]
-fn s20_something_else_under_the_name_is_taken_for_a_lock_and_left_alone() {
+fn s20_a_foreign_value_counts_as_a_lock_and_is_left_alone() {
     let others: [&[&str]; 6] = [
         &["RPUSH", RESOURCE, "a"],
         &["HSET", RESOURCE, "a", "b"],
@@ -379,7 +379,7 @@ fn dumps(cluster: &Cluster) -> Vec<(Reply, i64)> {
 }
 
 #[test]
-fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
+fn s21_a_cluster_node_without_the_slot_is_named() {
     let plain = Cluster::start(2);
     let (full, empty) = (node(), node());
     let manager = Manager::of(&[]);

@@ -81,12 +81,12 @@ pub(crate) fn connected_to(cluster: &Cluster) -> Manager {
 }
 
 #[test]
-fn s24_a_majority_that_is_restarted_without_its_data_has_no_vote() {
+fn s24_a_majority_restarted_without_data_has_no_vote() {
     a_majority_forgets(Server::restart);
 }
 
 #[test]
-fn s24_a_majority_that_is_flushed_has_no_vote() {
+fn s24_a_flushed_majority_has_no_vote() {
     for way in [&["FLUSHALL"][..], &["FLUSHDB", "ASYNC"], &["SWAPDB", "0", "1"]] {
         a_majority_forgets(|server| _ = server.must(way));
     }
@@ -114,7 +114,7 @@ fn s24_empty_servers_behind_the_addresses_have_no_vote() {
 }
 
 #[test]
-fn s24_servers_that_are_restarted_one_after_another_let_nobody_in() {
+fn s24_servers_restarted_in_turn_admit_nobody() {
     let cluster = Cluster::start(5);
     let rivals = Rivals::of(&cluster);
     make_brief(&rivals.rival);
@@ -127,7 +127,7 @@ fn s24_servers_that_are_restarted_one_after_another_let_nobody_in() {
 }
 
 #[test]
-fn s24_a_vote_counts_again_when_all_that_was_forgotten_has_ended() {
+fn s24_a_vote_counts_again_after_all_forgotten_locks() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     assert_eq!(manager.set_restart_guard_for(REDLOCK_GUARD_ON, 0, LEAST_MS), REDLOCK_OK);
@@ -168,7 +168,7 @@ fn s24_the_longest_ttl_of_others_is_waited_for() {
 }
 
 #[test]
-fn s25_servers_that_are_all_new_have_their_votes_at_once() {
+fn s25_an_all_new_deployment_votes_at_once() {
     let cluster = new(5);
     let manager = connected(&cluster);
     assert!(manager.servers().iter().all(|it| it.votes && it.words.is_empty()));
@@ -182,7 +182,7 @@ fn s25_servers_that_are_all_new_have_their_votes_at_once() {
 }
 
 #[test]
-fn s25_new_servers_have_no_vote_where_that_is_strict_or_one_cannot_be_asked() {
+fn s25_new_servers_have_no_vote_in_strict_mode_or_incomplete() {
     let cluster = new(3);
     let strict = patient(&cluster);
     assert_eq!(strict.set_restart_guard(REDLOCK_GUARD_STRICT), REDLOCK_OK);
@@ -202,7 +202,7 @@ fn s25_new_servers_have_no_vote_where_that_is_strict_or_one_cannot_be_asked() {
 }
 
 #[test]
-fn s25_a_new_server_in_the_place_of_another_has_no_vote_at_first() {
+fn s25_a_replacement_server_has_no_vote_at_first() {
     let cluster = Cluster::start(3);
     cluster[0].be_new();
     let manager = connected_to(&cluster);
@@ -219,7 +219,7 @@ fn is_kept_out_of_one(manager: &Manager, server: &Server) {
 }
 
 #[test]
-fn s25_a_server_that_writes_all_to_its_log_has_its_vote_when_it_is_back() {
+fn s25_an_always_synced_server_votes_after_its_restart() {
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
     let cluster = Cluster::start_each(3, || Server::start_with(&log));
     let manager = connected(&cluster);
@@ -233,7 +233,7 @@ fn s25_a_server_that_writes_all_to_its_log_has_its_vote_when_it_is_back() {
 }
 
 #[test]
-fn s25_whoever_is_not_guarded_asks_and_writes_nothing() {
+fn s25_an_unguarded_manager_asks_and_writes_nothing() {
     for mode in [REDLOCK_GUARD_OFF, REDLOCK_GUARD_DURABLE] {
         let cluster = new(3);
         let manager = patient(&cluster);
@@ -248,7 +248,7 @@ fn s25_whoever_is_not_guarded_asks_and_writes_nothing() {
 }
 
 #[test]
-fn s25_a_server_that_may_evict_is_let_in_where_nothing_is_guarded() {
+fn s25_an_evicting_server_is_accepted_without_a_guard() {
     let evicting = ["--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"];
     let server = Server::start_with(&evicting);
     everything_works(&unguarded(Manager::at(&[server.address()])), RESOURCE);
@@ -256,7 +256,7 @@ fn s25_a_server_that_may_evict_is_let_in_where_nothing_is_guarded() {
 }
 
 #[test]
-fn s25_whoever_may_not_read_the_note_locks_unguarded_and_is_told() {
+fn s25_a_user_without_access_to_the_note_is_unguarded() {
     let cluster = new(3);
     for server in cluster.iter() {
         server.must(&["ACL", "SETUSER", "default", "resetkeys", "~r"]);
@@ -270,7 +270,7 @@ fn s25_whoever_may_not_read_the_note_locks_unguarded_and_is_told() {
 
 /// They look new again. But this manager has seen their notes.
 #[test]
-fn s25_new_servers_that_are_flushed_at_once_have_no_vote_for_whoever_saw_them() {
+fn s25_flushed_new_servers_have_no_vote_for_witnesses() {
     let cluster = new(3);
     let manager = connected(&cluster);
     let held = manager.take(RESOURCE, TTL);
@@ -285,7 +285,7 @@ fn s25_new_servers_that_are_flushed_at_once_have_no_vote_for_whoever_saw_them() 
 
 /// Then a promotion is not seen.
 #[test]
-fn s25_whoever_may_not_ask_for_the_role_is_told() {
+fn s25_a_user_without_access_to_the_role_is_told() {
     let replication = &["-info", "+info|server", "+info|memory", "+info|persistence"][..];
     for (rights, is_told_at_once) in [(replication, true), (&["-eval"], false)] {
         let cluster = Cluster::start(3);
@@ -312,7 +312,7 @@ fn s25_whoever_may_not_ask_for_the_role_is_told() {
 }
 
 #[test]
-fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
+fn s25_a_damaged_note_is_a_lost_memory() {
     for damage in [&["SET", NOTE, "x"][..], &["DEL", NOTE]] {
         let cluster = Cluster::start(3);
         let manager = connected(&cluster);
@@ -329,7 +329,7 @@ fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
 
 /// Once, and only if there is a guard.
 #[test]
-fn s24_a_lock_that_is_not_guarded_to_its_end_is_said_to_be_so() {
+fn s24_a_lock_guarded_only_in_part_is_reported() {
     const LONG_MS: i64 = 700_000;
     for (mode, count) in [(REDLOCK_GUARD_ON, 1), (REDLOCK_GUARD_OFF, 0)] {
         let cluster = Cluster::start(1);

@@ -31,7 +31,7 @@ fn nothing_is_left(manager: &Manager, cluster: &Cluster) {
 }
 
 #[test]
-fn d01_a_minority_that_is_gone_or_silent_does_not_matter() {
+fn d01_a_dead_or_silent_minority_is_harmless() {
     for (harm, is_frozen) in [(Server::kill as fn(&Server), false), (Server::freeze, true)] {
         for is_before in [true, false] {
             let cluster = Cluster::start(3);
@@ -63,7 +63,7 @@ fn d01_a_minority_that_is_gone_or_silent_does_not_matter() {
 }
 
 #[test]
-fn d01_a_minority_that_has_forgotten_is_given_all_of_them_again() {
+fn d01_a_forgetful_minority_gets_all_keys_again() {
     let cluster = Cluster::start(3);
     let manager = connected_unguarded(&cluster);
     let lease = take(&manager, &NAMES);
@@ -89,7 +89,7 @@ fn d01_a_minority_that_has_forgotten_is_given_all_of_them_again() {
 }
 
 #[test]
-fn d02_a_plain_client_that_has_one_of_them_on_a_majority_keeps_all_from_being_had() {
+fn d02_one_resource_of_a_plain_client_on_a_majority_blocks() {
     let cluster = Cluster::start(3);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let plain = |server: &Server| server.must(&["SET", "c", "theirs", "NX", "PX", "600000"]);
@@ -105,7 +105,7 @@ fn d02_a_plain_client_that_has_one_of_them_on_a_majority_keeps_all_from_being_ha
 }
 
 #[test]
-fn d02_on_a_minority_it_does_not() {
+fn d02_one_resource_of_a_plain_client_on_a_minority_does_not() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     cluster[0].must(&["SET", "a", "theirs", "NX", "PX", "600000"]);
@@ -121,7 +121,7 @@ fn d02_on_a_minority_it_does_not() {
 }
 
 #[test]
-fn d03_a_server_that_lacks_one_key_has_no_vote() {
+fn d03_a_server_without_one_key_has_no_vote() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for name in NAMES {
@@ -142,7 +142,7 @@ fn d03_a_server_that_lacks_one_key_has_no_vote() {
 }
 
 #[test]
-fn d03_where_a_majority_lacks_one_the_lock_is_lost_and_the_rest_is_released() {
+fn d03_a_majority_without_one_key_loses_and_frees_the_lock() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     for (one, other) in [("a", "a"), ("a", "b"), ("c", "a")] {
@@ -157,7 +157,7 @@ fn d03_where_a_majority_lacks_one_the_lock_is_lost_and_the_rest_is_released() {
 }
 
 #[test]
-fn d04_an_acquire_that_is_cancelled_anywhere_leaves_nothing() {
+fn d04_an_acquire_cancelled_anywhere_leaves_nothing() {
     for way in BOTH {
         for manner in MANNERS {
             let rig = Rig::start(1);
@@ -204,7 +204,7 @@ fn is_cut((rig, manager): (&Rig, &Manager), manner: Manner, (way, count): (Way, 
 }
 
 #[test]
-fn d05_who_may_not_use_what_it_takes_is_told_and_locks_one_at_a_time() {
+fn d05_a_user_without_the_rights_locks_one_at_a_time() {
     let cluster = Cluster::start(3);
     let manager = connected_unguarded(&cluster);
     let permit = |rule: &str| {

@@ -80,7 +80,7 @@ fn ends_with_the_last_reader(cluster: &Cluster, readers: usize) {
 }
 
 #[test]
-fn r01_readers_hold_it_together_and_a_writer_alone() {
+fn r01_readers_share_a_lock_and_a_writer_is_alone() {
     let cluster = Cluster::start(3);
     let (one, other, writer) = (connected(&cluster), connected(&cluster), connected(&cluster));
     let (long, short) = (read(&one, TTL), read(&one, TTL / 2));
@@ -129,7 +129,7 @@ fn r01_readers_hold_it_together_and_a_writer_alone() {
 }
 
 #[test]
-fn r01_a_shared_lock_changes_hands_by_a_ticket() {
+fn r01_a_ticket_hands_a_shared_lock_over() {
     let cluster = Cluster::start(3);
     let (giver, taker) = (connected(&cluster), connected(&cluster));
     let (lease, other) = (read(&giver, TTL), read(&taker, TTL));
@@ -150,7 +150,7 @@ fn r01_a_shared_lock_changes_hands_by_a_ticket() {
 }
 
 #[test]
-fn r02_a_writer_becomes_a_reader_and_no_reader_a_writer() {
+fn r02_a_writer_becomes_a_reader_but_not_the_reverse() {
     let cluster = Cluster::start(3);
     let (writer, reader) = (connected(&cluster), connected(&cluster));
     let lease = writer.take(RESOURCE, TTL);
@@ -194,7 +194,7 @@ fn r02_a_writer_becomes_a_reader_and_no_reader_a_writer() {
 }
 
 #[test]
-fn r02_what_a_downgrade_did_not_reach_is_done_by_the_next_extension() {
+fn r02_an_incomplete_downgrade_is_completed_by_an_extension() {
     let cluster = Cluster::start(3);
     let (writer, reader) = (connected(&cluster), connected(&cluster));
     make_brief(&writer);
@@ -217,7 +217,7 @@ fn r02_what_a_downgrade_did_not_reach_is_done_by_the_next_extension() {
 }
 
 #[test]
-fn r03_a_minority_that_fails_does_not_show() {
+fn r03_a_failing_minority_is_harmless() {
     let cluster = Cluster::start(3);
     let (one, other) = (connected_unguarded(&cluster), connected_unguarded(&cluster));
     let lease = read(&one, TTL);
@@ -249,7 +249,7 @@ fn r03_a_minority_that_fails_does_not_show() {
 }
 
 #[test]
-fn r03_who_lost_a_quorum_of_its_entries_has_lost_the_lock() {
+fn r03_a_reader_without_a_quorum_of_entries_is_lost() {
     let cluster = Cluster::start(3);
     let (one, other) = (connected(&cluster), connected(&cluster));
     let (lease, beside) = (read(&one, TTL), read(&other, TTL));
@@ -264,7 +264,7 @@ fn r03_who_lost_a_quorum_of_its_entries_has_lost_the_lock() {
 }
 
 #[test]
-fn r04_a_dead_reader_keeps_a_writer_out_for_its_ttl_and_no_longer() {
+fn r04_a_dead_reader_blocks_a_writer_only_for_its_ttl() {
     let cluster = Cluster::start(3);
     let (reader, writer) = (connected(&cluster), connected(&cluster));
     let long = read(&reader, TTL);
@@ -288,7 +288,7 @@ fn r04_a_dead_reader_keeps_a_writer_out_for_its_ttl_and_no_longer() {
 }
 
 #[test]
-fn r05_a_writer_that_waits_comes_before_later_readers() {
+fn r05_a_waiting_writer_comes_before_later_readers() {
     let cluster = Cluster::start(3);
     let (early, late, writer) = (connected(&cluster), connected(&cluster), connected(&cluster));
     let lease = read(&early, TTL);
@@ -318,7 +318,7 @@ fn r05_a_writer_that_waits_comes_before_later_readers() {
 
 /// Two readers, each in its own process, that never leave at the same time.
 #[test]
-fn r05_readers_that_come_and_go_do_not_keep_a_writer_out() {
+fn r05_overlapping_readers_do_not_starve_a_writer() {
     let cluster = Cluster::start(3);
     let managers = [connected(&cluster), connected(&cluster)];
     let (writer, is_over, turns) = (connected(&cluster), AtomicBool::new(false), AtomicU32::new(0));
@@ -362,7 +362,7 @@ fn r05_readers_that_come_and_go_do_not_keep_a_writer_out() {
 }
 
 #[test]
-fn r05_within_a_process_readers_share_and_a_writer_comes_before_later_ones() {
+fn r05_a_local_writer_comes_before_later_readers() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let (one, other) = (read(&manager, TTL), read(&manager, TTL));
@@ -395,7 +395,7 @@ fn r05_within_a_process_readers_share_and_a_writer_comes_before_later_ones() {
 }
 
 #[test]
-fn r06_what_else_stands_there_is_left_alone_and_named() {
+fn r06_a_foreign_value_is_named_and_left_alone() {
     let cluster = Cluster::start(3);
     let (manager, writer) = (connected(&cluster), connected(&cluster));
     // The resource is not a string.

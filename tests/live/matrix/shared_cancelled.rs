@@ -150,7 +150,7 @@ fn is_shared_after_an_extension(manager: &Manager, lease: &Lease, cluster: &Clus
 }
 
 #[test]
-fn r12_a_call_that_nobody_has_driven_yet_asks_nobody() {
+fn r12_an_undriven_call_asks_no_server() {
     for call in CALLS {
         let rig = Rig::start(3);
         let others = Others::of(call, &rig.servers);
@@ -261,7 +261,7 @@ fn at_byte(
 
 /// Through a manager that has to connect first. No request is sent before the connection is established.
 #[test]
-fn r12_a_downgrade_is_cancelled_at_any_byte_of_its_connecting() {
+fn r12_a_connecting_downgrade_is_cancelled_at_any_byte() {
     thread::scope(|scope| {
         for way in BOTH {
             for manner in MANNERS {
@@ -301,7 +301,7 @@ fn connecting(manner: Manner, (rig, holder): (&Rig, &Manager), (way, count): (Wa
 /// The answers that would report the loss are still on their way. The next call reports it, whichever it is.
 /// That call also releases the remaining keys. If it only asks, Unlock releases them.
 #[test]
-fn r12_who_has_cancelled_the_downgrade_of_a_lock_that_is_lost_is_told_by_the_next_call() {
+fn r12_a_loss_in_a_cancelled_downgrade_is_reported_later() {
     type Next = fn(&Manager, &Lease) -> RedLockStatus;
     let calls: [(Next, bool); 4] = [
         (|manager, lease| manager.confirm(lease, 0), true),
@@ -401,7 +401,7 @@ fn at_packet(call: Call, manner: Manner, (rig, others): (&Rig, &Others), stands:
 
 /// The answer and the cancellation meet. Sometimes one of them is a little earlier, and sometimes the other.
 #[test]
-fn r12_a_call_that_is_cancelled_as_it_ends_has_one_result_and_it_is_true() {
+fn r12_a_call_cancelled_at_its_end_has_one_true_result() {
     const ROUNDS: usize = 100;
     thread::scope(|scope| {
         for call in CALLS {

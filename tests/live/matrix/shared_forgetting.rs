@@ -74,7 +74,7 @@ fn all_have_left(managers: &[&Manager], cluster: &Cluster) {
 }
 
 #[test]
-fn r11_a_majority_that_forgets_its_readers_lets_nobody_in() {
+fn r11_a_majority_that_forgets_readers_admits_nobody() {
     for forget in WAYS {
         let cluster = Cluster::start(3);
         let readers = reading(&cluster);
@@ -100,7 +100,7 @@ fn r11_a_majority_that_forgets_its_readers_lets_nobody_in() {
 
 /// The readers are on a bare quorum. Then one server of that quorum forgets.
 #[test]
-fn r11_a_writer_is_kept_out_where_one_server_knows_of_readers_still_and_one_forgot() {
+fn r11_a_writer_is_blocked_if_one_server_knows_readers() {
     for forget in WAYS {
         let cluster = Cluster::start(3);
         let (reader, writer) = (connected(&cluster), brief(&cluster));
@@ -117,7 +117,7 @@ fn r11_a_writer_is_kept_out_where_one_server_knows_of_readers_still_and_one_forg
 
 /// The guard prevents this.
 #[test]
-fn r11_without_a_guard_a_writer_is_let_in_beside_readers_that_were_forgotten() {
+fn r11_without_a_guard_forgotten_readers_do_not_block() {
     let cluster = Cluster::start(3);
     let (reader, writer) = (connected_unguarded(&cluster), connected_unguarded(&cluster));
     let lease = take(&reader, &shared());
@@ -132,7 +132,7 @@ fn r11_without_a_guard_a_writer_is_let_in_beside_readers_that_were_forgotten() {
 }
 
 #[test]
-fn r11_a_reader_counts_no_server_that_forgot() {
+fn r11_a_reader_does_not_count_a_forgetful_server() {
     let cluster = Cluster::start(3);
     let [(one, lease), (other, beside)] = reading(&cluster);
     cluster[0].restart();
@@ -160,7 +160,7 @@ fn r11_a_reader_counts_no_server_that_forgot() {
 
 /// The readers extend their locks, so each server has the entries again before the next one forgets.
 #[test]
-fn r11_readers_that_extend_outlive_servers_that_forget_one_after_another() {
+fn r11_extending_readers_outlive_servers_that_forget_in_turn() {
     let cluster = Cluster::start(3);
     let readers = reading(&cluster);
     readers.iter().for_each(|it| make_brief(&it.0));
@@ -199,7 +199,7 @@ fn r11_readers_that_extend_outlive_servers_that_forget_one_after_another() {
 /// A writer that is kept out notes the loss on the other servers. Neither that writer nor a reader counts the
 /// server that forgot.
 #[test]
-fn r11_a_downgrade_lets_nobody_in_by_a_server_that_forgot() {
+fn r11_a_downgrade_admits_nobody_by_a_forgetful_server() {
     let cluster = Cluster::start(3);
     let (holder, rival) = (connected(&cluster), brief(&cluster));
     let lease = holder.take(RESOURCE, TTL);
@@ -234,7 +234,7 @@ fn r11_a_downgrade_lets_nobody_in_by_a_server_that_forgot() {
 }
 
 #[test]
-fn r11_a_downgrade_of_a_lock_that_a_majority_forgot_says_that_it_is_lost() {
+fn r11_a_downgrade_of_a_forgotten_lock_is_lost() {
     let cluster = Cluster::start(3);
     let (holder, rival) = (connected(&cluster), brief(&cluster));
     let lease = holder.take(RESOURCE, TTL);

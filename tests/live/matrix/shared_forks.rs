@@ -30,7 +30,7 @@ fn wait_until_there_are(count: usize, cluster: &Cluster) -> Readers {
 }
 
 #[test]
-fn r10_a_shared_lock_is_of_the_process_that_took_it() {
+fn r10_a_shared_lock_belongs_to_the_process_that_took_it() {
     let cluster = Cluster::start(3);
     let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -99,7 +99,7 @@ fn no_writer_is_let_in(cluster: &Cluster) {
 }
 
 #[test]
-fn r10_a_child_neither_keeps_a_shared_lock_nor_releases_it_and_its_parent_goes_on() {
+fn r10_a_child_neither_keeps_a_shared_lock_nor_releases_it() {
     let program = &Program::compile("keeper");
     thread::scope(|scope| {
         for (driver, how) in DRIVERS.iter().flat_map(|driver| BOTH.map(|how| (*driver, how))) {

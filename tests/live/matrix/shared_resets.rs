@@ -59,14 +59,14 @@ fn steps() -> impl Iterator<Item = (Way, usize)> {
 }
 
 #[test]
-fn r13_a_reset_at_any_byte_of_the_only_server_leaves_no_reader_behind() {
+fn r13_a_reset_at_any_byte_of_the_only_server_leaves_no_reader() {
     for cut in steps() {
         at_every_byte(1, cut, 2, reads);
     }
 }
 
 #[test]
-fn r13_a_reset_at_any_byte_of_the_only_server_leaves_nothing_of_a_downgrade_behind() {
+fn r13_a_reset_at_any_byte_leaves_nothing_of_a_downgrade() {
     for cut in steps() {
         for is_extended in [true, false] {
             at_every_byte(1, cut, 2, |manager| downgrades(manager, is_extended));
@@ -75,7 +75,7 @@ fn r13_a_reset_at_any_byte_of_the_only_server_leaves_nothing_of_a_downgrade_behi
 }
 
 #[test]
-fn r13_a_reset_at_any_byte_of_one_server_of_three_does_not_show_to_readers() {
+fn r13_a_reset_at_any_byte_of_one_server_spares_readers() {
     for cut in steps() {
         at_every_byte(3, cut, 2, |manager| {
             manager.connect_to_all();
@@ -90,7 +90,7 @@ fn r13_a_reset_at_any_byte_of_one_server_of_three_does_not_show_to_readers() {
 }
 
 #[test]
-fn r13_a_reset_at_any_byte_of_one_server_of_three_does_not_show_to_who_becomes_a_reader() {
+fn r13_a_reset_at_any_byte_of_one_server_spares_a_downgrade() {
     for cut in steps() {
         at_every_byte(3, cut, 2, |manager| {
             manager.connect_to_all();

@@ -59,7 +59,7 @@ fn nothing_is_left(cluster: &Cluster) {
 }
 
 #[test]
-fn r07_the_last_reader_that_leaves_wakes_a_writer_of_another_process() {
+fn r07_the_last_reader_wakes_a_writer_of_another_process() {
     let cluster = Cluster::start(1);
     let [one, other, writer] = [(); 3].map(|()| connected(&cluster));
     let leases = [take(&one, &shared()), take(&other, &shared())];
@@ -79,7 +79,7 @@ fn r07_the_last_reader_that_leaves_wakes_a_writer_of_another_process() {
 }
 
 #[test]
-fn r07_a_writer_that_leaves_wakes_all_readers_at_the_front() {
+fn r07_a_leaving_writer_wakes_all_front_readers() {
     let cluster = Cluster::start(1);
     let writer = connected(&cluster);
     for how in ["released", "downgraded"] {
@@ -115,7 +115,7 @@ fn r07_a_writer_that_leaves_wakes_all_readers_at_the_front() {
 
 /// The readers of one process have one place in the queue.
 #[test]
-fn r07_readers_of_one_process_stand_in_line_once_and_are_let_in_together() {
+fn r07_readers_of_one_process_share_one_place() {
     let cluster = Cluster::start(3);
     let (writer, readers) = (connected(&cluster), connected(&cluster));
     let lease = writer.take(RESOURCE, TTL);
@@ -133,7 +133,7 @@ fn r07_readers_of_one_process_stand_in_line_once_and_are_let_in_together() {
 
 /// Also if a reader joined the queue first.
 #[test]
-fn r07_a_writer_that_said_so_is_told_before_readers_that_wait_for_it() {
+fn r07_an_announced_writer_is_woken_before_readers() {
     let cluster = Cluster::start(1);
     let [early, late, writer] = [(); 3].map(|()| connected(&cluster));
     let (lease, own) = (take(&early, &shared()), Lease::new());
@@ -158,7 +158,7 @@ const FIRST_WRITER: &str = "local t=redis.call('ZRANGE',KEYS[1],0,-1,'WITHSCORES
                             if t[i+1]%1==0 then return t[i] end end";
 
 #[test]
-fn r08_readers_draw_no_fencing_token_and_a_writer_that_becomes_one_keeps_its_own() {
+fn r08_readers_draw_no_fencing_token_and_a_downgrade_keeps_it() {
     let cluster = Cluster::start(3);
     let (writer, reader) = (connected(&cluster), connected(&cluster));
     for manager in [&writer, &reader] {
@@ -185,7 +185,7 @@ fn r08_readers_draw_no_fencing_token_and_a_writer_that_becomes_one_keeps_its_own
 }
 
 #[test]
-fn r08_a_shared_lock_is_kept_and_its_loss_is_told() {
+fn r08_a_shared_lock_is_kept_and_its_loss_is_reported() {
     let cluster = Cluster::start(3);
     let (manager, other) = (connected(&cluster), connected(&cluster));
     let lease = take(&manager, &Wanted { keep_alive: true, ..Wanted::shared(RESOURCE, 2_000) });
@@ -209,7 +209,7 @@ fn r08_a_shared_lock_is_kept_and_its_loss_is_told() {
 }
 
 #[test]
-fn r08_a_shared_lock_has_levels_and_is_given_away_only_from_the_last() {
+fn r08_a_shared_lock_is_detached_only_at_its_last_level() {
     let cluster = Cluster::start(3);
     let (manager, other) = (connected(&cluster), connected(&cluster));
     let lease = take(&manager, &shared());
@@ -226,7 +226,7 @@ fn r08_a_shared_lock_has_levels_and_is_given_away_only_from_the_last() {
 }
 
 #[test]
-fn r08_it_is_one_resource_and_no_permit() {
+fn r08_a_shared_lock_excludes_several_names_and_permits() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let both = Wanted { mode: shared().mode, ..Wanted::several(&["a", "b"], TTL) };
@@ -251,7 +251,7 @@ fn r08_it_is_one_resource_and_no_permit() {
 }
 
 #[test]
-fn r08_a_waiting_reader_or_writer_that_is_cancelled_leaves_nothing() {
+fn r08_a_cancelled_waiting_reader_or_writer_leaves_nothing() {
     let cluster = Cluster::start(3);
     let [holder, waiter] = [(); 2].map(|()| connected(&cluster));
     let lease = Lease::new();

@@ -68,7 +68,7 @@ fn in_line(server: &Server) -> i64 {
 
 /// The reader tries, joins the queue, and looks again now and then.
 #[test]
-fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_at_any_byte() {
+fn r12_a_reader_behind_a_writer_is_cancelled_at_any_byte() {
     thread::scope(|scope| {
         for way in BOTH {
             for manner in MANNERS {
@@ -139,7 +139,7 @@ fn waits(
 
 /// One attempt is either refused by a quorum before it is cancelled, or cancelled before that.
 #[test]
-fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_between_any_two_packets() {
+fn r12_a_reader_behind_a_writer_is_cancelled_at_any_packet() {
     for manner in MANNERS {
         let rig = Rig::start(3);
         let (queue, manager) = (Queue::of(&rig.servers), rig.connected());

@@ -5,7 +5,7 @@ use std::thread;
 use crate::support::{Cluster, Fake, Program};
 
 #[test]
-fn f03_a_signal_every_millisecond_does_not_show() {
+fn f03_a_signal_every_millisecond_is_harmless() {
     let cluster = Cluster::start(3);
     // All ways to connect: an address, a name to look up, a path.
     let servers = [

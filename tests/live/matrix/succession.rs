@@ -10,7 +10,7 @@ use crate::support::{Lease, Manager, Program, Proxy, Server, wait_until};
 const HOUR_MS: i64 = 3_600_000;
 
 #[test]
-fn n13_a_server_whose_connection_is_dead_is_back_long_before_the_ttl_is_over() {
+fn n13_a_server_with_a_dead_connection_returns_early() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     make_brief(&manager);
@@ -30,7 +30,7 @@ fn n13_a_server_whose_connection_is_dead_is_back_long_before_the_ttl_is_over() {
 }
 
 #[test]
-fn n13_an_acquire_that_is_carried_out_after_its_release_leaves_nothing_behind() {
+fn n13_an_acquire_after_its_release_leaves_nothing() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     let (held, proxy) = (&rig.servers[0], &rig.proxies[0]);
@@ -53,7 +53,7 @@ fn n13_an_acquire_that_is_carried_out_after_its_release_leaves_nothing_behind() 
 
 /// The release of a lock was sent over a connection, and none of it got through.
 #[test]
-fn n13_a_release_that_was_swallowed_is_sent_over_the_second_connection() {
+fn n13_a_swallowed_release_is_sent_on_the_second_connection() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     let lease = manager.take("r", HOUR_MS);
@@ -82,7 +82,7 @@ fn is_asked_again(manager: &Manager, server: &Server) {
 }
 
 #[test]
-fn n13_a_child_closes_both_connections_that_its_parent_has_to_a_server() {
+fn n13_a_child_closes_both_connections_of_its_parent() {
     let rig = Rig::start(1);
     let urls: Vec<_> = rig.proxies.iter().map(Proxy::url).collect();
     let proxy = &rig.proxies[0];

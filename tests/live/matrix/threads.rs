@@ -12,12 +12,12 @@ use crate::support::{Cluster, Lease, Manager, finishes, wait_until};
 const THREADS: usize = 64;
 
 #[test]
-fn f08_sixty_four_threads_of_one_manager_are_one_at_a_time() {
+fn f08_64_threads_of_one_manager_hold_one_at_a_time() {
     one_at_a_time(1);
 }
 
 #[test]
-fn f08_sixty_four_threads_of_four_managers_are_one_at_a_time() {
+fn f08_64_threads_of_four_managers_hold_one_at_a_time() {
     one_at_a_time(4);
 }
 
@@ -46,7 +46,7 @@ fn visits(manager: &Manager, place: &Place) {
 }
 
 #[test]
-fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
+fn f08_64_threads_on_64_resources_share_the_connections() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     // If a handshake took too long, a second connection was made, and the first is being closed.
@@ -78,7 +78,7 @@ fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
 
 /// Each thread takes a lock, and does the next step with the leases of other threads.
 #[test]
-fn f08_a_lease_may_be_extended_and_released_by_any_thread() {
+fn f08_any_thread_may_extend_and_release_a_lease() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     finishes("leases go from thread to thread", move || {

@@ -61,7 +61,7 @@ fn having_drawn(cluster: &Cluster, token: i64) -> usize {
 }
 
 #[test]
-fn k01_tokens_grow_with_every_lock_and_are_about_the_time_of_day() {
+fn k01_tokens_grow_with_every_lock_and_follow_the_clock() {
     let cluster = Cluster::start(3);
     let managers = [(); 3].map(|()| fencing(connected(&cluster)));
     let (mut before, began) = (0, now_us());
@@ -82,7 +82,7 @@ fn k01_tokens_grow_with_every_lock_and_are_about_the_time_of_day() {
 }
 
 #[test]
-fn k01_a_lock_keeps_its_token_when_it_is_extended_confirmed_and_continued() {
+fn k01_a_held_lock_keeps_its_token() {
     let cluster = Cluster::start(3);
     let manager = fencing(connected(&cluster));
     everything_works(&manager, RESOURCE);
@@ -106,7 +106,7 @@ fn k01_a_lock_keeps_its_token_when_it_is_extended_confirmed_and_continued() {
 }
 
 #[test]
-fn k01_who_does_not_ask_for_tokens_has_none_and_draws_none() {
+fn k01_without_fencing_no_token_is_drawn() {
     let cluster = Cluster::start(3);
     let (with, without) = (fencing(connected(&cluster)), connected(&cluster));
     let first = token_of_a_lock(&with);
@@ -121,7 +121,7 @@ fn k01_who_does_not_ask_for_tokens_has_none_and_draws_none() {
 
 /// Locks that are handed over within a process, by threads that wait.
 #[test]
-fn k01_who_waits_for_a_lock_has_a_greater_token() {
+fn k01_a_waiter_gets_a_greater_token() {
     let cluster = Cluster::start(3);
     let manager = fencing(connected(&cluster));
     let tokens = std::sync::Mutex::new(Vec::new());
@@ -144,7 +144,7 @@ fn k01_who_waits_for_a_lock_has_a_greater_token() {
 
 /// The counters of a minority or a majority are far ahead, as after a time with a wrong clock.
 #[test]
-fn k02_a_token_is_greater_than_what_any_counter_of_a_quorum_shows() {
+fn k02_a_token_exceeds_all_counters_of_a_quorum() {
     for ahead in [&[0][..], &[0, 1], &[2], &[0, 1, 2]] {
         let cluster = Cluster::start(3);
         let manager = fencing(connected(&cluster));
@@ -170,7 +170,7 @@ fn k02_a_token_is_greater_than_what_any_counter_of_a_quorum_shows() {
 }
 
 #[test]
-fn k02_a_counter_that_is_ahead_is_raised_on_others_and_is_never_forgotten() {
+fn k02_a_counter_ahead_is_raised_on_others_and_kept() {
     let cluster = Cluster::start(3);
     let manager = fencing(patient(&cluster));
     manager.connect_to_all();
@@ -189,7 +189,7 @@ fn k02_a_counter_that_is_ahead_is_raised_on_others_and_is_never_forgotten() {
 
 /// The value there belongs to another client, has another type, or is as great as possible.
 #[test]
-fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
+fn k03_a_foreign_value_under_the_counter_is_named_and_kept() {
     let spoils: [&[&str]; 6] = [
         &["HSET", FENCES, FIELD, "not a number"],
         &["HSET", FENCES, FIELD, "9007199254740991"],
@@ -231,7 +231,7 @@ fn k03_something_else_under_the_name_of_the_counter_is_named_and_left_alone() {
 }
 
 #[test]
-fn k03_a_user_who_may_not_use_the_counter_is_told_so() {
+fn k03_a_user_without_access_to_the_counter_is_told() {
     let cluster = Cluster::start(3);
     let manager = fencing(connected(&cluster));
     token_of_a_lock(&manager);
@@ -261,7 +261,7 @@ fn k03_a_user_who_may_not_use_the_counter_is_told_so() {
 /// The lock is deleted on both servers that granted it. This happens after they drew different numbers and
 /// before these are raised.
 #[test]
-fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
+fn k04_a_failed_raise_of_the_token_gives_no_lock() {
     let cluster = Cluster::start(3);
     let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -299,7 +299,7 @@ fn k04_a_token_that_is_not_raised_in_time_is_no_lock() {
 /// One server after the other loses its counter with its memory. The guard makes sure that other servers know
 /// what it knew.
 #[test]
-fn k05_tokens_grow_while_one_server_after_another_forgets() {
+fn k05_tokens_grow_while_servers_forget_in_turn() {
     let cluster = Cluster::start(3);
     // Locks are short, so a server that has lost its memory has its vote soon.
     cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
@@ -320,7 +320,7 @@ fn k05_tokens_grow_while_one_server_after_another_forgets() {
 /// Shows that the test can see the fault: the counters are lost on all servers at once, and one counter had
 /// been ahead.
 #[test]
-fn k05_without_a_guard_a_token_may_come_again() {
+fn k05_without_a_guard_a_token_can_repeat() {
     let cluster = Cluster::start(3);
     let manager = fencing(patient(&cluster));
     assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
@@ -335,7 +335,7 @@ fn k05_without_a_guard_a_token_may_come_again() {
 /// The clocks of all servers are ahead for a while, and set right again later. The numbers that were drawn meanwhile
 /// are remembered for longer than any time that passes in between.
 #[test]
-fn k06_tokens_grow_when_clocks_that_were_ahead_are_set_right() {
+fn k06_tokens_grow_when_fast_clocks_are_corrected() {
     let timed = Timed::start(3);
     timed.step(5 * HOUR_MS);
     let before = token_of_a_lock(&fencing(connected(&timed.cluster)));
@@ -348,7 +348,7 @@ fn k06_tokens_grow_when_clocks_that_were_ahead_are_set_right() {
 }
 
 #[test]
-fn k06_tokens_grow_when_clocks_are_set_right_and_then_one_server_after_another_forgets() {
+fn k06_tokens_grow_when_clocks_are_corrected_and_servers_forget() {
     let timed = Timed::start(3);
     timed.cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
     timed.step(5 * HOUR_MS);
@@ -382,7 +382,7 @@ fn votes_with_tokens_again(manager: &Manager, server: &Server) {
 
 /// In the year 2260.
 #[test]
-fn k06_a_clock_beyond_all_reason_lifts_no_number_and_that_server_is_named() {
+fn k06_an_absurd_clock_raises_no_number_and_is_named() {
     const TO_2260_MS: i64 = 234 * 365 * 24 * HOUR_MS;
     let timed = Timed::start(3);
     timed.step_some(0..1, TO_2260_MS);
@@ -410,7 +410,7 @@ fn k06_a_clock_beyond_all_reason_lifts_no_number_and_that_server_is_named() {
 
 /// Only locks with tokens need the numbers.
 #[test]
-fn k07_numbers_that_are_deleted_by_hand_are_restored_when_no_lock_of_before_can_be_left() {
+fn k07_deleted_numbers_are_restored_after_all_old_locks() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
     let (manager, plain) = (fencing(connected(&cluster)), connected(&cluster));
@@ -438,7 +438,7 @@ fn k07_numbers_that_are_deleted_by_hand_are_restored_when_no_lock_of_before_can_
 
 /// One server is lost for good, and one is down: nothing that is known is enough.
 #[test]
-fn k07_where_too_few_can_be_read_the_clock_stands_for_them_until_they_can() {
+fn k07_the_clock_replaces_unreadable_numbers_for_a_while() {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(|it| it.be_in_use(SHORT_MS));
     let manager = fencing(connected(&cluster));
@@ -469,7 +469,7 @@ fn k07_where_too_few_can_be_read_the_clock_stands_for_them_until_they_can() {
 }
 
 #[test]
-fn k07_a_single_server_that_forgets_goes_on_by_its_clock() {
+fn k07_a_single_forgetful_server_continues_by_its_clock() {
     let cluster = Cluster::start(1);
     cluster[0].be_in_use(SHORT_MS);
     let manager = fencing(connected(&cluster));
@@ -484,7 +484,7 @@ fn k07_a_single_server_that_forgets_goes_on_by_its_clock() {
 }
 
 #[test]
-fn k07_a_restart_that_kept_everything_keeps_the_numbers() {
+fn k07_a_restart_with_data_keeps_the_numbers() {
     const LOGGED: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
     let cluster = Cluster::start_each(3, || Server::start_with(&LOGGED));
     let manager = fencing(connected(&cluster));

@@ -17,7 +17,7 @@ fn evicting(policy: &str) -> Server {
 }
 
 #[test]
-fn s13_a_server_that_may_evict_locks_is_no_vote_and_is_named() {
+fn s13_an_evicting_server_is_named_and_has_no_vote() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let cluster: Cluster =
             [evicting(policy), Server::start(), Server::start()].into_iter().collect();
@@ -45,7 +45,7 @@ fn s13_a_server_that_may_evict_locks_is_no_vote_and_is_named() {
 
 /// Without a limit nothing is ever evicted.
 #[test]
-fn s13_a_policy_that_is_never_used_does_not_matter() {
+fn s13_an_unused_eviction_policy_is_harmless() {
     let start = || Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
     let cluster = Cluster::start_each(3, start);
     let manager = connected(&cluster);
@@ -56,7 +56,7 @@ fn s13_a_policy_that_is_never_used_does_not_matter() {
 /// Two of the three are one server. Another database of a server under the same name is refused when it is
 /// added.
 #[test]
-fn s22_a_server_under_two_names_has_one_vote_and_is_named() {
+fn s22_a_server_under_two_names_is_named_and_has_one_vote() {
     let cluster = Cluster::start(2);
     let [twin, other] = [&cluster[0], &cluster[1]];
     let name = format!("redis://localhost:{}", twin.port());
@@ -85,7 +85,7 @@ fn s22_a_server_under_two_names_has_one_vote_and_is_named() {
 
 /// The second name has the vote once the first has no connection.
 #[test]
-fn s22_the_vote_goes_to_the_name_that_is_connected() {
+fn s22_the_connected_name_has_the_vote() {
     let cluster = Cluster::start(2);
     let names = [Proxy::to(&cluster[0]), Proxy::to(&cluster[0])];
     let urls = [names[0].url(), names[1].url(), cluster[1].url()];
@@ -104,7 +104,7 @@ fn s22_the_vote_goes_to_the_name_that_is_connected() {
 }
 
 #[test]
-fn s23_what_is_known_of_each_server_is_told() {
+fn s23_the_facts_about_each_server_are_reported() {
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
     let cluster: Cluster =
         [Server::start_with(&log), Server::start(), Server::start()].into_iter().collect();
@@ -145,7 +145,7 @@ fn s23_what_is_known_of_each_server_is_told() {
 
 /// A server that reports nothing about itself is not rejected for that.
 #[test]
-fn s23_what_the_user_may_not_ask_is_left_out() {
+fn s23_forbidden_facts_are_left_out() {
     let cluster = Cluster::start(3);
     for server in cluster.iter() {
         let rules = ["on", ">sesame", "~*", "+@all", "-info", "-config"];

@@ -48,7 +48,7 @@ fn waiting(manager: Manager) -> thread::JoinHandle<(bool, Manager, Lease)> {
 }
 
 #[test]
-fn w01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
+fn w01_a_waiter_is_woken_by_a_release_and_looks_no_more() {
     let cluster = Cluster::start(1);
     let (holder, waiter) = (connected(&cluster), connected(&cluster));
     let held = holder.take(RESOURCE, TTL);
@@ -75,7 +75,7 @@ fn w01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
 }
 
 #[test]
-fn w01_an_event_loop_and_the_background_thread_hear_it_too() {
+fn w01_event_loops_and_background_threads_are_woken_too() {
     for has_thread in [false, true] {
         let cluster = Cluster::start(3);
         let (holder, waiter) = (connected(&cluster), connected(&cluster));
@@ -108,7 +108,7 @@ fn w01_an_event_loop_and_the_background_thread_hear_it_too() {
 }
 
 #[test]
-fn w02_who_gives_up_leaves_the_line() {
+fn w02_a_waiter_that_gives_up_leaves_the_line() {
     let cluster = Cluster::start(3);
     let (holder, waiter) = (connected(&cluster), connected(&cluster));
     let _held = holder.take(RESOURCE, TTL);
@@ -130,7 +130,7 @@ fn w02_who_gives_up_leaves_the_line() {
 }
 
 #[test]
-fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
+fn w03_an_idle_woken_waiter_costs_the_next_one_a_look() {
     let cluster = Cluster::start(3);
     let (holder, frozen, waiter) = (connected(&cluster), connected(&cluster), connected(&cluster));
     let held = holder.take(RESOURCE, TTL);
@@ -151,7 +151,7 @@ fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
 
 /// Features that servers do not permit are left out, and nothing fails because of that.
 #[test]
-fn w04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
+fn w04_a_waiter_without_the_rights_polls() {
     for rule in [
         &["resetchannels"][..],
         &["-hello"],
@@ -209,7 +209,7 @@ fn talking(push: String) -> Fake {
 }
 
 #[test]
-fn w05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
+fn w05_unrequested_pushes_are_no_replies_and_bounded() {
     let foreign = ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n".to_owned();
     let tracking = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nr\r\n".to_owned();
     for push in [foreign, tracking] {
@@ -238,7 +238,7 @@ fn w05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
 
 /// A manager with waking turned off joins no queue, and wakes no waiter.
 #[test]
-fn w05_it_can_be_turned_off() {
+fn w05_waking_can_be_turned_off() {
     let cluster = Cluster::start(3);
     let (holder, waiter) = (patient(&cluster), patient(&cluster));
     for manager in [&holder, &waiter] {

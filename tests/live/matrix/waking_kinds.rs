@@ -95,7 +95,7 @@ fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) 
 }
 
 #[test]
-fn w06_who_waits_for_a_permit_is_told_when_any_is_released_by_another() {
+fn w06_a_permit_waiter_is_woken_by_any_released_permit() {
     for slot in ["r", "r#1"] {
         let (cluster, wanted) = (Cluster::start(1), permit());
         let holder = connected(&cluster);
@@ -109,7 +109,7 @@ fn w06_who_waits_for_a_permit_is_told_when_any_is_released_by_another() {
 
 /// A lock of a semaphore's name, and an adopted permit, use a permit.
 #[test]
-fn w06_the_release_of_a_lock_that_uses_a_permit_is_told_too() {
+fn w06_the_release_of_a_lock_wakes_permit_waiters_too() {
     let cluster = Cluster::start(1);
     for name in ["r", "r#1"] {
         let holder = connected(&cluster);
@@ -130,7 +130,7 @@ fn w06_the_release_of_a_lock_that_uses_a_permit_is_told_too() {
 
 /// A waiter for the lock of that name is first in the queue, and cannot use the permit that it is told about.
 #[test]
-fn w06_a_permit_that_is_told_to_who_waits_for_the_lock_goes_to_the_next() {
+fn w06_a_permit_offered_to_a_lock_waiter_goes_to_the_next() {
     let cluster = Cluster::start(1);
     let holder = connected(&cluster);
     let lock = take(&holder, &one("r"));
@@ -149,7 +149,7 @@ fn w06_a_permit_that_is_told_to_who_waits_for_the_lock_goes_to_the_next() {
 }
 
 #[test]
-fn w07_who_wants_several_is_told_when_that_is_released_which_is_in_the_way() {
+fn w07_a_waiter_for_several_is_woken_by_the_blocking_one() {
     let cluster = Cluster::start(1);
     for name in ["a", "b"] {
         let holder = connected(&cluster);
@@ -164,7 +164,7 @@ fn w07_who_wants_several_is_told_when_that_is_released_which_is_in_the_way() {
 
 /// Keys that one script sets may end a millisecond apart on one server, and together on another.
 #[test]
-fn w07_of_several_that_end_at_about_the_same_time_the_first_is_waited_for() {
+fn w07_of_almost_equal_ends_the_first_is_waited_for() {
     for (later_ms, line) in [(1, "a:w"), (1_000, "b:w")] {
         let cluster = Cluster::start(1);
         let now = ["EVAL", "return redis.call('TIME')[1]*1000", "0"];
@@ -181,7 +181,7 @@ fn w07_of_several_that_end_at_about_the_same_time_the_first_is_waited_for() {
 }
 
 #[test]
-fn w07_who_wants_several_moves_to_the_line_of_what_is_in_the_way_then() {
+fn w07_a_waiter_for_several_moves_to_the_next_blocking_line() {
     let cluster = Cluster::start(3);
     let holder = connected(&cluster);
     let (a, b) = (take(&holder, &one("a")), take(&holder, &Wanted { ttl_ms: TTL / 2, ..one("b") }));
@@ -197,7 +197,7 @@ fn w07_who_wants_several_moves_to_the_line_of_what_is_in_the_way_then() {
 }
 
 #[test]
-fn w07_the_release_of_several_is_told_to_who_waits_for_any_of_them() {
+fn w07_the_release_of_several_wakes_waiters_for_each() {
     let cluster = Cluster::start(1);
     let semaphore = |name: &str| Wanted { permits: 2, ..one(name) };
     for (wanted, line) in [(one("a"), "a:w"), (one("b"), "b:w"), (both(), "a:w")] {
@@ -213,7 +213,7 @@ fn w07_the_release_of_several_is_told_to_who_waits_for_any_of_them() {
 }
 
 #[test]
-fn w08_who_gives_up_leaves_the_line_whatever_it_waits_for() {
+fn w08_every_kind_of_waiter_leaves_its_line() {
     for (wanted, line) in [(permit(), "r:w"), (both(), "a:w")] {
         let cluster = Cluster::start(3);
         let (holder, waiter) = (connected(&cluster), connected(&cluster));
@@ -246,7 +246,7 @@ fn w08_who_gives_up_leaves_the_line_whatever_it_waits_for() {
 }
 
 #[test]
-fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
+fn w08_an_idle_woken_waiter_costs_the_next_one_a_look() {
     for (wanted, line) in [(permit(), "r:w"), (both(), "a:w")] {
         let cluster = Cluster::start(3);
         let (holder, frozen) = (connected(&cluster), connected(&cluster));
@@ -269,7 +269,7 @@ fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
 
 /// Features that servers do not permit are left out, and nothing fails because of that.
 #[test]
-fn w09_where_it_is_not_permitted_they_ask_by_themselves() {
+fn w09_waiters_without_the_rights_poll() {
     for rule in [
         &["resetchannels"][..],
         &["-hello"],
@@ -299,7 +299,7 @@ fn w09_where_it_is_not_permitted_they_ask_by_themselves() {
 }
 
 #[test]
-fn w09_turned_off_nothing_of_it_is_sent() {
+fn w09_without_waking_no_part_of_it_is_sent() {
     for wanted in [permit(), both()] {
         let cluster = Cluster::start(3);
         let (holder, waiter) = (patient(&cluster), patient(&cluster));
@@ -324,7 +324,7 @@ fn w09_turned_off_nothing_of_it_is_sent() {
 
 /// One manager waits for a plain lock and for several resources at once. Each is taken in its time.
 #[test]
-fn w10_waiters_of_one_manager_that_share_a_line_do_not_take_each_others_place() {
+fn w10_waiters_of_one_manager_keep_their_places_apart() {
     let cluster = Cluster::start(3);
     let holder = connected(&cluster);
     let (lock, first) =

@@ -133,7 +133,7 @@ fn never_ending(begin: &'static [u8]) -> Fake {
 }
 
 #[test]
-fn p02_hostile_replies_are_no_votes_and_harm_nobody() {
+fn p02_hostile_replies_are_no_votes_and_do_no_harm() {
     for (what, bytes) in hostile() {
         let server = Server::start();
         let (first, second) = (turning_hostile(bytes.clone()), turning_hostile(bytes));
@@ -151,7 +151,7 @@ fn p02_hostile_replies_are_no_votes_and_harm_nobody() {
 }
 
 #[test]
-fn p02_a_hostile_minority_does_not_show() {
+fn p02_a_hostile_minority_is_harmless() {
     let servers = [Server::start(), Server::start()];
     for (what, bytes) in hostile() {
         let fake = turning_hostile(bytes);
@@ -166,7 +166,7 @@ fn p02_a_hostile_minority_does_not_show() {
 }
 
 #[test]
-fn p02_hostile_greetings_are_told_and_harm_nobody() {
+fn p02_hostile_greetings_are_reported_and_do_no_harm() {
     for (what, bytes) in hostile() {
         // Two of these are errors, and a server may answer a question with an error.
         if bytes.starts_with(b"-") {
@@ -200,7 +200,7 @@ fn p02_hostile_replies_take_no_memory() {
 }
 
 #[test]
-fn p03_a_reply_too_many_is_nobodys_grant() {
+fn p03_a_surplus_reply_grants_nothing() {
     let server = Server::start();
     server.must(&["SET", "r", "somebody"]);
     let proxy = Proxy::to(&server);
@@ -218,7 +218,7 @@ fn p03_a_reply_too_many_is_nobodys_grant() {
 
 /// The same, but the surplus reply comes first. Then no client can tell which reply is the answer.
 #[test]
-fn p03_a_grant_in_front_of_the_answer_is_nobodys() {
+fn p03_a_forged_grant_before_the_answer_grants_nothing() {
     let server = Server::start();
     server.must(&["SET", "r", "somebody"]);
     let proxy = Proxy::to(&server);
@@ -238,7 +238,7 @@ fn p03_a_grant_in_front_of_the_answer_is_nobodys() {
 
 /// A quiet connection is checked before a request is sent over it.
 #[test]
-fn p03_a_grant_that_nobody_asked_for_ends_the_connection() {
+fn p03_an_unrequested_grant_ends_the_connection() {
     let rig = Rig::start(1);
     let manager = rig.connected();
     everything_works(&manager, "r");
@@ -258,7 +258,7 @@ fn p03_a_grant_that_nobody_asked_for_ends_the_connection() {
 
 /// Whatever one server says during the conversation, it is one vote.
 #[test]
-fn p03_grants_made_up_by_a_minority_are_no_quorum() {
+fn p03_forged_grants_of_a_minority_are_no_quorum() {
     let rig = Rig::start(3);
     let manager = rig.connected();
     for server in rig.servers.iter() {
@@ -286,7 +286,7 @@ fn p03_grants_made_up_by_a_minority_are_no_quorum() {
 /// Replacements for the replies to a granted request. Each time the lock is not taken, or not kept, and the key
 /// is released over the next connection.
 #[test]
-fn p03_replies_that_are_doubled_swapped_or_of_another_request_are_no_grant() {
+fn p03_doubled_or_swapped_replies_grant_nothing() {
     let rig = Rig::start(1);
     let manager = rig.connected();
     make_brief(&manager);
@@ -371,7 +371,7 @@ fn split(replies: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn p04_an_error_in_place_of_a_grant_is_none_and_the_key_is_released() {
+fn p04_an_error_for_a_grant_is_no_vote_and_frees_the_key() {
     let errors = [
         "-MISCONF Errors writing to the AOF file",
         "-NOPERM User default has no permissions to run the 'pttl' command",
@@ -406,7 +406,7 @@ fn p04_an_error_in_place_of_a_grant_is_none_and_the_key_is_released() {
 
 /// The key is set, and the next command is refused.
 #[test]
-fn p04_a_user_who_may_not_ask_for_the_ttl_locks_and_leaves_nothing() {
+fn p04_a_user_without_pttl_locks_and_leaves_nothing() {
     let rig = Rig::start(3);
     for server in rig.servers.iter() {
         server.must(&["ACL", "SETUSER", "default", "-pttl"]);

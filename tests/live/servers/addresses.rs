@@ -7,7 +7,7 @@ use crate::support::{Lease, Manager, Server, wait_until_ok};
 use crate::{PATIENT_MS, TTL, blames, everything_works};
 
 #[test]
-fn a_unix_socket_serves_in_each_spelling() {
+fn a_unix_socket_works_in_each_spelling() {
     let server = Server::start();
     let path = server.unix_socket();
     serves(&server, &format!("unix://{path}"), 0, 0);
@@ -16,7 +16,7 @@ fn a_unix_socket_serves_in_each_spelling() {
 }
 
 #[test]
-fn an_ipv6_address_serves_in_each_spelling() {
+fn an_ipv6_address_works_in_each_spelling() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         println!("this machine has no IPv6");
         return;
@@ -39,7 +39,7 @@ fn link_local() -> Option<(String, String, u32)> {
 
 /// The address is good on one link only, and the zone says on which.
 #[test]
-fn an_address_with_a_zone_serves_in_each_spelling() {
+fn an_address_with_a_zone_works_in_each_spelling() {
     let Some((address, name, number)) = link_local() else {
         println!("this machine has no link-local address");
         return;
@@ -55,7 +55,7 @@ fn an_address_with_a_zone_serves_in_each_spelling() {
 }
 
 #[test]
-fn a_zone_that_is_no_network_interface_is_named() {
+fn an_unknown_zone_is_named() {
     for (host, port) in [("fe80::1%nosuch0", 6379), ("redis://[fe80::1%25nosuch0]", 0)] {
         let (manager, lease) = (Manager::new(), Lease::new());
         assert_eq!(manager.add(host, port), REDLOCK_OK, "{host}: {}", manager.message());
@@ -66,7 +66,7 @@ fn a_zone_that_is_no_network_interface_is_named() {
 }
 
 #[test]
-fn a_host_name_serves_in_each_spelling() {
+fn a_host_name_works_in_each_spelling() {
     let server = Server::start();
     serves(&server, "localhost", server.port(), 0);
     serves(&server, &format!("redis://localhost:{}", server.port()), 0, 0);
@@ -75,7 +75,7 @@ fn a_host_name_serves_in_each_spelling() {
 /// At first, two servers seem to be enough without a look-up of the third server's name. Then one of them turns
 /// out to be down.
 #[test]
-fn a_server_by_name_is_tried_before_a_call_gives_up() {
+fn a_server_by_name_is_tried_before_a_call_fails() {
     let (one, other) = (Server::start(), Server::start());
     for _ in 0..5 {
         let manager = Manager::new();
@@ -90,7 +90,7 @@ fn a_server_by_name_is_tried_before_a_call_gives_up() {
 }
 
 #[test]
-fn a_database_number_is_minded() {
+fn a_database_number_is_used() {
     let server = Server::start();
     serves(&server, &format!("redis://{}/3", server.address()), 0, 3);
     serves(&server, &format!("redis://{}/15", server.address()), 0, 15);

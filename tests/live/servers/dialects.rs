@@ -62,7 +62,7 @@ fn received(fake: &Fake, words: &str) -> usize {
 }
 
 #[test]
-fn a_server_that_can_delete_by_itself_is_sent_no_script() {
+fn a_server_with_native_delete_gets_no_script() {
     for (native, written) in FAKES {
         let fake = fake(native, ":1", ":0");
         let manager = manager_at(&fake);
@@ -75,7 +75,7 @@ fn a_server_that_can_delete_by_itself_is_sent_no_script() {
 }
 
 #[test]
-fn who_may_not_use_what_the_server_can_sends_the_script() {
+fn a_user_without_native_delete_sends_the_script() {
     for (native, written) in FAKES {
         let fake = fake(native, "-NOPERM this user may not", ":1");
         let manager = manager_at(&fake);
@@ -89,7 +89,7 @@ fn who_may_not_use_what_the_server_can_sends_the_script() {
 
 /// A real server.
 #[test]
-fn the_server_is_asked_by_the_best_command_that_it_has() {
+fn a_real_server_is_asked_by_its_best_command() {
     const ROUNDS: u64 = 5;
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
@@ -111,7 +111,7 @@ fn the_server_is_asked_by_the_best_command_that_it_has() {
 /// Valkey's command for this purpose sets the given TTL, even if it is shorter than the remaining one. An
 /// extension that comes late would shorten what a later one has promised. So extensions use scripts.
 #[test]
-fn what_a_real_server_has_to_extend_with_shortens_what_is_left() {
+fn the_native_extension_of_a_real_server_shortens_the_ttl() {
     let server = Server::start();
     server.must(&["SET", "r", "token", "PX", "600000"]);
     let reply = server.command(&["SET", "r", "token", "IFEQ", "token", "PX", "1000"]);
@@ -125,7 +125,7 @@ fn what_a_real_server_has_to_extend_with_shortens_what_is_left() {
 
 /// A real server, if it has such a command.
 #[test]
-fn who_may_not_use_what_a_real_server_can_sends_the_script() {
+fn a_user_without_a_real_native_command_sends_the_script() {
     let native = product().deletes_by();
     if native == "eval" {
         println!("left out: {:?} has no command to forbid", product());
@@ -165,7 +165,7 @@ fn fake_with_msetex(with: &'static str, without: &'static str) -> Fake {
 }
 
 #[test]
-fn several_keys_are_set_by_the_command_that_the_server_has_for_it() {
+fn several_keys_use_the_native_command_if_there_is_one() {
     const GRANTED: &str = "*2\r\n:0\r\n:0";
     for (with, without, status, counts) in [
         (GRANTED, "-ERR", REDLOCK_OK, (2, 0)),

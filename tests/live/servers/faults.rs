@@ -19,27 +19,27 @@ macro_rules! faults {
             use super::*;
 
             #[test]
-            fn a_minority_does_not_show() {
+            fn a_faulty_minority_from_the_start_is_harmless() {
                 minority_from_the_start($fault);
             }
 
             #[test]
-            fn a_minority_is_named_in_words() {
+            fn a_faulty_minority_is_named() {
                 minority_in_words($fault);
             }
 
             #[test]
-            fn a_minority_in_a_hold_does_not_show() {
+            fn a_faulty_minority_in_a_hold_is_harmless() {
                 minority_in_a_hold($fault);
             }
 
             #[test]
-            fn a_majority_is_unreachable_and_keeps_nothing() {
+            fn a_faulty_majority_is_unreachable_and_keeps_nothing() {
                 majority_from_the_start($fault);
             }
 
             #[test]
-            fn a_majority_in_a_hold_leaves_the_old_validity_and_keeps_nothing() {
+            fn a_faulty_majority_in_a_hold_leaves_the_old_validity() {
                 majority_in_a_hold($fault);
             }
         }

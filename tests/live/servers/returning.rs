@@ -15,7 +15,7 @@ use crate::{
 /// The server executes the requests of a connection in order. A release over another connection might come
 /// first.
 #[test]
-fn an_answer_that_is_late_costs_no_connection() {
+fn a_late_answer_costs_no_connection() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     make_brief(&manager);
@@ -36,7 +36,7 @@ fn connections_made(server: &Server) -> String {
 }
 
 #[test]
-fn a_release_reaches_a_frozen_minority_when_it_goes_on() {
+fn a_release_reaches_a_thawed_minority() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
@@ -49,7 +49,7 @@ fn a_release_reaches_a_frozen_minority_when_it_goes_on() {
 }
 
 #[test]
-fn an_unlock_that_could_not_be_told_may_be_repeated() {
+fn an_undelivered_unlock_can_be_repeated() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
@@ -76,7 +76,7 @@ fn an_unlock_that_could_not_be_told_may_be_repeated() {
 }
 
 #[test]
-fn a_release_that_was_lost_with_its_connection_is_sent_again() {
+fn a_release_lost_with_its_connection_is_sent_again() {
     let server = Server::start();
     let proxy = Proxy::to(&server);
     let manager = Manager::at(&[proxy.address()]);
@@ -94,7 +94,7 @@ fn a_release_that_was_lost_with_its_connection_is_sent_again() {
 }
 
 #[test]
-fn a_killed_server_that_is_back_is_used_again() {
+fn a_restarted_server_is_used_again() {
     let cluster = Cluster::start(3);
     let manager = connected_unguarded(&cluster);
     everything_works(&manager, "r");
@@ -124,7 +124,7 @@ fn a_killed_server_that_is_back_is_used_again() {
 }
 
 #[test]
-fn a_call_that_waits_notices_that_its_servers_die() {
+fn a_waiting_call_notices_dying_servers() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     manager.set_retry(1, 0);
@@ -147,7 +147,7 @@ fn a_call_that_waits_notices_that_its_servers_die() {
 }
 
 #[test]
-fn connections_that_break_are_made_again() {
+fn broken_connections_are_replaced() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     everything_works(&manager, "r");
@@ -161,7 +161,7 @@ fn connections_that_break_are_made_again() {
 }
 
 #[test]
-fn a_quorum_is_up_says_connect_and_names_the_others() {
+fn connect_succeeds_with_a_quorum_and_names_the_rest() {
     let cluster = Cluster::start(5);
     let manager = patient(&cluster);
     assert_eq!(manager.connect(0), REDLOCK_OK);
@@ -182,7 +182,7 @@ fn a_quorum_is_up_says_connect_and_names_the_others() {
 
 /// It answers the first request as a server does, and closes the connection.
 #[test]
-fn a_server_that_keeps_closing_is_not_connected_to_all_the_time() {
+fn a_server_that_keeps_closing_is_not_hammered() {
     let fake = Fake::start(|guest| {
         guest.read()?;
         guest.write(GREETING)

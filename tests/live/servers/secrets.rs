@@ -9,7 +9,7 @@ use crate::support::{Fake, Lease, Manager, Server, wait_until_ok};
 use crate::{TTL, blames, make_brief, unguarded};
 
 #[test]
-fn a_wrong_password_is_named_and_not_told() {
+fn a_wrong_password_is_named_and_not_shown() {
     let server = Server::start();
     server.must(&["CONFIG", "SET", "requirepass", "sesame"]);
     for user in ["", "default", "nobody"] {
@@ -25,7 +25,7 @@ fn a_wrong_password_is_named_and_not_told() {
 }
 
 #[test]
-fn a_right_password_is_not_told() {
+fn a_right_password_is_not_shown() {
     let server = Server::start();
     server.must(&["CONFIG", "SET", "requirepass", "sesame"]);
     server.must(&["SET", "r", "theirs"]);
@@ -43,7 +43,7 @@ fn a_right_password_is_not_told() {
 }
 
 #[test]
-fn an_address_that_is_refused_is_told_without_its_password() {
+fn a_refused_address_is_shown_without_its_password() {
     for url in [
         "redis://user:sesame@127.0.0.1:99999",
         "redis://user:sesame@127.0.0.1:6379/many",
@@ -67,7 +67,7 @@ fn an_address_that_is_refused_is_told_without_its_password() {
 }
 
 #[test]
-fn a_server_that_quotes_an_unknown_command_brings_no_token_in() {
+fn a_quoted_unknown_command_reveals_no_token() {
     let server = Server::start_with(&["--rename-command", "SET", ""]);
     let manager = manager_of(&server.url());
     let (log, lease) = (manager.log(), Lease::new());
@@ -79,7 +79,7 @@ fn a_server_that_quotes_an_unknown_command_brings_no_token_in() {
 }
 
 #[test]
-fn a_server_that_quotes_an_unknown_log_in_brings_no_password_in() {
+fn a_quoted_unknown_login_reveals_no_password() {
     let renamed = ["--rename-command", "AUTH", "", "--rename-command", "HELLO", ""];
     let server = Server::start_with(&renamed);
     let manager = manager_of(&format!("redis://locker:sesame@{}", server.address()));
@@ -92,7 +92,7 @@ fn a_server_that_quotes_an_unknown_log_in_brings_no_password_in() {
 }
 
 #[test]
-fn a_server_that_repeats_every_word_brings_no_secret_in() {
+fn a_server_that_echoes_reveals_no_secret() {
     let echo = Fake::start(|guest| {
         while let Some(requests) = guest.read()? {
             let requests = String::from_utf8_lossy(&requests).replace(['\r', '\n'], " ");

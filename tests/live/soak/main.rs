@@ -30,13 +30,13 @@ use plan::Plan;
 const LAWLESS_SEEDS: u64 = 5;
 
 #[test]
-fn no_fault_that_the_promise_allows_breaks_it() {
+fn permitted_faults_do_not_break_the_promise() {
     let _alone = alone();
     succeed(&Plan::short());
 }
 
 #[test]
-fn servers_that_forget_are_found_out() {
+fn forgetful_servers_are_detected() {
     let _alone = alone();
     let plan = Plan::short_and_lawless();
     let mut seeds = (0..LAWLESS_SEEDS).map(|more| Plan { seed: plan.seed + more, ..plan });

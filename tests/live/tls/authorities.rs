@@ -37,7 +37,7 @@ pub(crate) fn files_of_no_use(authority: &Authority) -> Vec<(String, &'static st
 }
 
 #[test]
-fn a_file_that_is_of_no_use_is_refused_at_once_and_changes_nothing() {
+fn a_useless_file_is_refused_and_changes_nothing() {
     let cluster = Cluster::start_tls(3);
     let (manager, authority) = (cluster.manager(), Authority::new());
     for (file, words) in files_of_no_use(&authority) {
@@ -52,7 +52,7 @@ fn a_file_that_is_of_no_use_is_refused_at_once_and_changes_nothing() {
 
 /// Root may read everything, so a child that runs as nobody reads the file.
 #[test]
-fn a_file_that_may_not_be_read_is_refused() {
+fn an_unreadable_file_is_refused() {
     let authority = Authority::new();
     let file = authority.write("secret.pem", authority.pem());
     fs::set_permissions(&file, Permissions::from_mode(0o0)).expect("it is ours");
@@ -63,7 +63,7 @@ fn a_file_that_may_not_be_read_is_refused() {
 }
 
 #[test]
-fn a_file_may_have_many_and_words_in_between() {
+fn a_file_may_contain_many_authorities_and_comments() {
     let authority = Arc::new(Authority::new());
     let others: String = (0..20).map(|_| Authority::new().pem() + "# one more\n\n").collect();
     let file = authority.write("many.pem", format!("Ours:\r\n{others}{}", authority.pem()));
@@ -80,7 +80,7 @@ fn a_file_may_have_many_and_words_in_between() {
 
 /// The file was read, and may be deleted.
 #[test]
-fn a_file_is_read_at_the_call_and_not_again() {
+fn a_file_is_read_only_at_the_call() {
     let authority = Arc::new(Authority::new());
     let server = Server::start_tls(&authority, &authority.server(), &[]);
     let copy = authority.write("copy.pem", authority.pem());
@@ -96,7 +96,7 @@ fn a_file_is_read_at_the_call_and_not_again() {
 }
 
 #[test]
-fn whom_to_trust_may_be_changed_and_holds_for_new_connections() {
+fn changed_authorities_are_used_for_new_connections() {
     let (first, second) = (Arc::new(Authority::new()), Arc::new(Authority::new()));
     let server = Server::start_tls(&first, &first.server(), &[]);
     let manager = Manager::of_urls(&[server.url()]);
@@ -124,7 +124,7 @@ fn whom_to_trust_may_be_changed_and_holds_for_new_connections() {
 }
 
 #[test]
-fn the_systems_own_are_trusted_where_no_file_is_named() {
+fn without_a_file_the_system_authorities_are_trusted() {
     let cluster = Cluster::start_tls(3);
     let (ours, others) = (cluster.authority_file().expect("one"), Authority::new());
     let program = Program::compile("tls_status");
@@ -150,7 +150,7 @@ fn the_systems_own_are_trusted_where_no_file_is_named() {
 }
 
 #[test]
-fn a_file_that_is_named_counts_alone() {
+fn a_named_file_replaces_the_system_authorities() {
     let cluster = Cluster::start_tls(3);
     let (ours, others) = (cluster.authority_file().expect("one"), Authority::new());
     let (program, others) = (Program::compile("tls_status"), &others.file());

@@ -12,7 +12,7 @@ use crate::support::{Authority, Cluster, Identity, Lease, Manager, Server, wait_
 type Kind = fn(&Authority) -> Identity;
 
 #[test]
-fn good_servers_are_locked_on() {
+fn good_servers_grant_locks() {
     let cluster = Cluster::start_tls(3);
     let manager = cluster.manager();
     manager.connect_to_all();
@@ -25,7 +25,7 @@ fn good_servers_are_locked_on() {
 }
 
 #[test]
-fn good_servers_are_locked_on_by_the_other_names_of_the_scheme() {
+fn good_servers_grant_locks_under_all_tls_schemes() {
     let cluster = Cluster::start_tls(3);
     let trusting = Manager::new();
     assert_eq!(trusting.set_tls_ca(cluster.authority_file().as_deref()), REDLOCK_OK);
@@ -38,7 +38,7 @@ fn good_servers_are_locked_on_by_the_other_names_of_the_scheme() {
 }
 
 #[test]
-fn keys_and_chains_of_every_kind_are_good() {
+fn keys_and_chains_of_every_kind_work() {
     let authority = Arc::new(Authority::new());
     let kinds: [Kind; 3] = [Authority::server, Authority::rsa, Authority::chained];
     for kind in kinds {
@@ -51,12 +51,12 @@ fn keys_and_chains_of_every_kind_are_good() {
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_refused() {
+fn an_expired_certificate_is_refused() {
     refuses(Authority::expired, &["certificate has expired"]);
 }
 
 #[test]
-fn a_certificate_that_is_not_valid_yet_is_refused() {
+fn a_certificate_that_is_not_yet_valid_is_refused() {
     refuses(Authority::not_yet_valid, &["certificate is not valid yet"]);
 }
 
@@ -67,23 +67,23 @@ fn a_certificate_for_another_name_is_refused() {
 
 /// The name in the subject has not counted for a long time.
 #[test]
-fn a_certificate_without_any_name_is_refused() {
+fn a_certificate_without_a_name_is_refused() {
     refuses(|it| it.server_named(&[]), &["for another host name"]);
 }
 
 #[test]
-fn a_certificate_that_is_no_servers_is_refused() {
+fn a_client_certificate_of_a_server_is_refused() {
     refuses(Authority::client, &["not a server certificate", "for another host name"]);
 }
 
 #[test]
-fn a_certificate_of_an_authority_that_is_not_trusted_is_refused() {
+fn a_certificate_of_an_untrusted_authority_is_refused() {
     let stranger = Authority::new();
     refuses(move |_| stranger.server(), &["unknown authority"]);
 }
 
 #[test]
-fn a_certificate_of_an_authority_that_only_has_the_name_of_a_trusted_one_is_refused() {
+fn a_certificate_of_a_false_authority_is_refused() {
     let authority = Arc::new(Authority::new());
     let impostor = authority.impostor();
     let words = ["unknown authority", "invalid signature"];
@@ -91,17 +91,17 @@ fn a_certificate_of_an_authority_that_only_has_the_name_of_a_trusted_one_is_refu
 }
 
 #[test]
-fn a_certificate_that_a_server_signed_for_itself_is_refused() {
+fn a_self_signed_certificate_is_refused() {
     refuses(Authority::self_signed, &["unknown authority"]);
 }
 
 #[test]
-fn a_certificate_whose_chain_has_a_gap_is_refused() {
+fn a_certificate_chain_with_a_gap_is_refused() {
     refuses(Authority::chained_with_a_gap, &["unknown authority"]);
 }
 
 #[test]
-fn skipping_verification_takes_all_of_them() {
+fn without_verification_all_certificates_are_accepted() {
     let (authority, other) = (Arc::new(Authority::new()), Authority::new());
     let identities = [
         authority.expired(),
@@ -137,7 +137,7 @@ fn skipping_verification_takes_all_of_them() {
 /// A client that skips verification cannot be sure who the server is. The server must still prove that it has
 /// the key of its certificate.
 #[test]
-fn skipping_verification_does_not_skip_the_servers_proof_that_it_has_the_key() {
+fn without_verification_the_key_must_still_be_proven() {
     // redis-server refuses to start with a key that does not match, so there is no real server to test.
     let authority = Arc::new(Authority::new());
     let (one, other) = (authority.server(), authority.server());

@@ -18,7 +18,7 @@ const VERSIONS: [[&str; 4]; 2] = [
 ];
 
 #[test]
-fn a_certificate_that_is_wanted_is_shown() {
+fn a_requested_certificate_is_shown() {
     let authority = Arc::new(Authority::new());
     for arguments in VERSIONS {
         let cluster = curious(&authority, 3, &arguments);
@@ -32,7 +32,7 @@ fn a_certificate_that_is_wanted_is_shown() {
 }
 
 #[test]
-fn a_certificate_that_nobody_wants_is_in_nobodys_way() {
+fn an_unrequested_certificate_does_no_harm() {
     let cluster = Cluster::start_tls(3);
     let manager = cluster.manager();
     manager.shows(&Authority::new().client());
@@ -41,7 +41,7 @@ fn a_certificate_that_nobody_wants_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_certificate_that_a_server_wants_if_there_is_one_may_be_missing() {
+fn an_optional_certificate_may_be_missing() {
     let authority = Arc::new(Authority::new());
     let cluster = curious(&authority, 3, &["--tls-auth-clients", "optional"]);
     for identity in [None, Some(authority.client())] {
@@ -54,7 +54,7 @@ fn a_certificate_that_a_server_wants_if_there_is_one_may_be_missing() {
 
 /// The minority of good servers wants no certificate of ours.
 #[test]
-fn whoever_wants_a_certificate_and_gets_none_is_named() {
+fn a_server_that_misses_our_certificate_is_named() {
     let authority = Arc::new(Authority::new());
     for arguments in VERSIONS {
         let server = || Peer::of(Server::start_tls(&authority, &authority.server(), &arguments));
@@ -63,7 +63,7 @@ fn whoever_wants_a_certificate_and_gets_none_is_named() {
 }
 
 #[test]
-fn whoever_does_not_trust_our_certificate_is_named() {
+fn a_server_that_distrusts_our_certificate_is_named() {
     let (authority, other) = (Arc::new(Authority::new()), Authority::new());
     let words = ["client certificate", "client certificate"];
     for arguments in VERSIONS {
@@ -76,7 +76,7 @@ fn whoever_does_not_trust_our_certificate_is_named() {
 }
 
 #[test]
-fn a_certificate_may_be_changed_and_holds_for_new_connections() {
+fn a_changed_certificate_is_used_for_new_connections() {
     let authority = Arc::new(Authority::new());
     let cluster = curious(&authority, 1, &VERSIONS[1]);
     let manager = manager_of(&authority, &cluster.urls());
@@ -124,7 +124,7 @@ fn keys_of_every_form_are_read() {
 
 /// Many programs use such a file: the key and the certificate in one.
 #[test]
-fn one_file_may_hold_both() {
+fn one_file_may_contain_key_and_certificate() {
     let authority = Arc::new(Authority::new());
     let cluster = curious(&authority, 3, &VERSIONS[1]);
     let Identity { certificate, key } = authority.client();
@@ -137,7 +137,7 @@ fn one_file_may_hold_both() {
 }
 
 #[test]
-fn files_that_are_of_no_use_are_refused_at_once_and_change_nothing() {
+fn useless_files_are_refused_and_change_nothing() {
     let authority = Arc::new(Authority::new());
     let cluster = curious(&authority, 3, &VERSIONS[1]);
     let (manager, good) = (cluster.manager(), authority.client());

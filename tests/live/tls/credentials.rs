@@ -55,13 +55,13 @@ fn admit(server: &Server, user: &str, password: &str, rights: &[&str]) {
 }
 
 #[test]
-fn the_page_names_the_rights_that_it_takes() {
+fn the_page_names_the_necessary_rights() {
     let page = include_str!("../../../docs/tls.md");
     assert!(page.contains(&format!("`{}`", RIGHTS.join(" "))));
 }
 
 #[test]
-fn a_user_with_no_more_rights_than_it_takes_can_do_everything() {
+fn the_documented_rights_are_enough() {
     for cluster in clusters() {
         cluster.iter().for_each(|it| admit(it, "locker", PASSWORD, RIGHTS));
         let manager = cluster.manager();
@@ -112,7 +112,7 @@ fn the_default_user_has_a_password_too() {
 }
 
 #[test]
-fn whoever_is_not_let_in_is_told_why() {
+fn a_refused_login_is_explained() {
     for cluster in clusters() {
         for server in cluster.iter() {
             admit(server, "locker", PASSWORD, &["~*", "+@all"]);
@@ -144,7 +144,7 @@ fn whoever_is_not_let_in_is_told_why() {
 }
 
 #[test]
-fn a_url_says_it_before_the_settings_do() {
+fn a_url_overrides_the_settings() {
     let cluster = Cluster::start(3);
     for server in cluster.iter() {
         admit(server, "of-the-url", "u", &["~*", "+@all"]);
@@ -182,7 +182,7 @@ fn a_url_says_it_before_the_settings_do() {
 
 /// A password without a user in a URL belongs to the default user, whatever user the settings name.
 #[test]
-fn a_url_with_a_password_alone_is_not_mixed_with_the_settings() {
+fn a_url_password_is_not_mixed_with_the_settings() {
     let server = Server::start();
     admit(&server, "locker", PASSWORD, &["~*", "+@all"]);
     server.must(&["CONFIG", "SET", "requirepass", "of-the-default"]);
@@ -197,7 +197,7 @@ fn a_url_with_a_password_alone_is_not_mixed_with_the_settings() {
 }
 
 #[test]
-fn credentials_may_be_changed_and_hold_for_new_connections() {
+fn changed_credentials_are_used_for_new_connections() {
     let cluster = Cluster::start(3);
     let manager = cluster.manager();
     assert_eq!(manager.set_credentials(Some("locker"), Some("the-old")), REDLOCK_OK);
@@ -214,7 +214,7 @@ fn credentials_may_be_changed_and_hold_for_new_connections() {
 }
 
 #[test]
-fn credentials_that_are_taken_away_are_not_used_any_more() {
+fn removed_credentials_are_not_used_any_more() {
     let server = Server::start();
     admit(&server, "locker", PASSWORD, &["~*", "+@all"]);
     let manager = Manager::of_urls(&[server.url()]);
@@ -228,7 +228,7 @@ fn credentials_that_are_taken_away_are_not_used_any_more() {
 }
 
 #[test]
-fn what_can_be_no_credentials_is_refused_and_changes_nothing() {
+fn impossible_credentials_are_refused_and_change_nothing() {
     let server = Server::start();
     admit(&server, "locker", PASSWORD, &["~*", "+@all"]);
     let manager = Manager::of_urls(&[server.url()]);
@@ -243,7 +243,7 @@ fn what_can_be_no_credentials_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn variables_of_the_environment_are_read_at_the_call() {
+fn environment_variables_are_read_at_the_call() {
     let server = Server::start();
     admit(&server, "locker", ODD[0], &["~*", "+@all"]);
     let variables = [("A_USER", "locker"), ("A_PASSWORD", ODD[0])];
@@ -251,7 +251,7 @@ fn variables_of_the_environment_are_read_at_the_call() {
 }
 
 #[test]
-fn a_variable_may_hold_the_password_of_the_default_user() {
+fn a_variable_can_hold_the_default_password() {
     let server = Server::start();
     server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
     let said = from_environment(&server, "", "A_PASSWORD", &[("A_PASSWORD", PASSWORD)]);
@@ -259,7 +259,7 @@ fn a_variable_may_hold_the_password_of_the_default_user() {
 }
 
 #[test]
-fn variables_that_are_not_set_or_empty_are_refused() {
+fn unset_or_empty_variables_are_refused() {
     let server = Server::start();
     let variables = [("A_USER", "locker"), ("A_PASSWORD", PASSWORD), ("NOTHING", "")];
     for (user, password, words) in [

@@ -29,7 +29,7 @@ fn is_refused(builder: Builder) {
 }
 
 #[test]
-fn whom_to_trust_and_what_to_show_is_passed_on() {
+fn tls_settings_of_the_builder_are_passed_on() {
     let authority = Arc::new(Authority::new());
     let (name, wants) = ("one.lock.example", ["--tls-auth-clients", "yes"]);
     let server = Server::start_tls(&authority, &authority.server_named(&[name]), &wants);

@@ -16,7 +16,7 @@ use crate::support::{Cluster, Fault, Lease, Server, wait_until, wait_until_ok};
 const FAULTS: [Fault; 4] = [Fault::KILLED, Fault::FROZEN, Fault::PASSWORD, Fault::BUSY];
 
 #[test]
-fn a_faulty_minority_does_not_show() {
+fn a_faulty_minority_is_harmless() {
     for fault in FAULTS {
         let cluster = Cluster::start_tls(5);
         let manager = connected(&cluster);
@@ -28,7 +28,7 @@ fn a_faulty_minority_does_not_show() {
 }
 
 #[test]
-fn a_minority_that_was_faulty_from_the_start_does_not_show() {
+fn an_always_faulty_minority_is_harmless() {
     for fault in FAULTS {
         let cluster = Cluster::start_tls(5);
         cluster[..2].iter().for_each(fault.strike);
@@ -40,7 +40,7 @@ fn a_minority_that_was_faulty_from_the_start_does_not_show() {
 }
 
 #[test]
-fn a_faulty_majority_is_unreachable_in_time_and_mended_used_again() {
+fn a_faulty_majority_is_unreachable_until_it_is_mended() {
     for fault in FAULTS {
         let cluster = Cluster::start_tls(3);
         let manager = connected_unguarded(&cluster);
@@ -85,7 +85,7 @@ fn a_late_grant_is_released_over_the_same_connection() {
 }
 
 #[test]
-fn a_server_that_is_started_again_is_used_again() {
+fn a_restarted_tls_server_is_used_again() {
     let cluster = Cluster::start_tls(3);
     let manager = connected_unguarded(&cluster);
     for server in cluster.iter().cycle().take(6) {
@@ -103,7 +103,7 @@ fn a_server_that_is_started_again_is_used_again() {
 
 /// They close with the closing message of TLS.
 #[test]
-fn connections_that_servers_close_are_made_again() {
+fn connections_closed_by_servers_are_replaced() {
     let cluster = Cluster::start_tls(3);
     let manager = connected(&cluster);
     for _ in 0..10 {

@@ -41,7 +41,7 @@ fn descriptors_are_given_back() {
 
 /// Handshakes that fail in every way: refused by us, by them, cut short, stalled.
 #[test]
-fn descriptors_and_memory_of_failed_handshakes_are_given_back() {
+fn descriptors_and_memory_of_failed_handshakes_are_freed() {
     let cluster = Cluster::start_tls(3);
     let strangers = crate::strangers::of_many_kinds();
     let urls: Vec<_> = strangers.iter().map(|it| it.url.clone()).collect();
@@ -50,7 +50,7 @@ fn descriptors_and_memory_of_failed_handshakes_are_given_back() {
 }
 
 #[test]
-fn nothing_is_printed_whatever_goes_wrong() {
+fn faults_print_nothing() {
     let program = Program::compile("guest_silent");
     for fault in [Fault::KILLED, Fault::FROZEN, Fault::PASSWORD, Fault::LOADING] {
         let cluster = Cluster::start_tls(3);
@@ -64,7 +64,7 @@ fn nothing_is_printed_whatever_goes_wrong() {
 }
 
 #[test]
-fn nothing_is_printed_whoever_answers() {
+fn strange_answers_print_nothing() {
     let cluster = Cluster::start_tls(1);
     let strangers = crate::strangers::of_many_kinds();
     let urls: Vec<_> = strangers.iter().map(|it| it.url.clone()).collect();
@@ -77,7 +77,7 @@ fn nothing_is_printed_whoever_answers() {
 /// Nothing is sent over the parent's connections when a child locks, forks, and ends: neither a request nor the
 /// closing message of TLS.
 #[test]
-fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
+fn a_lease_and_its_connections_belong_to_one_process() {
     let cluster = Cluster::start_tls(3);
     let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -125,7 +125,7 @@ fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
 }
 
 #[test]
-fn a_child_of_many_threads_that_are_locking_locks_on_its_own() {
+fn a_child_of_many_locking_threads_locks_on_its_own() {
     let cluster = Cluster::start_tls(3);
     let program = Program::compile("fork_threads");
     let mut program = program.start_in(&trust(&cluster), &cluster.urls());
@@ -140,22 +140,22 @@ fn a_child_of_many_threads_that_are_locking_locks_on_its_own() {
 }
 
 #[test]
-fn no_child_of_a_storm_of_forks_hangs() {
+fn no_child_hangs_in_a_storm_of_forks() {
     runs("fork_storm");
 }
 
 #[test]
-fn a_child_may_free_what_other_threads_were_using() {
+fn a_child_can_free_objects_of_other_threads() {
     runs("fork_free");
 }
 
 #[test]
-fn a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
+fn a_child_keeps_descriptors_that_it_opened_itself() {
     runs("fork_descriptors");
 }
 
 #[test]
-fn signals_do_not_show() {
+fn signals_are_harmless() {
     runs("signals_timer");
 }
 

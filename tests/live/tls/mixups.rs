@@ -27,7 +27,7 @@ fn is_told(manager: &Manager, words: &[&str]) {
 
 /// The server waits for the end of a supposed command, so nothing is known until the timeout.
 #[test]
-fn a_server_without_tls_behind_rediss_is_guessed() {
+fn a_plain_server_behind_rediss_is_guessed() {
     let server = Server::start();
     let manager = manager_of(&Authority::new(), &[format!("rediss://{}", server.address())]);
     assert_eq!(manager.set_timeouts(200, PATIENT_MS), REDLOCK_OK);
@@ -35,7 +35,7 @@ fn a_server_without_tls_behind_rediss_is_guessed() {
 }
 
 #[test]
-fn what_answers_a_handshake_as_redis_does_is_known_at_once() {
+fn a_redis_reply_to_a_handshake_is_recognised() {
     for reply in ["-ERR Protocol error: unbalanced quotes in request\r\n", "+OK\r\n", "$-1\r\n"] {
         let fake = Fake::answering(reply);
         let manager = manager_of(&Authority::new(), &[format!("rediss://{}", fake.address())]);
@@ -50,7 +50,7 @@ fn what_answers_a_handshake_as_redis_does_is_known_at_once() {
 
 /// It closes without a word.
 #[test]
-fn a_server_with_tls_behind_redis_is_guessed_at_once() {
+fn a_tls_server_behind_redis_is_guessed_at_once() {
     let authority = Arc::new(Authority::new());
     for arguments in [&[][..], &["--tls-auth-clients", "yes"]] {
         let server = Server::start_tls(&authority, &authority.server(), arguments);
@@ -65,7 +65,7 @@ fn a_server_with_tls_behind_redis_is_guessed_at_once() {
 }
 
 #[test]
-fn who_answers_a_greeting_with_an_alert_is_known_to_speak_tls() {
+fn a_tls_alert_to_a_greeting_is_recognised() {
     let fake = Fake::answering(b"\x15\x03\x03\x00\x02\x02\x46");
     let manager = manager_of(&Authority::new(), &[format!("redis://{}", fake.address())]);
     in_time(TOO_LONG, || is_told(&manager, &["expects TLS (use rediss://)"]));
@@ -74,7 +74,7 @@ fn who_answers_a_greeting_with_an_alert_is_known_to_speak_tls() {
 
 /// A server that closes for another reason, or has sent data, is not suspected.
 #[test]
-fn nobody_else_is_suspected() {
+fn no_other_server_is_suspected() {
     let folder = Server::start();
     let path = folder.file("closing");
     let listener = UnixListener::bind(&path).expect("the path is free");

@@ -16,7 +16,7 @@ fn server_of(authority: &Arc<Authority>, names: &[&str]) -> Server {
 }
 
 #[test]
-fn a_url_may_name_a_server_by_address_or_by_name() {
+fn a_url_can_have_an_address_or_a_name() {
     let authority = Arc::new(Authority::new());
     for (host, name) in [
         ("127.0.0.1", "127.0.0.1"),
@@ -33,7 +33,7 @@ fn a_url_may_name_a_server_by_address_or_by_name() {
 }
 
 #[test]
-fn a_certificate_for_one_is_none_for_the_other() {
+fn a_certificate_for_another_host_does_not_fit() {
     let authority = Arc::new(Authority::new());
     for (host, name) in [
         ("127.0.0.1", "localhost"),
@@ -51,7 +51,7 @@ fn a_certificate_for_one_is_none_for_the_other() {
 }
 
 #[test]
-fn a_server_name_stands_for_the_host_of_every_url() {
+fn a_server_name_replaces_the_host_of_every_url() {
     let authority = Arc::new(Authority::new());
     let names = ["redis.example", "*.lock.example", "192.0.2.7", "2001:db8::7"];
     for (name, server_name) in [
@@ -70,7 +70,7 @@ fn a_server_name_stands_for_the_host_of_every_url() {
 }
 
 #[test]
-fn a_server_name_that_the_certificate_has_not_is_refused() {
+fn a_server_name_outside_the_certificate_is_refused() {
     let authority = Arc::new(Authority::new());
     let server = Server::start_tls(&authority, &authority.server(), &[]);
     let manager = manager_of(&authority, &[server.url()]);
@@ -85,7 +85,7 @@ fn a_server_name_that_the_certificate_has_not_is_refused() {
 }
 
 #[test]
-fn what_can_be_no_name_is_refused_at_once() {
+fn an_impossible_server_name_is_refused_at_once() {
     let manager = Manager::new();
     let long = "x".repeat(300);
     for name in [
@@ -111,7 +111,7 @@ fn what_can_be_no_name_is_refused_at_once() {
 
 /// At the first address of a name, there may be no server, or another one.
 #[test]
-fn a_name_is_looked_for_in_the_certificate_whatever_its_address() {
+fn a_certificate_is_checked_by_name_at_every_address() {
     let authority = Arc::new(Authority::new());
     let server = server_of(&authority, &["localhost"]);
     let manager =

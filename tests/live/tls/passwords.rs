@@ -36,7 +36,7 @@ fn patient(cluster: &Cluster) -> Manager {
 }
 
 #[test]
-fn it_is_asked_for_each_server_once_on_the_callers_thread() {
+fn the_caller_asks_for_each_password_once() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let (asked, caller) = (Mutex::new(Vec::new()), thread::current().id());
@@ -59,7 +59,7 @@ fn it_is_asked_for_each_server_once_on_the_callers_thread() {
 }
 
 #[test]
-fn it_is_asked_again_when_a_server_refused_the_last_one() {
+fn a_refused_password_is_asked_for_again() {
     let cluster = guarded("the-old");
     let manager = patient(&cluster);
     let (current, asked) = (Mutex::new("the-old"), AtomicU32::new(0));
@@ -87,7 +87,7 @@ fn it_is_asked_again_when_a_server_refused_the_last_one() {
 }
 
 #[test]
-fn whoever_has_no_password_is_left_alone_for_a_while_and_asked_again() {
+fn a_missing_password_is_asked_for_again_after_a_while() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     assert_eq!(manager.set_timeouts(300, PATIENT_MS), REDLOCK_OK);
@@ -114,7 +114,7 @@ fn whoever_has_no_password_is_left_alone_for_a_while_and_asked_again() {
 }
 
 #[test]
-fn a_minority_without_a_password_does_not_show() {
+fn a_minority_without_a_password_is_harmless() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let lacking = cluster[0].address();
@@ -127,7 +127,7 @@ fn a_minority_without_a_password_does_not_show() {
 
 /// The callback uses the whole buffer, or writes no NUL, or writes nothing.
 #[test]
-fn answers_that_are_no_strings_are_refused_and_harm_nothing() {
+fn invalid_password_strings_are_refused() {
     let answers: [fn(&mut [u8]); 3] = [|room| room.fill(b'x'), |room| room.fill(0xff), |_| ()];
     for answer in answers {
         let cluster = guarded(PASSWORD);
@@ -149,7 +149,7 @@ fn answers_that_are_no_strings_are_refused_and_harm_nothing() {
 }
 
 #[test]
-fn the_longest_password_there_is_room_for_is_good() {
+fn the_longest_password_works() {
     let longest = Mutex::new(0);
     let probe = Server::start();
     let manager = Manager::of_urls(&[probe.url()]);
@@ -169,7 +169,7 @@ fn the_longest_password_there_is_room_for_is_good() {
 }
 
 #[test]
-fn bytes_behind_the_end_and_odd_ones_in_it_are_as_in_any_string() {
+fn odd_bytes_in_a_password_work() {
     let odd = "a:b@c/d?e#f%25 \"'\\\u{1f512}\r\n*1\r\n";
     let cluster = guarded(odd);
     let manager = patient(&cluster);
@@ -182,7 +182,7 @@ fn bytes_behind_the_end_and_odd_ones_in_it_are_as_in_any_string() {
 
 /// On another manager, and on the one that asks. The latter call must not wait for ever.
 #[test]
-fn whoever_is_asked_may_call_the_library() {
+fn the_password_callback_may_call_the_library() {
     let (cluster, other) = (guarded(PASSWORD), Cluster::start(3));
     let (manager, others) = (patient(&cluster), patient(&other));
     assert_eq!(manager.set_timeouts(1_000, PATIENT_MS), REDLOCK_OK);
@@ -215,7 +215,7 @@ fn whoever_is_asked_may_call_the_library() {
 
 /// It may even replace itself for later questions.
 #[test]
-fn whoever_is_asked_may_put_another_in_its_place() {
+fn the_password_callback_may_replace_itself() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let asked = manager.asks(Some("locker"), |_, room| {
@@ -232,7 +232,7 @@ fn whoever_is_asked_may_put_another_in_its_place() {
 }
 
 #[test]
-fn many_threads_ask_one_at_a_time_for_each_server() {
+fn each_password_is_asked_for_by_one_thread_at_a_time() {
     const THREADS: usize = 16;
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
@@ -264,7 +264,7 @@ fn many_threads_ask_one_at_a_time_for_each_server() {
 
 /// The other servers do not wait for an answer that they do not need.
 #[test]
-fn whoever_takes_long_to_answer_for_one_server_is_in_nobodys_way() {
+fn a_slow_password_callback_delays_no_other_server() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let slow = cluster[0].address();
@@ -293,7 +293,7 @@ fn whoever_takes_long_to_answer_for_one_server_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_url_with_a_password_asks_nobody() {
+fn a_url_with_a_password_needs_no_callback() {
     let server = Server::start();
     server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
     let manager = Manager::of_urls(&[format!("redis://:{PASSWORD}@{}", server.address())]);
@@ -302,7 +302,7 @@ fn a_url_with_a_password_asks_nobody() {
 }
 
 #[test]
-fn a_url_with_a_user_alone_has_its_password_asked_for() {
+fn a_url_with_only_a_user_asks_for_the_password() {
     let cluster = Cluster::start(3);
     change(&cluster, PASSWORD);
     let urls: Vec<_> =
@@ -313,7 +313,7 @@ fn a_url_with_a_user_alone_has_its_password_asked_for() {
 }
 
 #[test]
-fn no_password_that_was_asked_for_is_told() {
+fn no_requested_password_is_shown() {
     let cluster = guarded("something-else");
     cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "requirepass", "of-others"]));
     let manager = cluster.manager();
@@ -330,7 +330,7 @@ fn no_password_that_was_asked_for_is_told() {
 }
 
 #[test]
-fn a_child_asks_for_itself() {
+fn a_child_asks_for_its_own_password() {
     let cluster = guarded(PASSWORD);
     let variables: Vec<_> =
         cluster.authority_file().map(|it| ("REDLOCK_TEST_TLS_CA", it)).into_iter().collect();
@@ -342,7 +342,7 @@ fn a_child_asks_for_itself() {
 /// The callback takes so long that the credentials are set in another way, and a connection is made with them.
 /// The callback's late answer must not affect that connection.
 #[test]
-fn an_answer_that_comes_too_late_harms_no_connection() {
+fn a_late_password_harms_no_connection() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let (asked, says) = (Barrier::new(2), Barrier::new(2));
@@ -374,7 +374,7 @@ fn an_answer_that_comes_too_late_harms_no_connection() {
 
 /// A held lock is not lost because a callback takes long to supply the password of a server that is not needed.
 #[test]
-fn calls_on_a_lock_that_is_held_ask_nobody_while_there_is_a_quorum() {
+fn calls_on_a_held_lock_ask_for_no_password() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     let (lacking, asked) = (cluster[0].address(), AtomicU32::new(0));
@@ -398,7 +398,7 @@ fn calls_on_a_lock_that_is_held_ask_nobody_while_there_is_a_quorum() {
 }
 
 #[test]
-fn the_answer_of_one_is_not_used_for_another() {
+fn a_password_of_one_callback_is_not_used_for_another() {
     let cluster = guarded(PASSWORD);
     let manager = patient(&cluster);
     cluster

@@ -41,7 +41,7 @@ fn assert_is_secure(said: &Said) {
 }
 
 #[test]
-fn whoever_starts_a_setgid_program_does_not_choose_whom_it_trusts() {
+fn the_environment_cannot_change_the_trust_of_setgid() {
     let cluster = Cluster::start_tls(3);
     let variables = trusting(&cluster);
     let (plain, setgid) = (Program::compile("privileged"), privileged());
@@ -58,7 +58,7 @@ fn whoever_starts_a_setgid_program_does_not_choose_whom_it_trusts() {
 
 /// A variable that names nothing takes nothing away, either.
 #[test]
-fn a_setgid_program_trusts_whom_the_system_trusts() {
+fn a_setgid_program_trusts_the_system_authorities() {
     let (cluster, others) = (Cluster::start_tls(3), Authority::new());
     let nowhere =
         [("SSL_CERT_FILE", "/nowhere".to_owned()), ("SSL_CERT_DIR", "/nowhere".to_owned())];
@@ -75,7 +75,7 @@ fn a_setgid_program_trusts_whom_the_system_trusts() {
 
 /// An authority that the program names itself is trusted as usual.
 #[test]
-fn a_setgid_program_may_name_whom_it_trusts() {
+fn a_setgid_program_can_name_its_authorities() {
     let cluster = Cluster::start_tls(3);
     let named = [("REDLOCK_TEST_TLS_CA", cluster.authority_file().expect("they have TLS"))];
     let said = run(&privileged(), &named, &cluster);
@@ -84,7 +84,7 @@ fn a_setgid_program_may_name_whom_it_trusts() {
 }
 
 #[test]
-fn whoever_starts_a_setgid_program_does_not_choose_who_it_is() {
+fn the_environment_cannot_change_the_login_of_setgid() {
     let cluster = Cluster::start_tls(3);
     let variables = [("A_PASSWORD", PASSWORD.to_owned())];
     let said = run(&Program::compile("privileged"), &variables, &cluster);

@@ -27,7 +27,7 @@ fn a_server_without_tls_is_refused() {
 }
 
 #[test]
-fn a_server_without_tls_is_told_no_password() {
+fn a_server_without_tls_gets_no_password() {
     let server = Server::start();
     let proxy = Proxy::to(&server);
     let authority = Authority::new();
@@ -42,7 +42,7 @@ fn a_server_without_tls_is_told_no_password() {
 
 /// It resets the connection, and cannot say why.
 #[test]
-fn a_server_with_tls_that_is_asked_without_is_unreachable() {
+fn a_tls_server_asked_in_plain_text_is_unreachable() {
     let cluster = Cluster::start_tls(3);
     let manager = Manager::at(&addresses(&cluster));
     assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
@@ -56,7 +56,7 @@ fn a_server_with_tls_that_is_asked_without_is_unreachable() {
 }
 
 #[test]
-fn whoever_sends_no_server_hello_is_refused() {
+fn a_server_without_hello_is_refused() {
     let strange: [fn() -> Fake; 5] = [
         || Fake::answering(b"+OK\r\n"),
         || Fake::answering(b"-ERR unknown command\r\n"),
@@ -71,7 +71,7 @@ fn whoever_sends_no_server_hello_is_refused() {
 
 /// The type and the version of a record, and then too much, too little, or something else.
 #[test]
-fn whoever_sends_bad_records_is_refused() {
+fn a_server_with_bad_records_is_refused() {
     let strange: [&[u8]; 6] = [
         b"\x16\x03\x03\xff\xff",
         b"\x16\x03\x03\x00\x00",
@@ -87,7 +87,7 @@ fn whoever_sends_bad_records_is_refused() {
 }
 
 #[test]
-fn whoever_answers_with_an_alert_is_refused() {
+fn a_server_that_sends_an_alert_is_refused() {
     // A fatal alert: internal error; and a warning that the connection is over.
     refuses(|_| Peer::fake(Fake::answering(b"\x15\x03\x03\x00\x02\x02\x50")), &["rejected"]);
     let words = [&GONE[..], &["rejected", "TLS"]].concat();
@@ -95,7 +95,7 @@ fn whoever_answers_with_an_alert_is_refused() {
 }
 
 #[test]
-fn whoever_closes_in_the_handshake_is_refused() {
+fn a_server_that_closes_in_the_handshake_is_refused() {
     refuses(|_| Peer::fake(Fake::closing()), &GONE);
     let after_hello = || Fake::start(|guest| guest.read().map(|_| ()));
     refuses(|_| Peer::fake(after_hello()), &["closed by the server during the TLS handshake"]);
@@ -108,7 +108,7 @@ fn whoever_closes_in_the_handshake_is_refused() {
 }
 
 #[test]
-fn whoever_stalls_in_the_handshake_is_refused() {
+fn a_server_that_stalls_in_the_handshake_is_refused() {
     refuses(|_| Peer::fake(Fake::silent()), &SILENT);
     for count in [1, 5, 6, 100, 400] {
         let stalling = |authority: &Arc<Authority>| {
@@ -126,7 +126,7 @@ fn whoever_stalls_in_the_handshake_is_refused() {
 }
 
 #[test]
-fn whoever_stalls_in_the_handshake_is_connected_to_anew() {
+fn a_server_that_stalls_in_the_handshake_is_retried() {
     let silent = Fake::silent();
     let url = format!("rediss://{}", silent.address());
     let manager = manager_of(&Authority::new(), &[url]);
@@ -138,24 +138,24 @@ fn whoever_stalls_in_the_handshake_is_connected_to_anew() {
 }
 
 #[test]
-fn whoever_stalls_after_the_handshake_is_refused() {
+fn a_server_that_stalls_after_the_handshake_is_refused() {
     fronts(Then::IsSilent, &SILENT);
 }
 
 #[test]
-fn whoever_closes_after_the_handshake_is_refused() {
+fn a_server_that_closes_after_the_handshake_is_refused() {
     fronts(Then::SaysGoodbye, &GONE);
     fronts(Then::Closes, &GONE);
 }
 
 #[test]
-fn whoever_goes_on_without_tls_is_refused() {
+fn a_server_that_drops_tls_is_refused() {
     fronts(Then::SpeaksPlainly, &["TLS"]);
 }
 
 /// Long answers: longer than the read buffer, and than a record.
 #[test]
-fn whoever_answers_with_nonsense_over_tls_is_refused() {
+fn nonsense_over_tls_is_refused() {
     fronts(
         Then::Answers(b"HTTP/1.1 400 Bad Request\r\n\r\n", 1),
         &["protocol error: unexpected reply"],
@@ -167,7 +167,7 @@ fn whoever_answers_with_nonsense_over_tls_is_refused() {
 /// A password is only sent to servers that showed a good certificate. Data that is sent before is not readable,
 /// and data that is received before the end of the handshake is no reply.
 #[test]
-fn no_word_is_sent_before_the_handshake_is_over() {
+fn nothing_is_sent_before_the_handshake_is_complete() {
     let server = Server::start();
     let log = Fake::silent();
     let authority = Authority::new();
@@ -218,7 +218,7 @@ fn refuses(stranger: impl Fn(&Arc<Authority>) -> Peer, words: &[&str]) {
 
 /// The good servers are still used, whatever other servers there are.
 #[test]
-fn plain_servers_and_servers_with_tls_go_together() {
+fn plain_and_tls_servers_work_together() {
     let authority = Arc::new(Authority::new());
     let secure = Server::start_tls(&authority, &authority.server(), &[]);
     let plain = [Server::start(), Server::start()];

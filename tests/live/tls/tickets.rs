@@ -98,7 +98,7 @@ fn sender(tls: ServerConnection) -> io::Result<(u64, Box<dyn MessageEncrypter>)>
 }
 
 #[test]
-fn a_server_that_sends_tickets_without_end_holds_no_call() {
+fn endless_session_tickets_block_no_call() {
     for after in [After::Handshake, After::Greeting] {
         let authority = Authority::new();
         let fake = flooding(&authority, after);
@@ -117,7 +117,7 @@ fn a_server_that_sends_tickets_without_end_holds_no_call() {
 }
 
 #[test]
-fn a_server_that_sends_tickets_without_end_holds_no_thread_of_its_manager() {
+fn endless_session_tickets_block_no_thread() {
     for after in [After::Handshake, After::Greeting] {
         let authority = Arc::new(Authority::new());
         let fake = flooding(&authority, after);

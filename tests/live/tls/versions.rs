@@ -10,14 +10,14 @@ use crate::support::usage::{TTL, everything_works};
 use crate::support::{Authority, Cluster, Lease, Manager, Server, wait_until};
 
 #[test]
-fn servers_of_one_version_alone_are_good() {
+fn servers_with_a_single_tls_version_work() {
     for version in ["TLSv1.2", "TLSv1.3"] {
         is_good(&["--tls-protocols", version]);
     }
 }
 
 #[test]
-fn servers_of_every_cipher_that_is_safe_are_good() {
+fn servers_with_any_safe_cipher_work() {
     for cipher in
         ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
     {
@@ -29,19 +29,19 @@ fn servers_of_every_cipher_that_is_safe_are_good() {
 }
 
 #[test]
-fn servers_of_an_old_version_alone_are_refused() {
+fn servers_with_only_an_old_version_are_refused() {
     let old = ["--tls-protocols", "TLSv1.1", "--tls-ciphers", "DEFAULT:@SECLEVEL=0"];
     is_refused(&old, &["no TLS version in common"]);
 }
 
 #[test]
-fn servers_of_old_ciphers_alone_are_refused() {
+fn servers_with_only_old_ciphers_are_refused() {
     let old = ["--tls-protocols", "TLSv1.2", "--tls-ciphers", "ECDHE-ECDSA-AES128-SHA"];
     is_refused(&old, &["rejected the TLS handshake"]);
 }
 
 #[test]
-fn records_of_any_size_and_tickets_are_good() {
+fn records_of_any_size_and_tickets_work() {
     for (record, tickets) in [(Some(33), 0), (Some(100), 1), (None, 8)] {
         over(Manners { record, tickets, ..Manners::default() }, |manager, _| {
             everything_works(manager, "r");
@@ -50,7 +50,7 @@ fn records_of_any_size_and_tickets_are_good() {
 }
 
 #[test]
-fn keys_that_are_renewed_all_the_time_do_not_show() {
+fn constant_key_renewals_are_harmless() {
     over(Manners { renews_keys: true, ..Manners::default() }, |manager, fronts| {
         for _ in 0..20 {
             everything_works(manager, "r");
@@ -62,7 +62,7 @@ fn keys_that_are_renewed_all_the_time_do_not_show() {
 
 /// A request of five records, and an error that quotes most of it.
 #[test]
-fn names_that_are_longer_than_a_record_are_good() {
+fn names_longer_than_a_record_work() {
     let long = "x".repeat(64 * 1024);
     let cluster = Cluster::start_tls(3);
     let manager = cluster.manager();
@@ -77,7 +77,7 @@ fn names_that_are_longer_than_a_record_are_good() {
 }
 
 #[test]
-fn names_that_are_longer_than_a_record_are_good_whatever_the_records() {
+fn names_longer_than_a_record_work_with_any_records() {
     let manners = Manners { record: Some(500), renews_keys: true, ..Manners::default() };
     over(manners, |manager, _| everything_works(manager, &"x".repeat(64 * 1024)));
 }
@@ -85,7 +85,7 @@ fn names_that_are_longer_than_a_record_are_good_whatever_the_records() {
 /// Requests of 32 KiB each for a server that receives nothing meanwhile. They are far more than a socket or a
 /// TLS session can buffer, and within the limit of what may wait for a server.
 #[test]
-fn a_server_that_was_frozen_gets_all_of_many_long_requests() {
+fn a_thawed_server_gets_many_long_requests() {
     let cluster = Cluster::start_tls(3);
     let manager = crate::support::usage::connected(&cluster);
     let names: Vec<_> = (0..60).map(|it| format!("{it:02}").repeat(8 * 1024)).collect();

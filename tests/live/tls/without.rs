@@ -8,7 +8,7 @@ use crate::support::{Cluster, Program};
 
 /// Built only for this test, beside everything else, and kept from run to run.
 #[test]
-fn a_library_without_tls_says_so_and_locks_as_ever() {
+fn a_library_without_tls_locks_as_usual() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("without-tls");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);

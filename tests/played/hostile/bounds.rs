@@ -23,7 +23,7 @@ fn words_after(said: &[u8]) -> String {
 }
 
 #[test]
-fn a_reply_that_is_too_large_ends_the_connection_in_words_that_say_so() {
+fn a_too_large_reply_ends_the_connection_and_is_named() {
     for said in [&b"$131072\r\n"[..], b"*1025\r\n", b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"] {
         let words = words_after(said);
         assert!(words.contains("connection lost: protocol error: reply too large"), "{words}");
@@ -31,7 +31,7 @@ fn a_reply_that_is_too_large_ends_the_connection_in_words_that_say_so() {
 }
 
 #[test]
-fn a_reply_that_makes_no_sense_ends_it_in_other_words() {
+fn a_senseless_reply_ends_the_connection_and_is_named() {
     for said in [&b"$-2\r\n"[..], b"~1\r\n", b"\0", b"*1\r\n+OK\r\n:1\r\n"] {
         let words = words_after(said);
         assert!(words.contains("connection lost: protocol error: unexpected reply"), "{words}");
@@ -39,7 +39,7 @@ fn a_reply_that_makes_no_sense_ends_it_in_other_words() {
 }
 
 #[test]
-fn an_error_that_quotes_what_is_no_text_ends_nothing() {
+fn an_error_with_invalid_utf8_keeps_the_connection() {
     let words = words_after(b"-READONLY of \xFF\xFE\r\n");
     assert!(words.contains("READONLY: read-only replica"), "{words}");
 }

@@ -11,7 +11,7 @@ use crate::{calls, replies, seen, urls};
 const TIME: Duration = Duration::from_secs(2);
 
 #[test]
-fn replies_are_what_their_bytes_mean() {
+fn replies_are_parsed_by_their_bytes() {
     let seen = play("replies", replies::replies);
     for kind in [
         "Absent", "Done", "Enrolled", "Failed", "Foreign", "Found", "Free", "TooLarge", "Unwanted",
@@ -22,13 +22,13 @@ fn replies_are_what_their_bytes_mean() {
 }
 
 #[test]
-fn a_server_is_named_without_harm() {
+fn hostile_server_names_do_no_harm() {
     let seen = play("urls", urls::urls);
     assert_eq!(seen, ["REDLOCK_INVALID_ARGUMENT", "REDLOCK_OK"]);
 }
 
 #[test]
-fn calls_of_any_kind_do_no_harm() {
+fn hostile_calls_do_no_harm() {
     let seen = play("calls", calls::calls);
     for status in [
         "OK",

@@ -104,7 +104,7 @@ fn has_key(server: usize) -> bool {
 }
 
 #[test]
-fn a_server_is_back_after_four_reply_timeouts_whatever_the_ttl() {
+fn a_server_returns_after_four_reply_timeouts() {
     let manager = manager_of(3);
     locks(&manager);
     (0..2).for_each(|server| ignore(server, true));
@@ -129,7 +129,7 @@ fn a_server_is_back_after_four_reply_timeouts_whatever_the_ttl() {
 }
 
 #[test]
-fn a_reply_timeout_that_is_set_counts_and_a_second_is_the_least() {
+fn the_reply_timeout_counts_with_a_minimum_of_a_second() {
     for (reply_ms, overdue_ms) in [(50, 1_000), (1_500, 6_000)] {
         let manager = manager_of(1);
         manager.set_timeouts(1_500, reply_ms).expect("settings");
@@ -148,7 +148,7 @@ fn a_reply_timeout_that_is_set_counts_and_a_second_is_the_least() {
 /// The acquire of a lock that others granted waits in front of a server. It is executed after the release
 /// that went over the second connection.
 #[test]
-fn what_is_carried_out_late_is_released_behind_that() {
+fn a_late_acquire_is_released_after_it_ran() {
     let manager = manager_of(3);
     locks(&manager);
     ignore(0, true);
@@ -170,7 +170,7 @@ fn what_is_carried_out_late_is_released_behind_that() {
 
 /// The old connection ends after the acquire was executed, and before its release was.
 #[test]
-fn what_is_carried_out_late_is_released_although_the_old_connection_breaks() {
+fn a_late_acquire_is_released_even_if_its_connection_breaks() {
     let manager = manager_of(3);
     locks(&manager);
     ignore(0, true);
@@ -195,7 +195,7 @@ fn what_is_carried_out_late_is_released_although_the_old_connection_breaks() {
 /// If a request waits in front of the server when the second connection is made, its lock is released over
 /// that connection at once.
 #[test]
-fn what_was_set_unheard_is_released_over_the_second_connection() {
+fn an_unheard_acquire_is_released_on_the_second_connection() {
     let manager = manager_of(1);
     locks(&manager);
     let mut lease = Lease::new();
@@ -211,7 +211,7 @@ fn what_was_set_unheard_is_released_over_the_second_connection() {
 }
 
 #[test]
-fn a_connection_that_answers_before_there_is_another_is_used_on() {
+fn a_connection_that_answers_in_time_stays_in_use() {
     let manager = manager_of(1);
     locks(&manager);
     ignore(0, true);
@@ -230,7 +230,7 @@ fn a_connection_that_answers_before_there_is_another_is_used_on() {
 
 /// It has answered one request, and owes the answer to the next one for too long already.
 #[test]
-fn a_connection_that_owes_the_next_answer_for_too_long_is_not_used_on() {
+fn a_connection_with_another_overdue_answer_is_replaced() {
     let manager = manager_of(3);
     locks(&manager);
     ignore(0, true);
@@ -256,7 +256,7 @@ fn a_connection_that_owes_the_next_answer_for_too_long_is_not_used_on() {
 
 /// Nobody looked at the connection meanwhile.
 #[test]
-fn a_connection_that_was_silent_for_too_long_is_not_set_aside() {
+fn a_long_unread_connection_is_not_replaced() {
     let manager = manager_of(1);
     locks(&manager);
     let lines = Arc::<Mutex<Vec<String>>>::default();
@@ -274,7 +274,7 @@ fn a_connection_that_was_silent_for_too_long_is_not_set_aside() {
 }
 
 #[test]
-fn a_frozen_server_costs_few_attempts_few_lines_and_two_descriptors() {
+fn a_frozen_server_costs_few_attempts_lines_and_descriptors() {
     const FROZEN_MS: i64 = 60_000;
     let manager = manager_of(3);
     locks(&manager);
@@ -303,7 +303,7 @@ fn a_frozen_server_costs_few_attempts_few_lines_and_two_descriptors() {
 }
 
 #[test]
-fn who_needs_a_frozen_server_has_no_more_attempts_made_and_does_not_wait() {
+fn calls_to_a_frozen_server_neither_reconnect_nor_wait() {
     const FROZEN_MS: i64 = 600_000;
     let manager = manager_of(1);
     locks(&manager);
@@ -327,7 +327,7 @@ fn who_needs_a_frozen_server_has_no_more_attempts_made_and_does_not_wait() {
 
 /// A second connection that is overdue as well replaces the one that drains: there are never more than two.
 #[test]
-fn a_server_is_back_as_well_when_the_second_connection_dies() {
+fn a_server_returns_even_if_the_second_connection_dies() {
     let manager = manager_of(1);
     locks(&manager);
     for round in 1..5 {
@@ -341,7 +341,7 @@ fn a_server_is_back_as_well_when_the_second_connection_dies() {
 }
 
 #[test]
-fn what_a_frozen_server_is_not_told_takes_little_memory() {
+fn requests_for_a_frozen_server_take_little_memory() {
     const MIB: i64 = 1024 * 1024;
     world::begin(Crowd::new(&[]));
     // Servers with the same commands, so that a release is encoded once.
@@ -368,7 +368,7 @@ fn what_a_frozen_server_is_not_told_takes_little_memory() {
 /// The acquire of a lock waits in the oldest of three connections, and its release behind it gets lost with that
 /// connection. The second connection has answered the release, before the acquire is carried out.
 #[test]
-fn what_the_oldest_of_three_connections_was_to_release_is_released_over_the_next() {
+fn the_release_of_the_oldest_connection_moves_on() {
     let manager = manager_of(3);
     locks(&manager);
     ignore(0, true);

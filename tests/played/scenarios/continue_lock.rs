@@ -52,7 +52,7 @@ fn fresh_leases_keep_one_token_and_leave_no_gap() {
 
 /// A lease held a lock that was lost, and continues one that another lease has taken since.
 #[test]
-fn the_keep_alive_of_a_lost_lock_ends_when_its_lease_continues_another() {
+fn continuing_another_lock_ends_the_keep_alive_of_the_lost() {
     for continues in [false, true] {
         let (cluster, client) = connected(3);
         let mut lease = continued(&client, "r");
@@ -86,7 +86,7 @@ fn two_resources_are_kept_in_turn() {
 }
 
 #[test]
-fn a_loss_is_told_once_and_then_it_is_taken_anew() {
+fn a_loss_is_reported_once_before_a_new_lock() {
     let (cluster, client) = connected(3);
     let client = client.tries(5, 10);
     let mut first = continued(&client, "r");
@@ -106,7 +106,7 @@ fn a_loss_is_told_once_and_then_it_is_taken_anew() {
 }
 
 #[test]
-fn after_its_end_it_is_taken_anew() {
+fn an_expired_lock_is_taken_anew() {
     for (late_ns, is_fresh) in
         [-1, 0, TTL * MS].into_iter().flat_map(|it| [(it, true), (it, false)])
     {
@@ -134,7 +134,7 @@ fn after_its_end_it_is_taken_anew() {
 }
 
 #[test]
-fn another_that_took_it_meanwhile_is_left_alone() {
+fn a_new_holder_is_left_alone() {
     let (cluster, client) = connected(3);
     let rival = cluster.client().connected();
     let _lease = continued(&client, "r");
@@ -148,7 +148,7 @@ fn another_that_took_it_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn silence_is_tried_again_and_what_was_held_still_is() {
+fn silence_is_retried_and_the_lock_stays_held() {
     let (cluster, client) = connected(3);
     let client = client.tries(4, 100);
     client.rig(Some(1 << 63));
@@ -172,7 +172,7 @@ fn silence_is_tried_again_and_what_was_held_still_is() {
 }
 
 #[test]
-fn it_is_renewed_on_the_try_that_reaches_a_quorum() {
+fn a_try_that_reaches_a_quorum_renews_the_lock() {
     let (cluster, client) = connected(3);
     let client = client.tries(4, 100);
     let old = token(&continued(&client, "r"));
@@ -185,7 +185,7 @@ fn it_is_renewed_on_the_try_that_reaches_a_quorum() {
 }
 
 #[test]
-fn what_was_released_is_not_continued() {
+fn a_released_lock_is_not_continued() {
     let (cluster, client) = connected(3);
     let mut lease = continued(&client, "r");
     let old = token(&lease);
@@ -197,7 +197,7 @@ fn what_was_released_is_not_continued() {
 }
 
 #[test]
-fn a_lease_that_holds_another_lock_or_a_shared_one_continues_nothing() {
+fn a_lease_of_another_or_shared_lock_is_refused() {
     let (_cluster, client) = connected(3);
     let mut lease = continued(&client, "r");
     let end = client.end_of(&lease);

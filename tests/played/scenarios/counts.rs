@@ -12,7 +12,7 @@ fn in_bucket(histogram: &Histogram, us: i64) -> u64 {
 }
 
 #[test]
-fn times_are_those_that_passed() {
+fn measured_times_are_right() {
     let cluster = Cluster::new(3);
     let holder = cluster.client().tries(1, 0).waits_ms(100).connected();
     let waiter = cluster.client().tries(1, 0).waits_ms(100).connected();
@@ -44,7 +44,7 @@ fn times_are_those_that_passed() {
 
 /// A caller that waits in vain has waited for as long as the call said, with all pauses and attempts.
 #[test]
-fn a_wait_is_counted_from_its_beginning_to_its_end() {
+fn a_wait_is_counted_from_start_to_end() {
     let cluster = Cluster::new(3);
     let holder = cluster.client().tries(1, 0).waits_ms(100).connected();
     let waiter = cluster.client().tries(1, 20).waits_ms(100).connected();
@@ -62,7 +62,7 @@ fn a_wait_is_counted_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn each_server_has_its_own_numbers() {
+fn each_server_has_its_own_counts() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(1, 0).waits_ms(100).connected();
     let before = client.manager.stats();

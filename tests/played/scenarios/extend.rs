@@ -25,7 +25,7 @@ fn locked(servers: usize) -> (Cluster, Client, Lease, i64) {
 }
 
 #[test]
-fn a_quorum_before_the_old_end_extends() {
+fn a_quorum_before_the_expiry_extends() {
     let (cluster, client, mut lease, end) = locked(3);
     for _ in 0..100 {
         cluster.run_ms(TTL / 2);
@@ -38,7 +38,7 @@ fn a_quorum_before_the_old_end_extends() {
 }
 
 #[test]
-fn a_quorum_after_the_old_end_extends_nothing_and_leaves_nothing() {
+fn a_quorum_after_the_expiry_leaves_nothing() {
     for (late_ns, expected) in [
         (-1, Ok(())),
         (0, Err(Status::Lost)),
@@ -58,7 +58,7 @@ fn a_quorum_after_the_old_end_extends_nothing_and_leaves_nothing() {
 }
 
 #[test]
-fn after_the_old_end_nothing_is_asked_any_more() {
+fn after_the_expiry_no_server_is_asked() {
     let (cluster, client, mut lease, end) = locked(3);
     // The servers' clocks are slower than the client's, so they still have it.
     (0..3).for_each(|it| cluster.step_clock(it, -5_000));
@@ -73,7 +73,7 @@ fn after_the_old_end_nothing_is_asked_any_more() {
 }
 
 #[test]
-fn the_end_never_comes_nearer() {
+fn the_expiry_never_comes_nearer() {
     let (cluster, client, mut lease, _) = locked(3);
     let start = cluster.now();
     assert_eq!(client.extend(&mut lease, 3 * TTL), Ok(()));
@@ -90,7 +90,7 @@ fn the_end_never_comes_nearer() {
 }
 
 #[test]
-fn a_longer_ttl_that_only_some_servers_have_is_not_shortened() {
+fn a_longer_ttl_on_few_servers_is_not_shortened() {
     let (cluster, client, mut lease, _) = locked(3);
     cluster.freeze(1);
     cluster.freeze(2);
@@ -105,7 +105,7 @@ fn a_longer_ttl_that_only_some_servers_have_is_not_shortened() {
 
 /// A request that was sent over a lost connection may be executed after a request over the next connection.
 #[test]
-fn an_extension_that_comes_late_shortens_nothing() {
+fn a_late_extension_shortens_nothing() {
     let (cluster, client, mut lease, _) = locked(3);
     for server in 0..3 {
         let way = client.way(server);
@@ -120,7 +120,7 @@ fn an_extension_that_comes_late_shortens_nothing() {
 }
 
 #[test]
-fn a_key_given_again_is_no_vote_in_its_round() {
+fn a_repaired_key_is_no_vote_in_its_round() {
     for (servers, gone) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
         let (cluster, client, mut lease, _) = locked(servers);
         cluster.lose(0..gone, "r");
@@ -132,7 +132,7 @@ fn a_key_given_again_is_no_vote_in_its_round() {
 }
 
 #[test]
-fn a_key_given_again_is_a_vote_when_a_later_round_has_shown_that_the_others_had_it() {
+fn a_repaired_key_is_a_vote_after_a_later_round() {
     let (cluster, client, mut lease, _) = locked(3);
     for gone in [0, 1, 2, 0] {
         cluster.lose([gone], "r");
@@ -150,7 +150,7 @@ fn a_key_given_again_is_a_vote_when_a_later_round_has_shown_that_the_others_had_
 /// The third server has the key again. But this was heard when the second server had lost it, perhaps to
 /// another client.
 #[test]
-fn a_key_given_again_is_no_vote_until_then() {
+fn a_repaired_key_is_no_vote_before_a_later_round() {
     let (cluster, client, mut lease, _) = locked(3);
     cluster.lose([0], "r");
     assert_eq!(client.extend(&mut lease, TTL), Ok(()));
@@ -166,7 +166,7 @@ fn a_key_given_again_is_no_vote_until_then() {
 /// another manager hears that the server has lost the key, and sends the key again. The old answer is not
 /// an answer to that repair: when the key is set, another client has had the lock.
 #[test]
-fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
+fn a_late_grant_is_not_taken_for_a_repair() {
     let cluster = Cluster::new(3);
     let (client, other) = (cluster.client().connected(), cluster.client().connected());
     let rival = cluster.client().connected();
@@ -196,7 +196,7 @@ fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
 /// The server's connection ends between its answer and the end of the extension, so the repair has no
 /// connection.
 #[test]
-fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {
+fn an_unsent_repair_is_sent_with_a_later_extension() {
     let (cluster, client, mut lease, _) = locked(3);
     cluster.lose([0], "r");
     for server in 1..3 {
@@ -221,7 +221,7 @@ fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {
 
 /// The server was down when the lock was taken, so only the repair can have set the key there.
 #[test]
-fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {
+fn a_repaired_server_gets_the_release_too() {
     let cluster = Cluster::new(3);
     let client = cluster.client().waits_ms(1_500).connected();
     cluster.kill(0);
@@ -249,7 +249,7 @@ fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {
 /// A client that loses a lock on a quorum, server by server, has lost it. The fact that the key is there
 /// again does not mean that nobody else had the lock meanwhile.
 #[test]
-fn a_key_given_again_is_no_vote_before_a_quorum_of_others_was_heard() {
+fn a_repaired_key_needs_a_quorum_of_others() {
     let (cluster, client, mut lease, _) = locked(3);
     cluster.kill(0);
     cluster.lose([1], "r");
@@ -281,7 +281,7 @@ fn a_key_given_again_is_no_vote_before_a_quorum_of_others_was_heard() {
 
 /// The answer of a silent server comes when nobody waits for it, and is noted.
 #[test]
-fn a_key_that_is_missed_late_is_missed() {
+fn a_late_report_of_a_missing_key_counts() {
     for asks in [Client::extend, |it: &Client, lease: &mut Lease, _| it.confirm(lease, 0)] {
         let (cluster, client, mut lease, _) = locked(3);
         cluster.freeze(0);
@@ -296,7 +296,7 @@ fn a_key_that_is_missed_late_is_missed() {
 }
 
 #[test]
-fn a_lock_that_another_has_on_a_quorum_is_lost_and_theirs_stays() {
+fn a_lock_with_a_new_holder_is_lost_and_theirs_stays() {
     let (cluster, client, mut lease, _) = locked(3);
     (0..2).for_each(|it| cluster.put(it, "r", "theirs", TTL));
     let kept_until = cluster.kept_until("r", "theirs");
@@ -307,7 +307,7 @@ fn a_lock_that_another_has_on_a_quorum_is_lost_and_theirs_stays() {
 }
 
 #[test]
-fn among_silent_servers_it_is_held_until_its_old_end_and_then_lost() {
+fn among_silent_servers_a_lock_is_held_until_it_expires() {
     let (cluster, client, mut lease, end) = locked(3);
     cluster.freeze(0);
     cluster.freeze(1);
@@ -325,7 +325,7 @@ fn among_silent_servers_it_is_held_until_its_old_end_and_then_lost() {
 }
 
 #[test]
-fn one_that_is_silent_may_have_it_still() {
+fn a_silent_server_may_still_have_the_lock() {
     let (cluster, client, mut lease, _) = locked(3);
     cluster.freeze(0);
     cluster.lose([1], "r");
@@ -363,7 +363,7 @@ fn unlock_after(cluster: &Cluster, client: &Rc<Client>, mut lease: Lease, ns: i6
 }
 
 #[test]
-fn what_is_released_meanwhile_is_not_extended_and_nothing_is_left() {
+fn a_release_during_an_extension_leaves_nothing() {
     for silent in 0..=2 {
         for unlocked_ms in 0..=2 {
             for is_cut in [false, true] {
@@ -388,7 +388,7 @@ fn what_is_released_meanwhile_is_not_extended_and_nothing_is_left() {
 }
 
 #[test]
-fn what_is_released_just_before_it_is_asked_is_not_revived() {
+fn a_release_before_an_extension_is_not_undone() {
     for nth in 1.. {
         let (cluster, client, first, mut second) = two_handles();
         client.stall_once(nth, MS);
@@ -404,7 +404,7 @@ fn what_is_released_just_before_it_is_asked_is_not_revived() {
 }
 
 #[test]
-fn what_another_handle_extends_meanwhile_is_not_lost() {
+fn an_extension_by_another_handle_saves_the_lock() {
     let mut count = 0;
     for nth in 1.. {
         let (cluster, client, mut first, mut second) = two_handles();

@@ -49,7 +49,7 @@ fn trips() -> [Trip; 6] {
 
 /// With every possible fate of the release and of the acquire behind it.
 #[test]
-fn whatever_the_servers_do_with_it_nobody_holds_twice_and_nothing_is_left() {
+fn a_hand_over_never_has_two_holders() {
     let trips = trips();
     let mut dice = Dice::new(0);
     for servers in [1, 2, 3, 5] {
@@ -78,7 +78,7 @@ fn whatever_the_servers_do_with_it_nobody_holds_twice_and_nothing_is_left() {
 }
 
 #[test]
-fn a_quorum_is_handed_it_whatever_the_others_do() {
+fn a_hand_over_needs_only_a_quorum() {
     for bad in trips() {
         let (cluster, crowd) = free(5);
         for server in [1, 3] {
@@ -93,7 +93,7 @@ fn a_quorum_is_handed_it_whatever_the_others_do() {
 
 /// The waiting time of the first caller ends at about the moment when it is handed the lock.
 #[test]
-fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
+fn a_waiter_that_gives_up_in_a_hand_over_passes_it_on() {
     for late_ms in [1, 20, 45] {
         for step in -20..=140 {
             let (cluster, crowd) = free(3);
@@ -120,7 +120,7 @@ fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
 
 /// As with a try of its own, it stops waiting for slow servers soon after the end of its time.
 #[test]
-fn who_is_handed_it_late_is_told_soon_after_the_end_of_its_time() {
+fn a_late_hand_over_ends_soon_after_the_wait() {
     let (cluster, crowd) = free(3);
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", LONG));
     cluster.after_ms(42, |world| world.lose(0..3, "r"));
@@ -143,7 +143,7 @@ fn who_is_handed_it_late_is_told_soon_after_the_end_of_its_time() {
 
 /// The lock is granted, but the caller learns that only when no validity is left.
 #[test]
-fn one_that_comes_too_late_is_given_back() {
+fn a_too_late_hand_over_is_released() {
     let (cluster, crowd) = free(3);
     crowd.client.manager.set_timeouts(1_500, 3_000).expect("in bounds");
     (0..3).for_each(|server| {
@@ -163,7 +163,7 @@ fn one_that_comes_too_late_is_given_back() {
 
 /// The threads of a suspended client find out the result when they wake up.
 #[test]
-fn a_client_that_is_suspended_in_the_midst_of_it_claims_nothing_that_is_over() {
+fn a_suspended_client_claims_no_expired_lock() {
     for at_ms in 48..=58 {
         for suspended_ms in [1, 50, SHORT - 20, SHORT, 10 * SHORT] {
             let (cluster, crowd) = free(3);
@@ -185,7 +185,7 @@ fn a_client_that_is_suspended_in_the_midst_of_it_claims_nothing_that_is_over() {
 /// A thread is delayed at any of its looks at the clock: the thread that releases, or the thread that is
 /// handed the lock.
 #[test]
-fn a_thread_that_is_held_up_anywhere_claims_nothing_that_is_over() {
+fn a_delayed_thread_claims_no_expired_lock() {
     for held_up_ms in [3, 30, SHORT - 10, SHORT + 10] {
         for nth in 1.. {
             let (cluster, crowd) = free(3);
@@ -206,7 +206,7 @@ fn a_thread_that_is_held_up_anywhere_claims_nothing_that_is_over() {
 }
 
 #[test]
-fn a_connection_that_is_lost_in_the_midst_of_it_swallows_nothing() {
+fn a_lost_connection_in_a_hand_over_loses_nothing() {
     for is_swallowed in [true, false] {
         for at_ms in 50..=56 {
             let (cluster, crowd) = free(3);
@@ -224,7 +224,7 @@ fn a_connection_that_is_lost_in_the_midst_of_it_swallows_nothing() {
 
 /// The servers are gone, and so is what they were told: nobody hands on a lock that cannot be released.
 #[test]
-fn without_a_quorum_nobody_is_handed_it() {
+fn without_a_quorum_nothing_is_handed_over() {
     let (cluster, crowd) = free(3);
     cluster.after_ms(40, |world| (0..2).for_each(|it| world.kill(it)));
     cluster.after_ms(400, |world| (0..2).for_each(|it| world.start(it)));
@@ -246,7 +246,7 @@ fn without_a_quorum_nobody_is_handed_it() {
 
 /// A lock that was lost without anybody knowing is handed on nevertheless, without harm.
 #[test]
-fn what_another_has_by_now_is_not_handed_on() {
+fn a_lock_of_a_new_holder_is_not_handed_over() {
     let (cluster, crowd) = free(3);
     cluster.after_ms(30, |world| {
         (0..3).for_each(|it| world.put(it, "r", "theirs", 200));

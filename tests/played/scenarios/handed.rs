@@ -22,7 +22,7 @@ fn given(servers: usize, ttl_ms: i64) -> (Cluster, Client, Lease, String, Client
 }
 
 #[test]
-fn a_lock_goes_over_whole_and_is_released_once() {
+fn a_handed_over_lock_is_complete_and_released_once() {
     for servers in 1..=5 {
         let (cluster, giver, mut lease, ticket, taker) = given(servers, LONG);
         let before = cluster.deeds().len();
@@ -47,7 +47,7 @@ fn a_lock_goes_over_whole_and_is_released_once() {
 /// However long the question takes, and however the servers' clocks run: nobody else can have a quorum
 /// while the adopter believes that it holds the lock.
 #[test]
-fn the_taker_has_it_for_no_longer_than_a_quorum_has() {
+fn an_adopted_lock_ends_no_later_than_its_quorum() {
     for servers in [1, 3, 4, 5] {
         for per_million in [1_000_000, 1_009_000, 990_000] {
             for trip in [Trip::ms(0, 0), Trip::ms(60, 0), Trip::ms(0, 60), Trip::ms(40, 50)] {
@@ -72,7 +72,7 @@ fn the_taker_has_it_for_no_longer_than_a_quorum_has() {
 }
 
 #[test]
-fn a_quorum_has_to_have_it() {
+fn an_adoption_needs_a_quorum() {
     for (servers, gone, expected) in [
         (1, 0, Ok(())),
         (1, 1, Err(Status::Lost)),
@@ -100,7 +100,7 @@ fn a_quorum_has_to_have_it() {
 }
 
 #[test]
-fn silence_is_no_answer_and_it_may_be_tried_again() {
+fn an_unanswered_adoption_can_be_repeated() {
     let (cluster, _giver, _lease, ticket, taker) = given(3, LONG);
     cluster.freeze(0);
     cluster.freeze(1);
@@ -119,7 +119,7 @@ fn silence_is_no_answer_and_it_may_be_tried_again() {
 /// A server that has not answered the adoption votes for it later, and a server that lost the lock is given
 /// it again.
 #[test]
-fn what_is_adopted_is_extended_as_what_was_taken() {
+fn an_adopted_lock_is_extended_like_a_taken_one() {
     let (cluster, _giver, _lease, ticket, taker) = given(3, LONG);
     cluster.script(taker.way(2), [Trip::ms(0, 20)]);
     let mut taken = Lease::new();
@@ -142,7 +142,7 @@ fn what_is_adopted_is_extended_as_what_was_taken() {
 /// An answer that comes when nobody drives is read with the next call, and then proves nothing. The
 /// remaining TTL on that server still does.
 #[test]
-fn who_answered_when_nobody_listened_votes_when_it_is_asked_again() {
+fn an_unheard_answer_votes_with_the_next_call() {
     let (cluster, _giver, _lease, ticket, taker) = given(3, TTL);
     cluster.script(taker.way(2), [Trip::ms(0, 20)]);
     let mut taken = Lease::new();
@@ -156,7 +156,7 @@ fn who_answered_when_nobody_listened_votes_when_it_is_asked_again() {
 /// An extension that is under way while the lock is given away releases nothing, even if it finds the lock
 /// lost, and does not set it again on any server.
 #[test]
-fn a_call_of_the_giver_that_is_under_way_does_no_harm() {
+fn a_running_call_of_the_giver_does_no_harm() {
     for gone in 0..=2 {
         let cluster = Cluster::new(3);
         let giver = cluster.client().tries(1, 0).waits_ms(100).connected();
@@ -187,7 +187,7 @@ fn a_call_of_the_giver_that_is_under_way_does_no_harm() {
 
 /// Callers of the giver's process that wait for the lock wait until the adopter releases it.
 #[test]
-fn who_waits_has_it_after_the_taker() {
+fn a_waiter_gets_the_lock_after_the_adopter() {
     let cluster = Cluster::new(3);
     let giver = std::rc::Rc::new(cluster.client().waits_ms(100).connected());
     let taker = cluster.client().waits_ms(100).connected();

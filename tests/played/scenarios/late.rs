@@ -10,7 +10,7 @@ use crate::lease::Lease;
 
 /// The thread is kept from running when its time ends, and the answer comes meanwhile.
 #[test]
-fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
+fn an_answer_present_at_the_timeout_counts() {
     let mut heard = 0;
     for nth in 1.. {
         let cluster = Cluster::new(1);
@@ -30,7 +30,7 @@ fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
 
 /// The thread is kept from running before it sends its request. The server has its whole time all the same.
 #[test]
-fn the_time_before_a_request_is_sent_does_not_count_against_the_server() {
+fn a_delay_before_sending_is_not_charged_to_the_server() {
     for nth in 1.. {
         let cluster = Cluster::new(1);
         let client = cluster.client().tries(1, 0).waits_ms(50).connected();
@@ -45,7 +45,7 @@ fn the_time_before_a_request_is_sent_does_not_count_against_the_server() {
 
 /// By then there is a second connection, and a caller waits for something else.
 #[test]
-fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes() {
+fn an_answer_on_the_old_connection_is_read_at_once() {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
     (0..3).for_each(|it| cluster.put(it, "other", "theirs", 60_000));
@@ -59,7 +59,7 @@ fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes(
 
 /// Otherwise it would try to connect to the server, and wait for that.
 #[test]
-fn a_call_waits_for_no_server_that_is_gone_where_a_quorum_is_connected() {
+fn a_call_with_a_quorum_does_not_wait_for_a_dead_server() {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
     cluster.kill(2);
@@ -74,7 +74,7 @@ fn a_call_waits_for_no_server_that_is_gone_where_a_quorum_is_connected() {
 
 /// Nobody drives until the answer is overdue, so the connection is set aside while the call is under way.
 #[test]
-fn what_was_sent_over_a_connection_that_is_set_aside_is_released() {
+fn requests_on_a_replaced_connection_are_released() {
     let cluster = Cluster::new(1);
     let client = cluster.client().connected();
     cluster.script(client.way(0), [Trip::ms(1, 6_000)]);
@@ -88,7 +88,7 @@ fn what_was_sent_over_a_connection_that_is_set_aside_is_released() {
 
 /// The second request is written when the first one is overdue. The server has its whole time all the same.
 #[test]
-fn what_is_sent_late_over_a_connection_that_is_set_aside_has_its_whole_time() {
+fn a_late_request_on_a_replaced_connection_has_its_time() {
     let cluster = Cluster::new(1);
     let client = cluster.client().connected();
     cluster.script(client.way(0), [Trip::ms(1, 2_200)]);
@@ -103,7 +103,7 @@ fn what_is_sent_late_over_a_connection_that_is_set_aside_has_its_whole_time() {
 
 /// The second connection wants another password, and a thread is asking for that when the first one answers.
 #[test]
-fn who_waits_while_the_password_is_asked_for_is_told_that_the_first_connection_answers() {
+fn a_waiter_hears_the_old_connection_during_a_callback() {
     let cluster = Cluster::with_password(1);
     let (scene, asked) = (*cluster, Rc::new(Cell::new(0)));
     let times = Rc::clone(&asked);

@@ -21,7 +21,7 @@ fn retained(levels: u32) -> (Cluster, Client, Lease, Client) {
 }
 
 #[test]
-fn only_the_last_unlock_asks_servers() {
+fn only_the_last_unlock_asks_the_servers() {
     for levels in 1..=4 {
         let (cluster, holder, mut lease, rival) = retained(levels);
         let before = cluster.deeds().len();
@@ -44,7 +44,7 @@ fn only_the_last_unlock_asks_servers() {
 /// The lock is lost in any way: it has expired, an extension or a confirmation has found it gone, or
 /// another client has it.
 #[test]
-fn a_lock_that_is_lost_is_told_at_every_level() {
+fn a_lost_lock_is_reported_at_every_level() {
     type Lose = fn(&Cluster, &Client, &mut Lease);
     let ways: [Lose; 3] = [
         |cluster, _, _| cluster.run_ms(VALID + 1_000),
@@ -71,7 +71,7 @@ fn a_lock_that_is_lost_is_told_at_every_level() {
 }
 
 #[test]
-fn an_extension_at_an_inner_level_is_one_for_all() {
+fn an_extension_at_an_inner_level_is_for_all_levels() {
     let (cluster, holder, mut lease, rival) = retained(2);
     cluster.run_ms(5_000);
     assert_eq!(holder.extend(&mut lease, 3 * TTL), Ok(()));
@@ -86,7 +86,7 @@ fn an_extension_at_an_inner_level_is_one_for_all() {
 }
 
 #[test]
-fn continuing_it_leaves_its_levels_and_another_handle_has_its_own() {
+fn continue_lock_keeps_the_levels_of_each_handle() {
     let cluster = Cluster::new(3);
     let holder = cluster.client().tries(1, 0).waits_ms(100).connected();
     let (mut lease, mut other) = (Lease::new(), Lease::new());
@@ -106,7 +106,7 @@ fn continuing_it_leaves_its_levels_and_another_handle_has_its_own() {
 }
 
 #[test]
-fn it_is_not_given_away_at_an_inner_level() {
+fn a_lock_cannot_be_detached_at_an_inner_level() {
     let (_cluster, holder, mut lease, rival) = retained(2);
     assert_eq!(holder.detach(&mut lease), Err(Status::InvalidArgument));
     assert!(lease.is_held() && lease.levels() == 2);
@@ -119,7 +119,7 @@ fn it_is_not_given_away_at_an_inner_level() {
 
 /// The last unlock reached too few servers. It may be called again, and asks them again.
 #[test]
-fn a_release_that_reached_nobody_is_the_last_level_still() {
+fn a_failed_release_stays_at_the_last_level() {
     let (cluster, holder, mut lease, _) = retained(2);
     assert_eq!(holder.unlock(&mut lease), Ok(()));
     (0..3).for_each(|server| cluster.freeze(server));

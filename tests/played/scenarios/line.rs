@@ -41,7 +41,7 @@ fn a_release_hands_over_within_one_round_trip() {
 }
 
 #[test]
-fn lock_and_continue_lock_are_handed_it_too() {
+fn lock_and_continue_lock_get_a_hand_over_too() {
     let calls: [fn(&Client, &mut Lease) -> Said; 2] =
         [locks, |client, lease| client.continue_lock("r", LONG, lease)];
     for call in calls {
@@ -57,7 +57,7 @@ fn lock_and_continue_lock_are_handed_it_too() {
 }
 
 #[test]
-fn they_have_it_in_the_order_in_which_they_came() {
+fn waiters_get_the_lock_in_order_of_arrival() {
     for hold_ms in [0, 1, 30] {
         let (_cluster, crowd) = free();
         crowd.client.manager.set_retry(100, 20).expect("in bounds");
@@ -79,7 +79,7 @@ fn they_have_it_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn nobody_but_the_first_asks() {
+fn only_the_first_waiter_asks() {
     let alone = {
         let (_cluster, crowd) = taken_for(300);
         crowd.client.rig(Some(1 << 63));
@@ -99,7 +99,7 @@ fn nobody_but_the_first_asks() {
 
 /// Once a second, and only the first of them: the servers may have lost the lock.
 #[test]
-fn those_behind_ask_seldom_while_this_client_has_it() {
+fn waiters_behind_ask_rarely_for_an_own_lock() {
     let (_cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 20_000);
     for who in 'b'..='f' {
@@ -117,7 +117,7 @@ fn those_behind_ask_seldom_while_this_client_has_it() {
 
 /// Somebody has deleted the keys by hand, and nobody asks about the lease.
 #[test]
-fn what_the_servers_have_lost_is_had_by_those_who_wait_although_this_client_has_it_still() {
+fn a_waiter_gets_an_own_lock_that_the_servers_lost() {
     let (_cluster, crowd) = free();
     crowd.thread(0, |crowd| {
         let mut lease = Lease::new();
@@ -135,7 +135,7 @@ fn what_the_servers_have_lost_is_had_by_those_who_wait_although_this_client_has_
 }
 
 #[test]
-fn when_the_first_gives_up_the_next_is_the_first() {
+fn if_the_first_waiter_gives_up_the_next_becomes_first() {
     let (_cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 150);
     crowd.caller('b', 10, waits(100), 0);
@@ -148,7 +148,7 @@ fn when_the_first_gives_up_the_next_is_the_first() {
 }
 
 #[test]
-fn when_the_first_gives_up_the_next_asks_at_once_unless_this_client_has_it() {
+fn a_new_first_waiter_asks_at_once_unless_the_lock_is_own() {
     let (_cluster, crowd) = taken_for(400);
     crowd.caller('b', 0, waits(100), 0);
     crowd.caller('c', 20, waits(1_000), 0);
@@ -161,7 +161,7 @@ fn when_the_first_gives_up_the_next_asks_at_once_unless_this_client_has_it() {
 }
 
 #[test]
-fn one_that_gives_up_behind_is_in_nobodys_way() {
+fn a_waiter_that_gives_up_from_behind_blocks_nobody() {
     let (_cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 150);
     crowd.caller('b', 10, waits(1_000), 10);
@@ -174,7 +174,7 @@ fn one_that_gives_up_behind_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_lock_that_ends_by_itself_lets_the_first_ask() {
+fn an_expired_lock_lets_the_first_waiter_ask() {
     let (_cluster, crowd) = free();
     crowd.thread(0, |crowd| {
         let take = |client: &Client, lease: &mut Lease| client.try_lock("r", 300, 0, lease);
@@ -192,7 +192,7 @@ fn a_lock_that_ends_by_itself_lets_the_first_ask() {
 
 /// A caller that was behind others looks in time, if the lock was taken for a short time.
 #[test]
-fn a_lock_that_was_handed_on_and_ends_by_itself_lets_the_next_ask() {
+fn an_expired_hand_over_lets_the_next_waiter_ask() {
     let (_cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 40);
     crowd.thread(10, |crowd| {
@@ -207,7 +207,7 @@ fn a_lock_that_was_handed_on_and_ends_by_itself_lets_the_next_ask() {
 
 /// The earlier lock is not the one that is held now.
 #[test]
-fn the_release_of_a_lock_that_has_ended_lets_nobody_ask() {
+fn the_release_of_an_expired_lock_gives_no_turn() {
     let (_cluster, crowd) = free();
     crowd.thread(0, |crowd| {
         let mut lease = Lease::new();
@@ -224,7 +224,7 @@ fn the_release_of_a_lock_that_has_ended_lets_nobody_ask() {
 }
 
 #[test]
-fn a_lock_that_is_renewed_keeps_the_first_waiting() {
+fn a_renewed_lock_keeps_the_first_waiter_waiting() {
     let (_cluster, crowd) = free();
     crowd.thread(0, |crowd| {
         let mut lease = Lease::new();
@@ -246,7 +246,7 @@ fn a_lock_that_is_renewed_keeps_the_first_waiting() {
 
 /// If a call finds that the keys of a lock are gone, the callers in the queue know it, too.
 #[test]
-fn a_lock_that_is_lost_lets_the_first_ask_at_once() {
+fn a_lost_lock_lets_the_first_waiter_ask_at_once() {
     let calls: [fn(&Client, &mut Lease) -> Said; 3] = [
         |client, lease| client.confirm(lease, 0),
         |client, lease| client.extend(lease, LONG),
@@ -270,7 +270,7 @@ fn a_lock_that_is_lost_lets_the_first_ask_at_once() {
 }
 
 #[test]
-fn a_release_through_another_client_is_noticed_before_long() {
+fn a_release_by_another_client_is_noticed_soon() {
     let (cluster, crowd) = free();
     let other = crowd.and(cluster.client().connected());
     crowd.thread(0, move |crowd| {
@@ -288,7 +288,7 @@ fn a_release_through_another_client_is_noticed_before_long() {
 
 /// The answer that the first caller got may be old.
 #[test]
-fn who_has_one_try_asks_at_once_although_it_is_not_the_first() {
+fn a_single_try_asks_at_once_even_from_behind() {
     let (_cluster, crowd) = taken_for(LONG);
     crowd.client.manager.set_retry(1, 200).expect("in bounds");
     crowd.caller('a', 0, waits(5_000), 0);
@@ -302,7 +302,7 @@ fn who_has_one_try_asks_at_once_although_it_is_not_the_first() {
 }
 
 #[test]
-fn who_has_one_try_and_takes_it_out_of_turn_hands_it_to_the_first() {
+fn a_single_try_out_of_turn_hands_over_to_the_first() {
     let (cluster, crowd) = taken_for(LONG);
     // The first asks at 0, 10, 28 and 62.
     crowd.client.rig(Some(u64::MAX));
@@ -315,7 +315,7 @@ fn who_has_one_try_and_takes_it_out_of_turn_hands_it_to_the_first() {
 }
 
 #[test]
-fn who_has_one_try_is_refused_without_a_question_while_this_client_has_it() {
+fn a_single_try_for_an_own_lock_asks_no_server() {
     let (_cluster, crowd) = free();
     crowd.client.manager.set_retry(1, 200).expect("in bounds");
     crowd.caller('a', 0, waits(0), 50);
@@ -330,7 +330,7 @@ fn who_has_one_try_is_refused_without_a_question_while_this_client_has_it() {
 }
 
 #[test]
-fn who_has_one_try_does_not_wait_for_what_others_wait_for() {
+fn a_single_try_does_not_wait_for_other_callers() {
     let (cluster, crowd) = free();
     crowd.client.manager.set_retry(1, 200).expect("in bounds");
     let silent = Trip { back: Trip::NEVER, ..Trip::default() };
@@ -345,7 +345,7 @@ fn who_has_one_try_does_not_wait_for_what_others_wait_for() {
 }
 
 #[test]
-fn those_in_line_are_told_that_all_servers_are_down() {
+fn waiters_learn_that_all_servers_are_down() {
     let (cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 50);
     crowd.caller('b', 10, waits(300), 0);
@@ -358,7 +358,7 @@ fn those_in_line_are_told_that_all_servers_are_down() {
 
 /// In the queue as well as alone.
 #[test]
-fn lock_has_the_tries_that_it_was_given() {
+fn lock_makes_the_configured_tries() {
     let (_cluster, crowd) = taken_for(LONG);
     crowd.client.manager.set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
@@ -381,7 +381,7 @@ fn lock_has_the_tries_that_it_was_given() {
 
 /// Also when the lock was taken long ago.
 #[test]
-fn lock_pauses_between_its_tries_while_this_client_has_it() {
+fn lock_pauses_between_tries_for_an_own_lock() {
     let (_cluster, crowd) = free();
     crowd.client.manager.set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
@@ -394,7 +394,7 @@ fn lock_pauses_between_its_tries_while_this_client_has_it() {
 }
 
 #[test]
-fn a_turn_that_comes_early_is_no_try_of_lock() {
+fn an_early_turn_uses_no_try_of_lock() {
     let (_cluster, crowd) = taken_for(LONG);
     crowd.client.manager.set_retry(3, 200).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
@@ -407,7 +407,7 @@ fn a_turn_that_comes_early_is_no_try_of_lock() {
 
 /// For example a call of a password callback. It does not join the queue, because it would wait for itself.
 #[test]
-fn a_call_from_within_another_does_not_wait_for_it() {
+fn a_nested_call_does_not_wait_for_its_outer_call() {
     let calls: [fn(&Client, &mut Lease) -> Said; 3] = [
         |client, lease| client.try_lock("r", LONG, 0, lease),
         |client, lease| client.try_lock("r", LONG, 100, lease),
@@ -462,7 +462,7 @@ fn a_call_from_within_another_does_not_wait_for_it() {
 }
 
 #[test]
-fn questions_do_not_stand_in_line() {
+fn inspections_do_not_wait_in_the_queue() {
     let (_cluster, crowd) = free();
     crowd.caller('a', 0, waits(0), 50);
     crowd.caller('b', 10, waits(1_000), 0);

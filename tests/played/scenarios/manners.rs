@@ -50,7 +50,7 @@ fn gaps(crowd: &Crowd) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn equally_greedy_callers_have_it_equally_often() {
+fn equally_greedy_callers_get_equal_shares() {
     let (_cluster, crowd) = free();
     let counts: Vec<_> = ('a'..='h').map(|who| greedy(&crowd, who, 3_000)).collect();
     assert!(crowd.holders().starts_with("abcdefghabcdefgh"));
@@ -61,7 +61,7 @@ fn equally_greedy_callers_have_it_equally_often() {
 }
 
 #[test]
-fn a_run_of_hand_overs_has_an_end_also_without_rivals() {
+fn a_run_of_hand_overs_ends_even_without_rivals() {
     let (_cluster, crowd) = free();
     for who in 'a'..='d' {
         greedy(&crowd, who, 4_000);
@@ -78,7 +78,7 @@ fn a_run_of_hand_overs_has_an_end_also_without_rivals() {
 }
 
 #[test]
-fn with_a_rival_about_runs_are_short() {
+fn a_rival_makes_runs_short() {
     let (cluster, crowd) = free();
     // So that it always stands back for the longest time.
     crowd.client.rig(Some(u64::MAX));
@@ -106,7 +106,7 @@ fn with_a_rival_about_runs_are_short() {
 }
 
 #[test]
-fn a_client_alone_has_its_chance_against_one_with_many_callers() {
+fn a_single_caller_gets_a_chance_against_many() {
     let (cluster, busy) = free();
     let lone = busy.and(cluster.client().connected());
     let counts: Vec<_> = ('a'..='h').map(|who| greedy(&busy, who, 4_000)).collect();
@@ -153,7 +153,7 @@ fn again_ms(after_ms: i64, call: impl FnOnce(&Client, &mut Lease) -> Said) -> i6
 }
 
 #[test]
-fn who_takes_it_again_at_once_stands_back_if_a_rival_was_seen() {
+fn a_repeated_caller_stands_back_for_a_seen_rival() {
     // The release took 2 ms of the time to stand back.
     assert_eq!(again_ms(0, waits(1_000)), STAND_BACK_MS - 1);
     assert_eq!(again_ms(200, waits(1_000)), STAND_BACK_MS - 1);
@@ -163,7 +163,7 @@ fn who_takes_it_again_at_once_stands_back_if_a_rival_was_seen() {
 }
 
 #[test]
-fn who_has_no_time_does_not_stand_back() {
+fn a_caller_without_time_does_not_stand_back() {
     assert_eq!(again_ms(0, waits(0)), 2);
     assert_eq!(again_ms(0, waits(1)), 2);
     assert_eq!(again_ms(0, waits(STAND_BACK_MS)), 2);
@@ -173,7 +173,7 @@ fn who_has_no_time_does_not_stand_back() {
 }
 
 #[test]
-fn without_rivals_nobody_stands_back() {
+fn without_rivals_no_caller_stands_back() {
     let (cluster, crowd) = free();
     let start = cluster.now();
     let mut lease = Lease::new();
@@ -185,7 +185,7 @@ fn without_rivals_nobody_stands_back() {
 }
 
 #[test]
-fn servers_that_are_out_of_reach_are_no_rivals() {
+fn unreachable_servers_are_no_rivals() {
     let (cluster, crowd) = free();
     crowd.client.rig(Some(u64::MAX));
     (0..2).for_each(|it| cluster.kill(it));
@@ -201,7 +201,7 @@ fn servers_that_are_out_of_reach_are_no_rivals() {
 
 /// If this client itself holds the lock, there is no reason to assume rivals.
 #[test]
-fn who_is_refused_because_of_this_client_has_seen_no_rival() {
+fn a_refusal_for_an_own_lock_shows_no_rival() {
     let (cluster, crowd) = free();
     crowd.client.manager.set_retry(1, 100).expect("in bounds");
     crowd.client.rig(Some(u64::MAX));
@@ -217,7 +217,7 @@ fn who_is_refused_because_of_this_client_has_seen_no_rival() {
 
 /// There is also none if this client has released it by the time that the refusal is received.
 #[test]
-fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
+fn a_refusal_for_a_just_released_own_lock_shows_no_rival() {
     let (cluster, crowd) = free();
     crowd.client.manager.set_retry(2, 100).expect("in bounds");
     crowd.client.rig(Some(u64::MAX));
@@ -233,7 +233,7 @@ fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
 
 /// There is also none if another caller held the lock, out of turn, while this one was asking.
 #[test]
-fn who_is_refused_because_of_another_caller_has_seen_no_rival() {
+fn a_refusal_for_another_local_caller_shows_no_rival() {
     let (cluster, crowd) = free();
     crowd.client.rig(Some(u64::MAX));
     crowd.caller('a', 0, waits(0), RUN_MS);
@@ -247,7 +247,7 @@ fn who_is_refused_because_of_another_caller_has_seen_no_rival() {
 }
 
 #[test]
-fn who_has_one_try_does_not_spin_while_the_first_stands_back() {
+fn a_single_try_does_not_spin_during_a_stand_back() {
     for call in [waits(0), waits(STAND_BACK_MS)] {
         let (_cluster, crowd) = free();
         crowd.client.rig(Some(u64::MAX));
@@ -263,7 +263,7 @@ fn who_has_one_try_does_not_spin_while_the_first_stands_back() {
 
 /// The same while the first caller is kept from running.
 #[test]
-fn who_has_one_try_does_not_spin_while_the_first_is_held_up() {
+fn a_single_try_does_not_spin_beside_a_delayed_caller() {
     for nth in 1.. {
         let (cluster, crowd) = free();
         (0..3).for_each(|it| cluster.put(it, "r", "theirs", LONG));

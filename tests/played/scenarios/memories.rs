@@ -38,7 +38,7 @@ fn slow_at_first(cluster: &Cluster, then: Trip) -> Client {
 }
 
 #[test]
-fn servers_that_nobody_has_used_are_new() {
+fn unused_servers_are_new() {
     let cluster = new(3);
     let client = cluster.client().connected();
     assert!((0..3).all(|it| is_of_new(&cluster, it)));
@@ -47,7 +47,7 @@ fn servers_that_nobody_has_used_are_new() {
 
 /// The connection that asks for it is given up by then.
 #[test]
-fn a_server_is_not_marked_as_new_after_the_time_to_connect() {
+fn no_server_is_marked_as_new_after_the_connect_timeout() {
     let cluster = new(1);
     let client = slow_at_first(&cluster, Trip::ms(3_000, 1));
     assert_eq!(connect(&client), Err(Status::Unreachable));
@@ -56,7 +56,7 @@ fn a_server_is_not_marked_as_new_after_the_time_to_connect() {
 }
 
 #[test]
-fn servers_are_not_new_if_one_says_nothing_for_half_the_time_to_connect() {
+fn one_silent_server_prevents_a_new_deployment() {
     let cluster = new(3);
     cluster.freeze(2);
     let client = cluster.client();
@@ -66,7 +66,7 @@ fn servers_are_not_new_if_one_says_nothing_for_half_the_time_to_connect() {
 
 /// The server was asked twice in the handshake. Its last answer counts from the last question.
 #[test]
-fn a_clock_that_was_set_shows_after_a_slow_handshake() {
+fn a_clock_step_is_seen_after_a_slow_handshake() {
     for step_ms in [0, 300] {
         let cluster = new(1);
         let client = slow_at_first(&cluster, Trip::default());
@@ -80,7 +80,7 @@ fn a_clock_that_was_set_shows_after_a_slow_handshake() {
 
 /// The note was about to be rewritten when the connection broke. So no connection to this server was ever up.
 #[test]
-fn a_server_whose_note_was_seen_and_is_gone_is_not_new() {
+fn a_server_with_a_missing_note_is_not_new() {
     let cluster = Cluster::new(1);
     cluster.tell_notes();
     let now_ms = cluster.with(|world| world.servers[0].now_ms(world.now));
@@ -98,7 +98,7 @@ fn a_server_whose_note_was_seen_and_is_gone_is_not_new() {
 
 /// Another client has marked the servers. The one that loses its data may have granted locks since.
 #[test]
-fn a_new_server_that_is_restarted_without_its_data_is_new_no_more() {
+fn a_new_server_restarted_empty_is_no_longer_new() {
     let cluster = new(3);
     let _first = cluster.client().connected();
     let client = cluster.client().connected();

@@ -110,7 +110,7 @@ fn rigged<const COUNT: usize>(cluster: &Cluster, random: Option<u64>) -> [Crowd;
 }
 
 #[test]
-fn beside_a_client_that_polls_it_has_at_least_half_an_equal_share_and_asks_no_more() {
+fn beside_a_polling_client_a_waiter_keeps_a_fair_share() {
     for times in [(2, 3), (9, 3), (25, 3), (2, 15)] {
         let cluster = Cluster::new(3);
         let [b] = rigged(&cluster, None);
@@ -127,7 +127,7 @@ fn beside_a_client_that_polls_it_has_at_least_half_an_equal_share_and_asks_no_mo
 }
 
 #[test]
-fn readers_and_those_who_want_several_have_their_share_as_well() {
+fn readers_and_waiters_for_several_keep_a_fair_share() {
     let several = LockKind::Several([&b"r"[..], b"s"].map(Arc::from).into());
     for kind in [LockKind::Shared, several] {
         let cluster = Cluster::new(3);
@@ -152,7 +152,7 @@ fn always_taken(cluster: &Cluster, until_ms: i64) {
 }
 
 #[test]
-fn one_of_all_that_wait_polls_after_two_hand_overs() {
+fn one_waiter_polls_after_two_hand_overs() {
     for (random, pause_ms) in [(0, 12), (MIDDLE, 22), (u64::MAX, 31)] {
         let cluster = Cluster::new(3);
         let [b] = rigged(&cluster, Some(random));
@@ -177,7 +177,7 @@ fn one_of_all_that_wait_polls_after_two_hand_overs() {
 
 /// The other process has polled, too, and releases the lock as soon as it has it.
 #[test]
-fn after_one_wake_up_it_sleeps_again() {
+fn a_wake_up_ends_the_polling() {
     let cluster = Cluster::new(3);
     let [a, b] = rigged(&cluster, Some(MIDDLE));
     always_taken(&cluster, 600);
@@ -199,7 +199,7 @@ fn after_one_wake_up_it_sleeps_again() {
 
 /// The holder extends its lock, as a client of another library may. That is no hand-over.
 #[test]
-fn a_lock_that_is_extended_now_and_then_is_not_polled() {
+fn extensions_by_the_holder_cause_no_polling() {
     let cluster = Cluster::new(3);
     let [b] = rigged(&cluster, Some(MIDDLE));
     (0..3).for_each(|it| cluster.put(it, "r", "foreign", 10_000));

@@ -18,7 +18,7 @@ fn locked(servers: usize, per_million: i64) -> (Cluster, Client, Lease) {
 /// Another handle of the lock is extended while the servers are asked. Their answers may come after the old
 /// end, or report less time than the lock has now. That does not mean that the lock is lost.
 #[test]
-fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
+fn an_extension_during_a_confirmation_counts() {
     for (before_end_ms, back_ms, least_ms) in [(30, 60, 0), (30, 60, TTL / 2), (3_000, 10, TTL / 2)]
     {
         let cluster = Cluster::new(3);
@@ -42,7 +42,7 @@ fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
 
 /// The fact that the first server has the key again does not prove that the key was never gone.
 #[test]
-fn a_lock_that_is_not_confirmed_since_a_majority_lost_it_is_held_no_more() {
+fn a_majority_loss_in_a_confirmation_ends_the_lock() {
     let (cluster, client, mut lease) = locked(3, 1_000_000);
     cluster.lose([0], "r");
     assert_eq!(client.extend(&mut lease, TTL), Ok(()));
@@ -58,7 +58,7 @@ fn a_lock_that_is_not_confirmed_since_a_majority_lost_it_is_held_no_more() {
 }
 
 #[test]
-fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
+fn a_confirmed_lock_lives_that_long_on_a_quorum() {
     let paces = [990_000, 1_000_000, 1_010_000].into_iter().zip([300, 150, 0]);
     for (per_million, there_ms) in paces {
         // What is subtracted: the time of the request, twice the drift, and the rounding.
@@ -86,7 +86,7 @@ fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
 }
 
 #[test]
-fn a_confirmation_that_is_read_too_late_is_none() {
+fn a_confirmation_read_too_late_fails() {
     let (cluster, client, mut lease) = locked(3, 1_000_000);
     // The servers would keep it for a long time.
     (0..3).for_each(|it| cluster.step_clock(it, -60_000));
@@ -103,7 +103,7 @@ fn a_confirmation_that_is_read_too_late_is_none() {
 
 /// Between the last answer and the client's own result.
 #[test]
-fn a_client_that_is_held_up_confirms_no_more_than_is_left() {
+fn a_delayed_client_confirms_no_more_than_the_rest() {
     let (mut confirmed, mut tried) = (0, 0);
     for stall_ms in [0, 3_500, TTL] {
         for nth in 1.. {
@@ -129,7 +129,7 @@ fn a_client_that_is_held_up_confirms_no_more_than_is_left() {
 }
 
 #[test]
-fn what_another_has_is_not_confirmed() {
+fn a_lock_of_another_client_is_not_confirmed() {
     let (cluster, client, mut lease) = locked(3, 1_000_000);
     (0..2).for_each(|it| cluster.put(it, "r", "theirs", 6 * TTL));
     assert_eq!(client.confirm(&mut lease, 0), Err(Status::Lost));
@@ -144,7 +144,7 @@ fn what_another_has_is_not_confirmed() {
 }
 
 #[test]
-fn what_no_quorum_has_is_not_confirmed() {
+fn a_lock_without_a_quorum_is_not_confirmed() {
     for (servers, gone, expected) in [
         (1, 1, Err(Status::Lost)),
         (2, 1, Err(Status::Lost)),
@@ -163,7 +163,7 @@ fn what_no_quorum_has_is_not_confirmed() {
 }
 
 #[test]
-fn a_lock_of_a_quorum_is_seen_whoever_asks() {
+fn any_client_sees_a_lock_on_a_quorum() {
     for servers in 1..=5 {
         let (cluster, client, mut lease) = locked(servers, 1_000_000);
         let other = cluster.client().connected();
@@ -180,7 +180,7 @@ fn a_lock_of_a_quorum_is_seen_whoever_asks() {
 
 /// The remaining time is counted from when the servers reported it, and not from when somebody looks at it.
 #[test]
-fn what_is_left_of_a_lock_is_what_a_quorum_has_of_it_now() {
+fn the_remaining_time_is_that_of_a_quorum_now() {
     for servers in 1..=5 {
         let (cluster, _client, _lease) = locked(servers, 1_000_000);
         let other = cluster.client().waits_ms(500).connected();
@@ -194,7 +194,7 @@ fn what_is_left_of_a_lock_is_what_a_quorum_has_of_it_now() {
 
 /// A silent server may be the one that makes a quorum.
 #[test]
-fn a_lock_that_is_held_is_never_said_to_be_free() {
+fn a_held_lock_is_never_reported_free() {
     for servers in [3, 4, 5] {
         let (cluster, _client, _lease) = locked(servers, 1_000_000);
         let other = cluster.client().waits_ms(100).connected();

@@ -10,7 +10,7 @@ use crate::lease::Lease;
 const LONG: i64 = 100_000;
 
 #[test]
-fn late_grants_are_undone_in_whatever_order_they_come() {
+fn late_grants_are_undone_in_any_order() {
     let trips = [(1, 1), (1, 60), (60, 1), (40, 40), (700, 1), (1, 900)];
     for servers in [1, 2, 3] {
         for code in 0..trips.len().pow(servers) {
@@ -35,7 +35,7 @@ fn late_grants_are_undone_in_whatever_order_they_come() {
 }
 
 #[test]
-fn every_attempt_has_a_token_of_its_own() {
+fn every_attempt_has_its_own_token() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(20, 10).connected();
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", LONG));
@@ -49,7 +49,7 @@ fn every_attempt_has_a_token_of_its_own() {
 }
 
 #[test]
-fn a_late_release_of_one_attempt_deletes_nothing_of_the_next() {
+fn a_late_release_spares_the_next_attempt() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(2, 400).connected();
     client.rig(Some(0));
@@ -68,7 +68,7 @@ fn a_late_release_of_one_attempt_deletes_nothing_of_the_next() {
 }
 
 #[test]
-fn an_error_does_not_prove_that_nothing_was_set() {
+fn an_error_does_not_prove_that_no_key_was_set() {
     for others in [Fault::ErrorAfter, Fault::ErrorInstead] {
         let cluster = Cluster::new(3);
         let client = cluster.client().tries(1, 0).connected();
@@ -81,7 +81,7 @@ fn an_error_does_not_prove_that_nothing_was_set() {
 }
 
 #[test]
-fn a_refusal_does_not_prove_it_either() {
+fn a_refusal_does_not_prove_that_no_key_was_set() {
     let cluster = Cluster::new(5);
     let client = cluster.client().tries(1, 0).connected();
     cluster.script(client.way(0), [Trip::failing(Fault::ErrorAfter)]);
@@ -95,7 +95,7 @@ fn a_refusal_does_not_prove_it_either() {
 
 /// It does not go to a server that was not asked, nor to a server that reported another client's key.
 #[test]
-fn a_release_goes_where_an_acquire_may_have_set_the_key_and_nowhere_else() {
+fn a_release_goes_only_to_possible_grants() {
     let cluster = Cluster::new(5);
     cluster.kill(4);
     let client = cluster.client().tries(1, 0);
@@ -159,7 +159,7 @@ fn an_acquire_is_never_sent_twice() {
 
 /// A quorum is connected at once, and the lock would be granted before the third server is connected.
 #[test]
-fn a_server_that_is_about_to_be_connected_is_asked_too() {
+fn a_server_that_is_being_connected_is_asked_too() {
     let cluster = Cluster::new(3);
     cluster.usual(Trip { there: MS / 4, ..Trip::ms(0, 0) });
     cluster.freeze(2);
@@ -170,7 +170,7 @@ fn a_server_that_is_about_to_be_connected_is_asked_too() {
 }
 
 #[test]
-fn who_only_connects_waits_for_the_others_as_long_as_for_the_quorum() {
+fn connecting_waits_for_the_rest_as_long_as_for_the_quorum() {
     let cluster = Cluster::new(3);
     (1..3).for_each(|it| cluster.freeze(it));
     cluster.after_ms(700, |world| world.thaw(1));

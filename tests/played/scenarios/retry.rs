@@ -23,7 +23,7 @@ fn attempts_ms(cluster: &Cluster, start: i64) -> Vec<i64> {
 }
 
 #[test]
-fn a_pause_is_from_a_half_to_one_and_a_half_of_the_delay() {
+fn a_pause_is_between_half_and_one_and_a_half_delays() {
     let (_cluster, client) = taken_for(3_600_000);
     let client = client.tries(500, 200);
     assert_eq!(client.lock("r", TTL, &mut Lease::new()), Err(Status::Taken));
@@ -34,7 +34,7 @@ fn a_pause_is_from_a_half_to_one_and_a_half_of_the_delay() {
 }
 
 #[test]
-fn the_bounds_of_a_pause_are_those() {
+fn the_bounds_of_a_pause_are_exact() {
     for (number, least, most) in [(0, 100 * MS, 100 * MS), (u64::MAX, 299 * MS, 300 * MS - 1)] {
         let (_cluster, client) = taken_for(3_600_000);
         let client = client.tries(2, 200);
@@ -46,7 +46,7 @@ fn the_bounds_of_a_pause_are_those() {
 }
 
 #[test]
-fn there_are_as_many_tries_as_were_asked_for_and_a_pause_between_two() {
+fn the_number_of_tries_and_pauses_is_exact() {
     for count in [1, 2, 3, 10] {
         let (cluster, client) = taken_for(3_600_000);
         let client = client.tries(count, 50);
@@ -64,7 +64,7 @@ fn there_are_as_many_tries_as_were_asked_for_and_a_pause_between_two() {
 }
 
 #[test]
-fn what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that() {
+fn an_impossible_quorum_is_not_waited_for() {
     for (servers, theirs) in [(2, 1), (3, 2), (4, 2), (5, 3)] {
         let cluster = Cluster::new(servers);
         let client = cluster.client().tries(1, 0).connected();
@@ -81,7 +81,7 @@ fn what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that() {
 /// The answers of a minority came when nobody waited for them any more. The ends of their connections
 /// follow behind these answers.
 #[test]
-fn a_connection_that_ended_behind_an_answer_that_nobody_has_read_is_none() {
+fn a_connection_closed_behind_an_unread_answer_is_replaced() {
     let cluster = Cluster::new(5);
     let client = cluster.client().tries(1, 0).connected();
     let mut lease = client.take("r", TTL);
@@ -95,7 +95,7 @@ fn a_connection_that_ended_behind_an_answer_that_nobody_has_read_is_none() {
 
 /// A request to the servers that are already connected would be in vain.
 #[test]
-fn connections_that_a_quorum_lacks_are_made_before_it_is_asked() {
+fn missing_connections_are_made_before_the_request() {
     for servers in [1, 3, 5] {
         let cluster = Cluster::new(servers);
         let client = cluster.client().tries(1, 0).connected();
@@ -106,7 +106,7 @@ fn connections_that_a_quorum_lacks_are_made_before_it_is_asked() {
 }
 
 #[test]
-fn what_is_too_slow_or_unreachable_is_tried_again() {
+fn slow_or_unreachable_servers_are_retried() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(3, 100).waits_ms(200).connected();
     (0..3).for_each(|it| cluster.script(client.way(it), [Trip::ms(150, 100)]));
@@ -122,7 +122,7 @@ fn what_is_too_slow_or_unreachable_is_tried_again() {
 
 /// A round trip takes 2 ms, so the bound is 8 ms at first. The dice make each pause half of the bound.
 #[test]
-fn try_lock_pauses_longer_and_longer_and_tries_once_more_at_the_end() {
+fn try_lock_pauses_grow_and_a_last_try_follows() {
     let (cluster, client) = taken_for(3_600_000);
     let client = client.tries(1, 300);
     client.rig(Some(1 << 63));
@@ -133,7 +133,7 @@ fn try_lock_pauses_longer_and_longer_and_tries_once_more_at_the_end() {
 }
 
 #[test]
-fn the_try_at_the_end_may_succeed() {
+fn the_last_try_may_succeed() {
     let (cluster, client) = taken_for(900);
     let client = client.tries(1, 10_000);
     let mut lease = Lease::new();
@@ -162,7 +162,7 @@ fn the_first_try_is_not_cut_short() {
 }
 
 #[test]
-fn a_later_try_is_cut_short_soon_after_the_end() {
+fn a_later_try_is_cut_short_after_the_wait() {
     let (cluster, client) = taken_for(200);
     let client = client.tries(1, 500);
     // The first pause is almost 0, and the second as long as the remaining time.
@@ -181,7 +181,7 @@ fn a_later_try_is_cut_short_soon_after_the_end() {
 }
 
 #[test]
-fn try_lock_without_wait_is_one_try_and_with_a_negative_one_it_never_ends() {
+fn try_lock_with_zero_tries_once_and_negative_forever() {
     let (cluster, client) = taken_for(60_000);
     let client = client.tries(5, 100);
     let start = cluster.now();
@@ -206,7 +206,7 @@ fn pauses(delay_ms: i32, wait_ms: i64, number: Option<u64>) -> Vec<i64> {
 /// The pauses are between 0 and the bound, which doubles from four round trips to one and a half of the
 /// delay.
 #[test]
-fn the_pauses_of_try_lock_have_full_jitter() {
+fn try_lock_pauses_have_full_jitter() {
     const BOUNDS_MS: [i64; 8] = [8, 16, 32, 64, 128, 256, 300, 300];
     assert!(pauses(200, 100, Some(0)).iter().all(|&it| it == 0));
     let longest = pauses(200, 1_500, Some(u64::MAX));
@@ -233,7 +233,7 @@ fn the_pauses_of_try_lock_have_full_jitter() {
 }
 
 #[test]
-fn the_first_bound_is_four_round_trips_but_no_less_than_half_a_millisecond() {
+fn the_first_bound_is_four_round_trips_or_half_a_ms() {
     for (round_trip_us, bound_us) in [(2_000, 8_000), (500, 2_000), (125, 500), (20, 500)] {
         let (cluster, client) = taken_for(3_600_000);
         let way_ns = round_trip_us * 1_000 / 2;
@@ -246,7 +246,7 @@ fn the_first_bound_is_four_round_trips_but_no_less_than_half_a_millisecond() {
 }
 
 #[test]
-fn a_small_delay_bounds_the_pauses_and_one_of_nothing_leaves_none() {
+fn a_small_delay_bounds_the_pauses_and_zero_removes_them() {
     let short = pauses(4, 200, Some(u64::MAX));
     assert!(short.len() > 20 && short.iter().all(|it| (6 * MS - 2..=6 * MS).contains(it)));
     let none = pauses(0, 100, Some(u64::MAX));
@@ -257,7 +257,7 @@ fn a_small_delay_bounds_the_pauses_and_one_of_nothing_leaves_none() {
 /// A waiting client gets the lock a round trip after the keys are gone, however long they lived. It asks no
 /// more often than the pauses allow.
 #[test]
-fn no_pause_goes_past_the_end_of_the_keys() {
+fn no_pause_exceeds_the_end_of_the_keys() {
     for held_ms in [3, 10, 50, 333, 1_000, 5_000, 60_000] {
         for number in [u64::MAX, 1 << 63] {
             let (cluster, client) = taken_for(held_ms);
@@ -277,7 +277,7 @@ fn no_pause_goes_past_the_end_of_the_keys() {
 
 /// A single lying server does not change that, nor how often the others are asked.
 #[test]
-fn a_liar_neither_delays_nor_hurries_who_waits_for_the_end_of_the_keys() {
+fn a_lying_server_does_not_shift_the_end_of_the_keys() {
     for lies_ms in [0, -1, 1, 20, 250, 600_000] {
         for held_ms in [50, 1_000, 5_000, 60_000] {
             let (cluster, client) = taken_for(held_ms);
@@ -296,7 +296,7 @@ fn a_liar_neither_delays_nor_hurries_who_waits_for_the_end_of_the_keys() {
 
 /// If the other servers are free, or down, only the liar reports how long the key lives.
 #[test]
-fn a_liar_does_not_set_the_pace() {
+fn a_lying_server_does_not_set_the_pace() {
     for servers in [3, 5] {
         for lies_ms in [0, -1, 1, 20, 250] {
             for (held, down) in [(servers, 0), (servers / 2 + 1, 0), (1, servers / 2)] {
@@ -318,7 +318,7 @@ fn a_liar_does_not_set_the_pace() {
 
 /// The servers' clocks may be fast, so the first useful moment is one percent earlier.
 #[test]
-fn the_end_of_the_keys_is_reckoned_with_the_drift() {
+fn the_end_of_the_keys_allows_for_drift() {
     let (cluster, client) = taken_for(10_000);
     (0..3).for_each(|it| cluster.set_clock(it, 0, 1_009_000));
     // The faster clock has advanced: from here, 10 s are left by the server's clock.
@@ -334,7 +334,7 @@ fn the_end_of_the_keys_is_reckoned_with_the_drift() {
 
 /// Some of the keys expire earlier. The lock can be free when a quorum of servers is free.
 #[test]
-fn the_end_is_that_of_as_many_keys_as_a_quorum_lacks() {
+fn the_end_of_the_keys_is_that_of_a_quorum() {
     let cluster = Cluster::new(5);
     let client = cluster.client().tries(1, 1_000_000).connected();
     client.rig(Some(u64::MAX));
@@ -352,7 +352,7 @@ fn the_end_is_that_of_as_many_keys_as_a_quorum_lacks() {
 
 /// While it changes hands, the client asks often; when one holder keeps it, less and less often.
 #[test]
-fn a_lock_that_changes_hands_is_asked_for_often() {
+fn a_lock_with_changing_holders_is_asked_for_often() {
     let longest = |every_ms: i64, held_ms: i64| {
         let (cluster, client) = taken_for(held_ms);
         for at_ms in (every_ms..4_000).step_by(every_ms as usize) {
@@ -378,7 +378,7 @@ fn a_lock_that_changes_hands_is_asked_for_often() {
 /// The drift in the computation does not make one holder look like another, whatever its size and however
 /// long the pauses are.
 #[test]
-fn a_holder_is_not_taken_for_another_because_of_the_drift() {
+fn drift_does_not_look_like_a_new_holder() {
     for (drift, delay_ms) in [(0.01, 200), (0.1, 200), (0.01, 10_000)] {
         let (_cluster, client) = taken_for(3_600_000);
         client.manager.set_clock_drift_factor(drift).expect("in bounds");
@@ -393,7 +393,7 @@ fn a_holder_is_not_taken_for_another_because_of_the_drift() {
 
 /// The same keys seem to live a little longer or shorter, depending on how long requests are under way.
 #[test]
-fn a_holder_is_not_taken_for_another_because_of_a_slow_request() {
+fn a_slow_request_does_not_look_like_a_new_holder() {
     let (cluster, client) = taken_for(3_600_000);
     client.rig(Some(u64::MAX));
     for server in 0..3 {
@@ -407,7 +407,7 @@ fn a_holder_is_not_taken_for_another_because_of_a_slow_request() {
 
 /// A server that refused a caller needs no release. That saves one request for each poll.
 #[test]
-fn servers_that_refused_are_not_sent_a_release() {
+fn refusing_servers_get_no_release() {
     let (cluster, client) = taken_for(3_600_000);
     assert_eq!(client.try_lock("r", TTL, 1_000, &mut Lease::new()), Err(Status::Taken));
     cluster.run_ms(10);
@@ -419,7 +419,7 @@ fn servers_that_refused_are_not_sent_a_release() {
 
 /// Servers that refuse connections do so at once. Without a pause this would use a whole processor.
 #[test]
-fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
+fn a_zero_delay_still_pauses_for_dead_servers() {
     let cluster = Cluster::new(3);
     (0..3).for_each(|it| cluster.kill(it));
     let client = cluster.client().tries(1, 0);
@@ -432,7 +432,7 @@ fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
 /// Two of five servers have granted it, two belong to another client, and one is frozen. The partial grants
 /// keep others out.
 #[test]
-fn a_divided_attempt_of_a_caller_that_waits_does_not_wait_for_a_frozen_server() {
+fn a_divided_attempt_does_not_wait_for_a_frozen_server() {
     const FROZEN: usize = 4;
     for (wait_ms, released_ms) in [(10_000, 23..=30), (0, 501..=510)] {
         let cluster = Cluster::new(5);
@@ -451,7 +451,7 @@ fn a_divided_attempt_of_a_caller_that_waits_does_not_wait_for_a_frozen_server() 
 
 /// If the server is not frozen but slow, the client waits for it after a few tries.
 #[test]
-fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
+fn a_divided_attempt_gives_a_slow_server_more_time_each_try() {
     const SLOW: usize = 4;
     let cluster = Cluster::new(5);
     let client = cluster.client().connected();
@@ -462,7 +462,7 @@ fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
 
 /// Servers that are 50 ms away always take 100 ms, and get more time than that.
 #[test]
-fn a_divided_attempt_gives_servers_that_are_far_away_their_time() {
+fn a_divided_attempt_gives_distant_servers_their_time() {
     let cluster = Cluster::new(5);
     cluster.usual(Trip::ms(50, 50));
     let client = cluster.client().connected();

@@ -28,7 +28,7 @@ fn asked_ms(cluster: &Cluster, start: i64) -> Vec<i64> {
 }
 
 #[test]
-fn a_wait_in_slices_asks_when_one_in_a_piece_does() {
+fn a_sliced_wait_asks_when_a_whole_one_does() {
     for rigged in [u64::MAX, 1 << 63, 1 << 61] {
         for wait_ms in [100, 250, 251, 5_000] {
             let (cluster, client) = taken_for(LONG, rigged);
@@ -49,7 +49,7 @@ fn a_wait_in_slices_asks_when_one_in_a_piece_does() {
 }
 
 #[test]
-fn a_pause_may_be_longer_than_many_slices() {
+fn a_pause_may_span_many_slices() {
     let (cluster, client) = taken_for(LONG, u64::MAX);
     let client = client.tries(1, 2_000);
     let start = cluster.now();
@@ -60,7 +60,7 @@ fn a_pause_may_be_longer_than_many_slices() {
 }
 
 #[test]
-fn a_slice_ends_in_time_and_says_what_was_said_last() {
+fn a_slice_ends_in_time_with_the_last_result() {
     let (cluster, client) = taken_for(LONG, u64::MAX);
     let client = client.tries(1, 2_000);
     let (mut lease, start) = (Lease::new(), cluster.now());
@@ -80,7 +80,7 @@ fn a_slice_ends_in_time_and_says_what_was_said_last() {
 
 /// These calls ask at once, however long the interrupted pause is.
 #[test]
-fn nothing_else_goes_on_with_a_wait() {
+fn other_calls_do_not_resume_a_wait() {
     let calls: [fn(&Client, &mut Lease) -> Said; 6] = [
         |client, lease| client.try_lock("r", TTL, 0, lease),
         |client, lease| client.try_lock("r", TTL, 100, lease),
@@ -111,7 +111,7 @@ fn nothing_else_goes_on_with_a_wait() {
 }
 
 #[test]
-fn who_waits_in_slices_is_handed_the_lock_and_has_it_as_soon_as_it_is_free() {
+fn a_sliced_waiter_is_handed_the_lock_at_once() {
     let cluster = Cluster::new(3);
     let crowd = Crowd::of(&cluster, cluster.client().connected());
     crowd.caller('a', 0, waits(0), 150);
@@ -125,7 +125,7 @@ fn who_waits_in_slices_is_handed_the_lock_and_has_it_as_soon_as_it_is_free() {
 
 /// The callers come and go all the time. Still, one of them asks for all, and less and less often.
 #[test]
-fn many_that_wait_in_slices_ask_no_more_than_one() {
+fn many_sliced_waiters_ask_no_more_than_one() {
     let asked = |callers: &[char], slice_ms| {
         let cluster = Cluster::new(3);
         let client = cluster.client().connected();
@@ -147,7 +147,7 @@ fn many_that_wait_in_slices_ask_no_more_than_one() {
 }
 
 #[test]
-fn a_slice_of_less_than_nothing_is_refused() {
+fn a_negative_slice_is_refused() {
     let (_cluster, client) = taken_for(LONG, 0);
     let said = client.try_lock_slice("r", TTL, (100, -1), &mut Lease::new());
     assert_eq!(said, Err(Status::InvalidArgument));
@@ -155,7 +155,7 @@ fn a_slice_of_less_than_nothing_is_refused() {
 
 /// The client is still in the servers' wait queues, and another one of its calls receives their messages.
 #[test]
-fn who_does_not_come_again_passes_on_what_it_is_told() {
+fn an_abandoned_slice_passes_its_wake_up_on() {
     let cluster = Cluster::new(3);
     let [a, b, c] = processes(&cluster);
     has_until(&a, 1_500 * MS);

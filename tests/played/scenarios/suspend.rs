@@ -18,7 +18,7 @@ fn locked() -> (Cluster, Client, Lease) {
 type Call = fn(&Client, &mut Lease) -> Result<(), Status>;
 
 #[test]
-fn what_ended_in_a_suspend_is_lost_on_first_use_and_not_revived() {
+fn a_lock_expired_in_a_suspend_stays_lost() {
     let calls: [Call; 3] = [
         |client, lease| client.extend(lease, TTL),
         |client, lease| client.confirm(lease, 0),
@@ -39,7 +39,7 @@ fn what_ended_in_a_suspend_is_lost_on_first_use_and_not_revived() {
 }
 
 #[test]
-fn continue_lock_after_a_suspend_takes_it_anew_if_it_is_free() {
+fn continue_lock_after_a_suspend_takes_a_free_lock() {
     for is_taken in [false, true] {
         let (cluster, client, _) = locked();
         let rival = cluster.client().connected();
@@ -62,7 +62,7 @@ fn continue_lock_after_a_suspend_takes_it_anew_if_it_is_free() {
 
 /// The answers of a quorum arrive in time, but are not read in time.
 #[test]
-fn grants_that_are_read_too_late_are_too_slow() {
+fn grants_read_too_late_are_too_slow() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(1, 0).waits_ms(60_000).connected();
     let me = client.me;
@@ -76,7 +76,7 @@ fn grants_that_are_read_too_late_are_too_slow() {
 }
 
 #[test]
-fn extensions_that_are_read_too_late_are_lost() {
+fn extensions_read_too_late_are_lost() {
     for (suspended_ms, expected) in [(99, Err(Status::Lost)), (98, Ok(()))] {
         let (cluster, client, mut lease) = locked();
         let me = client.me;
@@ -90,7 +90,7 @@ fn extensions_that_are_read_too_late_are_lost() {
 }
 
 #[test]
-fn a_pause_that_is_slept_through_does_no_harm() {
+fn a_suspend_in_a_pause_does_no_harm() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(2, 200).connected();
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", TTL));
@@ -104,7 +104,7 @@ fn a_pause_that_is_slept_through_does_no_harm() {
 
 /// The answers have arrived in time, and a thread that was kept from running looks at them too late.
 #[test]
-fn grants_that_are_looked_at_too_late_are_too_slow() {
+fn grants_seen_too_late_are_too_slow() {
     let mut too_slow = 0;
     for nth in 1.. {
         let cluster = Cluster::new(3);
@@ -132,7 +132,7 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
 
 /// Exact to the nanosecond. Two milliseconds have passed when the answers arrive.
 #[test]
-fn grants_that_are_looked_at_right_at_the_end_are_too_slow() {
+fn grants_seen_at_the_exact_end_are_too_slow() {
     for (early_ns, is_late) in [(1, false), (0, true)] {
         let mut too_slow = 0;
         for nth in 1.. {
@@ -172,7 +172,7 @@ fn held_up(call: Call, ns: i64) -> Vec<Result<(), Status>> {
 /// Exact to the nanosecond. Three milliseconds have passed since the lock was requested, and two more when
 /// the answers arrive.
 #[test]
-fn what_is_looked_at_right_at_the_end_is_too_late() {
+fn answers_seen_at_the_exact_end_are_too_late() {
     let calls: [(Call, i64); 2] = [
         (|client, lease| client.extend(lease, TTL), VALID - 2),
         (|client, lease| client.confirm(lease, 0), VALID - 5),
@@ -187,7 +187,7 @@ fn what_is_looked_at_right_at_the_end_is_too_late() {
 
 /// Too late for the old end of the lock, and for the new end that the lock would get.
 #[test]
-fn extensions_that_are_looked_at_too_late_are_lost() {
+fn extensions_seen_too_late_are_lost() {
     let (mut lost, mut lost_late) = (Vec::new(), 0);
     for nth in 1.. {
         let (cluster, client, mut lease) = locked();

@@ -21,7 +21,7 @@ fn locked(servers: usize) -> (Cluster, Client, Lease) {
 }
 
 #[test]
-fn it_is_released_once_and_then_lost() {
+fn a_second_unlock_is_lost() {
     for servers in 1..=5 {
         let (cluster, client, mut lease) = locked(servers);
         assert_eq!(client.unlock(&mut lease), Ok(()));
@@ -33,7 +33,7 @@ fn it_is_released_once_and_then_lost() {
 }
 
 #[test]
-fn one_that_is_silent_hears_of_it_later() {
+fn a_silent_server_gets_the_release_later() {
     let (cluster, client, mut lease) = locked(3);
     cluster.freeze(1);
     assert_eq!(client.unlock(&mut lease), Ok(()));
@@ -44,7 +44,7 @@ fn one_that_is_silent_hears_of_it_later() {
 }
 
 #[test]
-fn unreachable_servers_are_told_when_they_go_on_and_asking_again_is_fine() {
+fn an_unanswered_unlock_can_be_repeated() {
     let (cluster, client, mut lease) = locked(3);
     let old = token(&lease);
     cluster.freeze(0);
@@ -63,7 +63,7 @@ fn unreachable_servers_are_told_when_they_go_on_and_asking_again_is_fine() {
 }
 
 #[test]
-fn what_could_not_be_released_everywhere_is_not_extended_either() {
+fn a_lock_in_release_is_not_extended() {
     let (cluster, client, mut lease) = locked(3);
     cluster.freeze(0);
     cluster.freeze(1);
@@ -76,7 +76,7 @@ fn what_could_not_be_released_everywhere_is_not_extended_either() {
 }
 
 #[test]
-fn servers_that_were_down_are_told_when_they_are_back() {
+fn returning_servers_get_the_release() {
     let (cluster, client, mut lease) = locked(3);
     cluster.kill(0);
     cluster.kill(1);
@@ -91,7 +91,7 @@ fn servers_that_were_down_are_told_when_they_are_back() {
 }
 
 #[test]
-fn a_release_is_kept_for_as_long_as_an_extension_may_have_made_the_key_live() {
+fn a_release_is_kept_for_the_longest_extension() {
     let (cluster, client, mut lease) = locked(3);
     assert_eq!(client.extend(&mut lease, 6 * LONG), Ok(()));
     cluster.kill(0);
@@ -107,7 +107,7 @@ fn a_release_is_kept_for_as_long_as_an_extension_may_have_made_the_key_live() {
 }
 
 #[test]
-fn a_release_under_way_on_a_lost_connection_is_made_up_for() {
+fn a_release_on_a_lost_connection_is_repeated() {
     for is_swallowed in [true, false] {
         let (cluster, client, mut lease) = locked(3);
         for server in 0..2 {
@@ -123,7 +123,7 @@ fn a_release_under_way_on_a_lost_connection_is_made_up_for() {
 }
 
 #[test]
-fn it_is_lost_only_if_no_quorum_can_have_had_it() {
+fn an_unlock_is_lost_only_without_a_possible_quorum() {
     for (servers, gone, expected) in [
         (1, 1, Err(Status::Lost)),
         (2, 1, Err(Status::Lost)),
@@ -144,7 +144,7 @@ fn it_is_lost_only_if_no_quorum_can_have_had_it() {
 }
 
 #[test]
-fn a_lock_that_never_reached_a_server_is_given_back_without_it() {
+fn a_server_without_the_lock_needs_no_release() {
     let cluster = Cluster::new(3);
     cluster.kill(2);
     let client = cluster.client().tries(1, 0);
@@ -156,7 +156,7 @@ fn a_lock_that_never_reached_a_server_is_given_back_without_it() {
 }
 
 #[test]
-fn a_lock_that_has_ended_is_lost_and_who_has_it_now_keeps_it() {
+fn an_unlock_after_the_expiry_spares_the_new_holder() {
     let cluster = Cluster::new(3);
     let (client, rival) = (cluster.client().connected(), cluster.client().connected());
     let mut lease = client.take("r", TTL);
@@ -171,7 +171,7 @@ fn a_lock_that_has_ended_is_lost_and_who_has_it_now_keeps_it() {
 /// One of the two callers is delayed at each of its looks at the clock in turn. A caller that wants to
 /// renew the lock, and finds that the lock has ended, releases it on behalf of the caller that ended it.
 #[test]
-fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_renewed() {
+fn a_renewal_by_another_handle_does_not_fail_the_release() {
     let renew: [fn(&Client, &mut Lease) -> Said; 2] = [
         |client, lease| client.extend(lease, LONG),
         |client, lease| client.continue_lock("r", LONG, lease),
@@ -218,7 +218,7 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_re
 /// then releases the lock itself, and is the first to do so: a third caller occupies the connections and
 /// delays the second.
 #[test]
-fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_released_it() {
+fn a_release_by_an_extension_does_not_fail_the_release() {
     const SHORT: i64 = 250;
     let mut releases_twice = 0;
     let mut extension_stalls = 1..;
@@ -278,7 +278,7 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_rel
 /// manager finds the lock released, and sends a request that overtakes the release through the other
 /// manager.
 #[test]
-fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_manager_has_released_it() {
+fn a_release_by_another_manager_does_not_fail_the_release() {
     let cluster = Cluster::new(3);
     let new = || Rc::new(cluster.client().tries(1, 0).waits_ms(100).connected());
     let [fast, slow] = [new(), new()];

@@ -27,7 +27,7 @@ fn locked(servers: usize) -> (Cluster, Client, Lease) {
 }
 
 #[test]
-fn the_lease_ends_at_once_and_the_key_when_it_was_to_end() {
+fn the_lease_ends_at_once_and_the_key_later() {
     for servers in 1..=5 {
         let (cluster, client, mut lease) = locked(servers);
         let (taken, ours) = (cluster.now() - (2 * WAY_MS + 1) * MS, token(&lease));
@@ -51,7 +51,7 @@ fn the_lease_ends_at_once_and_the_key_when_it_was_to_end() {
 }
 
 #[test]
-fn after_that_time_it_is_an_unlock() {
+fn a_delay_in_the_past_is_a_plain_unlock() {
     let (cluster, client, mut lease) = locked(3);
     cluster.run_ms(LEAST);
     assert_eq!(client.unlock_after(&mut lease, LEAST), Ok(()));
@@ -62,7 +62,7 @@ fn after_that_time_it_is_an_unlock() {
 
 /// A server never lets the key live longer than before.
 #[test]
-fn the_key_never_lives_longer_than_its_ttl() {
+fn the_key_never_outlives_its_ttl() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(1, 0).waits_ms(100).connected();
     let mut lease = client.take("r", TTL);
@@ -89,7 +89,7 @@ fn the_key_never_lives_longer_than_its_ttl() {
 }
 
 #[test]
-fn servers_that_were_down_are_told_when_they_are_back() {
+fn returning_servers_get_the_release() {
     let (cluster, client, mut lease) = locked(3);
     let ours = token(&lease);
     cluster.kill(0);
@@ -105,7 +105,7 @@ fn servers_that_were_down_are_told_when_they_are_back() {
 }
 
 #[test]
-fn asking_again_is_fine_and_so_is_an_unlock_that_leaves_the_key_too() {
+fn a_delayed_unlock_can_be_repeated() {
     let (cluster, client, mut lease) = locked(3);
     let ours = token(&lease);
     cluster.freeze(0);
@@ -125,7 +125,7 @@ fn asking_again_is_fine_and_so_is_an_unlock_that_leaves_the_key_too() {
 }
 
 #[test]
-fn it_is_lost_if_a_quorum_has_it_no_longer_and_other_holders_are_left_alone() {
+fn an_unlock_without_a_quorum_is_lost_and_spares_others() {
     let (cluster, client, mut lease) = locked(3);
     for server in 0..2 {
         cluster.put(server, "r", "theirs", LONG);
@@ -137,7 +137,7 @@ fn it_is_lost_if_a_quorum_has_it_no_longer_and_other_holders_are_left_alone() {
 }
 
 #[test]
-fn what_cannot_stay_is_refused_and_nothing_is_sent() {
+fn an_impossible_delay_is_refused_without_a_request() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(1, 0).connected();
     let refused = Err(Status::InvalidArgument);
@@ -166,7 +166,7 @@ fn what_cannot_stay_is_refused_and_nothing_is_sent() {
 }
 
 #[test]
-fn an_inner_level_is_left_as_by_an_unlock() {
+fn an_inner_level_is_left_as_with_unlock() {
     let (cluster, client, mut lease) = locked(3);
     assert_eq!(client.retain(&mut lease), Ok(()));
     let before = cluster.deeds().len();
@@ -180,7 +180,7 @@ fn an_inner_level_is_left_as_by_an_unlock() {
 
 /// A caller of the same manager, and one of another, with wake-ups and without. Nobody wakes them.
 #[test]
-fn whoever_waits_has_the_lock_when_the_key_ends_and_not_before() {
+fn a_waiter_gets_the_lock_when_the_key_ends() {
     for wakes in [true, false] {
         for is_other in [true, false] {
             let cluster = Cluster::new(3);
@@ -211,7 +211,7 @@ fn whoever_waits_has_the_lock_when_the_key_ends_and_not_before() {
 
 /// The extension through one manager is executed after the other manager has shortened the lock.
 #[test]
-fn an_extension_of_another_manager_does_not_make_the_key_live_on() {
+fn an_extension_by_another_manager_does_not_prolong_the_key() {
     let cluster = Cluster::new(3);
     let new = || Rc::new(cluster.client().tries(1, 0).waits_ms(500).connected());
     let [slow, fast] = [new(), new()];

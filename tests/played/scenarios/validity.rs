@@ -8,7 +8,7 @@ use crate::error::Status;
 use crate::lease::Lease;
 
 #[test]
-fn a_quorum_after_the_validity_is_too_slow_and_leaves_nothing() {
+fn a_quorum_after_the_validity_leaves_nothing() {
     const TTL_MS: i64 = 1_000;
     const VALID_MS: i64 = 988;
     for (late_ns, expected) in [(-1, Ok(())), (0, Err(Status::TooSlow)), (MS, Err(Status::TooSlow))]
@@ -28,7 +28,7 @@ fn a_quorum_after_the_validity_is_too_slow_and_leaves_nothing() {
 }
 
 #[test]
-fn the_deadline_is_counted_from_before_the_first_byte() {
+fn the_deadline_counts_from_before_the_first_byte() {
     let cluster = Cluster::new(3);
     let client = cluster.client().connected();
     // The third server is heard first, and is not a quorum.
@@ -44,7 +44,7 @@ fn the_deadline_is_counted_from_before_the_first_byte() {
 }
 
 #[test]
-fn connecting_is_not_counted() {
+fn connecting_does_not_reduce_the_validity() {
     for servers in [3, 5] {
         let cluster = Cluster::new(servers);
         // There is a quorum as soon as one of these servers responds.
@@ -57,7 +57,7 @@ fn connecting_is_not_counted() {
 }
 
 #[test]
-fn a_later_attempt_has_a_deadline_of_its_own() {
+fn a_later_attempt_has_its_own_deadline() {
     let cluster = Cluster::new(3);
     let client = cluster.client().tries(3, 400).connected();
     (0..3).for_each(|it| cluster.put(it, "r", "theirs", 500));
@@ -68,7 +68,7 @@ fn a_later_attempt_has_a_deadline_of_its_own() {
 }
 
 #[test]
-fn no_server_of_the_quorum_lets_go_before_the_end() {
+fn no_quorum_server_drops_the_lock_early() {
     for (factor, rates) in [
         (0.0, &[500_000, 999_000, 1_000_000][..]),
         (0.01, &[990_000, 1_000_000, 1_010_000]),
@@ -81,7 +81,7 @@ fn no_server_of_the_quorum_lets_go_before_the_end() {
 }
 
 #[test]
-fn a_clock_that_is_faster_than_the_factor_is_noticed_here() {
+fn a_clock_faster_than_the_drift_is_noticed() {
     for (factor, rate) in [(0.0, 1_000_100), (0.01, 1_020_000), (0.25, 1_400_000)] {
         assert_ne!(unborne(factor, rate), 0, "{factor} and {rate}");
     }
@@ -114,12 +114,12 @@ fn unborne(factor: f64, per_million: i64) -> usize {
 }
 
 #[test]
-fn who_waits_for_a_lock_never_has_it_too_early() {
+fn a_waiter_never_gets_the_lock_too_early() {
     assert!(!overlaps_with(1_010_000));
 }
 
 #[test]
-fn a_server_whose_clock_is_too_fast_gives_a_lock_away_too_early() {
+fn a_too_fast_server_clock_frees_a_lock_too_early() {
     assert!(overlaps_with(1_020_000));
 }
 
@@ -139,7 +139,7 @@ fn overlaps_with(per_million: i64) -> bool {
 
 /// A client is delayed at any of its looks at the clock. Its results are right, or it returns none.
 #[test]
-fn a_client_that_is_held_up_anywhere_claims_nothing_that_is_over() {
+fn a_delayed_client_claims_no_expired_lock() {
     for stall_ms in [VALID / 2, VALID - 1, VALID, 2 * TTL] {
         for nth in 1.. {
             let cluster = Cluster::new(3);
@@ -187,7 +187,7 @@ fn a_client_that_is_held_up_anywhere_claims_nothing_that_is_over() {
 
 /// A clock that is ahead by years, or behind, or slow, is as good as any other.
 #[test]
-fn only_differences_of_a_clients_clock_count() {
+fn only_differences_of_the_client_clock_count() {
     for ahead in [-900_000 * MS, 0, 1 << 60] {
         let cluster = Cluster::new(3);
         let client = Client::new(*cluster, ahead);

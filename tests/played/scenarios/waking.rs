@@ -19,7 +19,7 @@ const TAKEN: Said = Err(Status::Taken);
 /// The release arrives at the servers after 103 ms, and the waiting client holds the lock after 106 ms: one
 /// way and one round trip later.
 #[test]
-fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
+fn a_waiter_gets_the_lock_a_round_trip_after_the_release() {
     for servers in [1, 3, 5] {
         let cluster = Cluster::new(servers);
         let all = processes(&cluster);
@@ -40,7 +40,7 @@ fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
 }
 
 #[test]
-fn while_it_waits_it_looks_now_and_then_and_never_tries() {
+fn a_waiter_looks_now_and_then_and_never_tries() {
     let cluster = Cluster::new(3);
     let [a, b] = processes(&cluster);
     a.caller('a', 0, waits(0), 1_000);
@@ -55,7 +55,7 @@ fn while_it_waits_it_looks_now_and_then_and_never_tries() {
 }
 
 #[test]
-fn a_message_that_is_lost_is_made_up_for_by_others_or_by_its_next_look() {
+fn a_lost_wake_up_is_replaced_by_others_or_a_look() {
     // How many of five servers tell it, and the shortest and the longest pauses.
     for (told, least, longest) in [(5, 106, 106), (3, 106, 106), (2, 108, 112), (1, 108, 112)] {
         for (random, at) in [(0, least), (u64::MAX, longest)] {
@@ -83,7 +83,7 @@ fn a_message_that_is_lost_is_made_up_for_by_others_or_by_its_next_look() {
 }
 
 #[test]
-fn a_message_that_comes_late_is_as_good_and_one_that_comes_too_late_is_no_news() {
+fn a_late_wake_up_counts_unless_it_is_too_late() {
     let cluster = Cluster::new(3);
     let all = processes(&cluster);
     telling(&all[1], 0..3, Telling::Late(50 * MS));
@@ -111,7 +111,7 @@ fn a_message_that_comes_late_is_as_good_and_one_that_comes_too_late_is_no_news()
 }
 
 #[test]
-fn a_message_that_comes_twice_is_one() {
+fn a_doubled_wake_up_counts_once() {
     let deeds = |how| {
         let cluster = Cluster::new(3);
         let all = processes(&cluster);
@@ -125,7 +125,7 @@ fn a_message_that_comes_twice_is_one() {
 
 /// Nobody receives the message on lost connections, so the client must find out by itself.
 #[test]
-fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
+fn a_waiter_without_connections_looks_and_enrols_again() {
     // The lock is released before the client's look, or after it.
     for (hold_ms, had_at) in [(100, 225), (400, 406)] {
         let cluster = Cluster::new(3);
@@ -148,7 +148,7 @@ fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
 
 /// Each release tells the client at the head of the wait queue and nobody else: one client on each server.
 #[test]
-fn a_release_tells_one_of_all_that_wait() {
+fn a_release_wakes_one_waiter_per_server() {
     let cluster = Cluster::new(3);
     let all: [Crowd; 8] = processes(&cluster);
     for (nth, (crowd, who)) in all.iter().zip('a'..).enumerate() {
@@ -169,7 +169,7 @@ fn a_release_tells_one_of_all_that_wait() {
 }
 
 #[test]
-fn a_process_has_one_place_in_line_and_hands_the_lock_on_without_a_word() {
+fn a_process_has_one_place_and_hands_the_lock_on_locally() {
     let cluster = Cluster::new(3);
     let [a, b, c] = processes(&cluster);
     a.caller('a', 0, waits(0), 100);
@@ -192,7 +192,7 @@ fn a_process_has_one_place_in_line_and_hands_the_lock_on_without_a_word() {
 /// The other end of the connection was closed, so nobody receives the message. The next client is told at
 /// once.
 #[test]
-fn where_the_first_in_line_has_ended_the_next_is_told() {
+fn if_the_first_waiter_is_dead_the_next_is_woken() {
     let cluster = Cluster::new(3);
     let [a, b, c] = processes(&cluster);
     a.caller('a', 0, waits(0), 100);
@@ -209,7 +209,7 @@ fn where_the_first_in_line_has_ended_the_next_is_told() {
 /// The first client was told, and does nothing. The next client in the queue is not told, and looks after
 /// 400 ms.
 #[test]
-fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
+fn if_the_first_waiter_is_idle_the_next_looks() {
     for (is_dead, until_ms) in [(true, 0), (false, 450), (false, 3_000)] {
         let cluster = Cluster::new(3);
         let [a, b, c, d] = processes(&cluster);
@@ -247,7 +247,7 @@ fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
 
 /// Another client takes the lock between the release and the attempt of the client that was told.
 #[test]
-fn who_has_tried_in_vain_keeps_its_place() {
+fn a_failed_try_keeps_the_place() {
     let cluster = Cluster::new(3);
     let [a, b, c, z] = processes(&cluster);
     a.caller('a', 0, waits(0), 100);
@@ -276,7 +276,7 @@ fn who_has_tried_in_vain_keeps_its_place() {
 
 /// It stands back for two round trips, and looks before it tries.
 #[test]
-fn who_has_woken_another_and_wants_it_again_stands_in_line_behind_it() {
+fn a_waker_lines_up_behind_the_woken_client() {
     let cluster = Cluster::new(3);
     let [a, b] = processes(&cluster);
     a.thread(0, |crowd| {
@@ -297,7 +297,7 @@ fn who_has_woken_another_and_wants_it_again_stands_in_line_behind_it() {
 }
 
 #[test]
-fn a_wait_in_slices_is_told_as_one_in_a_piece() {
+fn a_sliced_wait_is_woken_like_a_whole_one() {
     let deeds = |slice_ms: Option<i64>| {
         let cluster = Cluster::new(3);
         let [a, b] = processes(&cluster);
@@ -326,7 +326,7 @@ fn log_of(crowd: &Crowd) -> Arc<Mutex<Vec<String>>> {
 
 /// This is the case with servers that do not know RESP3, and by default with users as of Redis 7.
 #[test]
-fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said_once() {
+fn servers_without_pushes_are_polled_and_reported_once() {
     let plain = {
         let cluster = Cluster::new(3);
         let crowds =
@@ -366,7 +366,7 @@ fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said
 /// The waiting time of a client ends at about the moment when it is told. The next client gets the lock
 /// nevertheless, without waiting for its look.
 #[test]
-fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
+fn a_waiter_that_gives_up_at_its_wake_up_passes_it_on() {
     for (back_ms, is_cancelled) in [(1, false), (4, false), (1, true), (4, true)] {
         // Before that it holds the lock, and its release must not be cancelled.
         let first = if is_cancelled { 0 } else { -40 };
@@ -401,7 +401,7 @@ fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
 
 /// A client gives up and waits again. It must not take an old message for a new one.
 #[test]
-fn what_was_told_of_an_old_wait_is_worth_one_try_at_most() {
+fn a_stale_wake_up_causes_at_most_one_try() {
     for back_ms in [1, 4, 30] {
         for step in -40..=40 {
             let cluster = Cluster::new(3);

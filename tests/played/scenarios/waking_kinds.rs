@@ -61,7 +61,7 @@ fn had(crowd: &Crowd) -> Vec<(char, i64)> {
 }
 
 #[test]
-fn readers_that_wait_for_a_writer_are_told_together() {
+fn waiting_readers_are_woken_together() {
     let cluster = Cluster::new(3);
     let [a, b, c, d, e] = processes(&cluster);
     a.sharer('a', 0, wants(ALONE, 0), 100);
@@ -80,7 +80,7 @@ fn readers_that_wait_for_a_writer_are_told_together() {
 }
 
 #[test]
-fn a_writer_is_told_by_the_last_of_the_readers() {
+fn the_last_reader_wakes_the_writer() {
     let cluster = Cluster::new(3);
     let [a, b, c, d] = processes(&cluster);
     a.sharer('a', 0, wants(SHARED, 0), 100);
@@ -99,7 +99,7 @@ fn a_writer_is_told_by_the_last_of_the_readers() {
 }
 
 #[test]
-fn a_lock_that_becomes_a_shared_one_lets_the_readers_in_and_nobody_else() {
+fn a_downgrade_wakes_only_readers() {
     let cluster = Cluster::new(3);
     let [a, b, c, d] = processes(&cluster);
     a.thread(0, |crowd| {
@@ -124,7 +124,7 @@ fn a_lock_that_becomes_a_shared_one_lets_the_readers_in_and_nobody_else() {
 }
 
 #[test]
-fn one_permit_that_is_free_tells_one() {
+fn one_free_permit_wakes_one_waiter() {
     let cluster = Cluster::new(3);
     let [a, b, c, d] = processes(&cluster);
     a.sharer('a', 0, wants(PERMIT, 0), 100);
@@ -142,7 +142,7 @@ fn one_permit_that_is_free_tells_one() {
 }
 
 #[test]
-fn who_has_tried_for_a_permit_in_vain_keeps_its_place() {
+fn a_failed_try_for_a_permit_keeps_the_place() {
     let cluster = Cluster::new(3);
     let [a, b, c, z] = processes(&cluster);
     a.sharer('a', 0, wants(PERMIT, 0), 100);
@@ -168,7 +168,7 @@ fn who_has_tried_for_a_permit_in_vain_keeps_its_place() {
 }
 
 #[test]
-fn who_wants_several_is_told_by_what_is_in_the_way_alone() {
+fn a_waiter_for_several_is_woken_by_the_blocking_one() {
     for s_ttl in [2 * LONG, LONG / 2] {
         let cluster = Cluster::new(3);
         let [a, z, b] = processes(&cluster);
@@ -191,7 +191,7 @@ fn who_wants_several_is_told_by_what_is_in_the_way_alone() {
 }
 
 #[test]
-fn the_release_of_several_tells_one_in_each_of_their_lines() {
+fn a_release_of_several_wakes_one_waiter_per_line() {
     let cluster = Cluster::new(3);
     let [a, b, c, d, e] = processes(&cluster);
     a.sharer('a', 0, wants(both(), 0), 100);
@@ -229,7 +229,7 @@ fn held(crowd: &Crowd, kind: &LockKind, count: usize) {
 }
 
 #[test]
-fn whatever_it_waits_for_it_has_it_a_round_trip_after_it_is_told_or_else_at_its_next_look() {
+fn every_kind_of_waiter_gets_the_lock_by_push_or_look() {
     for (kind, count, wanted) in kinds() {
         for how in [Telling::Usual, Telling::Lost, Telling::Twice] {
             let cluster = Cluster::new(3);
@@ -247,7 +247,7 @@ fn whatever_it_waits_for_it_has_it_a_round_trip_after_it_is_told_or_else_at_its_
 }
 
 #[test]
-fn whatever_it_waits_for_who_gives_up_when_it_is_told_leaves_it_to_the_next() {
+fn every_kind_of_waiter_passes_a_wake_up_on() {
     for (kind, count, wanted) in kinds() {
         for is_cancelled in [false, true] {
             for step in -20..=20 {
@@ -282,7 +282,7 @@ fn whatever_it_waits_for_who_gives_up_when_it_is_told_leaves_it_to_the_next() {
 }
 
 #[test]
-fn whatever_they_wait_for_a_release_tells_one_of_them_or_all_readers() {
+fn a_release_wakes_one_waiter_or_all_readers() {
     for (kind, count, wanted) in kinds() {
         let cluster = Cluster::new(3);
         let all: [Crowd; 6] = processes(&cluster);

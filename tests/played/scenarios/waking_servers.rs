@@ -8,7 +8,7 @@ use super::processes::{LINE, done, nothing_is_left, processes, processes_of, wai
 use crate::lease::Lease;
 
 #[test]
-fn who_tells_nobody_and_what_ends_by_itself_cost_a_look() {
+fn without_a_wake_up_a_look_finds_the_free_lock() {
     // A program that knows of no wait queues.
     let cluster = Cluster::new(3);
     let clients = [cluster.client(), cluster.client().woken()].map(Client::connected);
@@ -33,7 +33,7 @@ fn who_tells_nobody_and_what_ends_by_itself_cost_a_look() {
 }
 
 #[test]
-fn a_minority_that_is_frozen_or_gone_keeps_nobody_waiting() {
+fn a_frozen_or_dead_minority_delays_no_wake_up() {
     for (servers, bad) in [(3, 1), (5, 1), (5, 2)] {
         for (at_ms, is_killed) in [(0, false), (50, false), (102, false), (0, true), (50, true)] {
             let cluster = Cluster::new(servers);
@@ -59,7 +59,7 @@ fn a_minority_that_is_frozen_or_gone_keeps_nobody_waiting() {
 /// Frozen servers execute the requests that they were sent when they continue, and tell of the release
 /// then.
 #[test]
-fn a_majority_that_was_frozen_tells_it_when_it_goes_on() {
+fn a_thawed_majority_wakes_the_waiter() {
     let cluster = Cluster::new(3);
     let all = processes(&cluster);
     cluster.after_ms(50, |world| [1, 2].into_iter().for_each(|it| world.freeze(it)));

@@ -29,7 +29,7 @@ const TOKENS: [&str; 3] =
 const MEMORIES: [&str; 3] = ["----------------", "00000000000000aa", "00000000000000bb"];
 
 #[test]
-fn the_servers_that_are_played_answer_as_a_real_one() {
+fn simulated_servers_answer_like_a_real_one() {
     let (open, locked) = (Server::start(), Server::start_with(&["--requirepass", "p"]));
     for seed in 0..SEQUENCES {
         let (server, password) = if seed % 5 == 0 { (&locked, Some("p")) } else { (&open, None) };
@@ -49,7 +49,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
 
 /// Compares the scripts that mark a server, and that raise the longest TTL, for every possible note.
 #[test]
-fn the_notes_that_are_played_are_those_of_a_real_server() {
+fn simulated_notes_match_a_real_server() {
     const IDS: [&str; 2] =
         ["1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"];
     let server = Server::start();
@@ -84,7 +84,7 @@ fn the_notes_that_are_played_are_those_of_a_real_server() {
 /// Wait queues of a resource that is taken and released again and again. Random commands would seldom meet
 /// there.
 #[test]
-fn the_lines_that_are_played_are_those_of_a_real_server() {
+fn simulated_lines_match_a_real_server() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let mut dice = Dice::new(1);
@@ -103,7 +103,7 @@ fn the_lines_that_are_played_are_those_of_a_real_server() {
 /// Readers of a resource, and a writer that waits for them or holds the resource. They join, extend, leave
 /// and look again and again.
 #[test]
-fn the_readers_that_are_played_are_those_of_a_real_server() {
+fn simulated_readers_match_a_real_server() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let mut dice = Dice::new(2);
@@ -123,7 +123,7 @@ fn the_readers_that_are_played_are_those_of_a_real_server() {
 }
 
 #[test]
-fn so_are_the_lines_of_those_who_wait_for_permits_and_for_two_keys() {
+fn simulated_lines_for_permits_and_two_keys_match() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let mut dice = Dice::new(1);
@@ -143,7 +143,7 @@ fn so_are_the_lines_of_those_who_wait_for_permits_and_for_two_keys() {
 /// A request to join the readers that is carried out late finds an entry that has been set since, with a
 /// longer TTL.
 #[test]
-fn who_joins_readers_once_more_keeps_what_he_has() {
+fn a_reader_that_joins_again_keeps_its_ttl() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let script = acquire::SCRIPT;
@@ -165,7 +165,7 @@ fn who_joins_readers_once_more_keeps_what_he_has() {
 
 /// States of a server that this library never leaves behind. They are not simulated.
 #[test]
-fn readers_that_are_over_or_left_alone_are_none() {
+fn expired_or_orphaned_readers_do_not_count() {
     const NEVER: &str = "315360000000";
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
@@ -212,7 +212,7 @@ fn readers_that_are_over_or_left_alone_are_none() {
 
 /// If the first in the queue is a reader, the readers right behind it are told, too, and no writer is.
 #[test]
-fn readers_in_line_are_told_together() {
+fn readers_in_line_are_woken_together() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let line = ["ZADD", "a:w", "1.5", THERE, "2.5", "gone", "3", "a writer", "4.5", "behind it"];
@@ -233,7 +233,7 @@ fn readers_in_line_are_told_together() {
 
 /// Two keys with fencing tokens, with numbers that no clock limits.
 #[test]
-fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
+fn simulated_tokens_of_two_keys_match_a_real_server() {
     const SPREAD: &str = "4000000000000000";
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
@@ -260,7 +260,7 @@ fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
 
 /// The numbers of a server are lost, read and restored, again and again.
 #[test]
-fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
+fn simulated_restores_match_a_real_server() {
     const SPREAD: &str = "4000000000000000";
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
@@ -305,7 +305,7 @@ fn the_numbers_that_are_played_are_restored_as_by_a_real_server() {
 
 /// A server is marked as new, or as one that has lost its memory, or its note is rewritten.
 #[test]
-fn the_numbers_of_a_new_server_belong_to_its_memory() {
+fn counters_of_a_new_server_belong_to_its_memory() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     pair.store.memory = Some(Memory::of(0));
@@ -332,7 +332,7 @@ fn the_numbers_of_a_new_server_belong_to_its_memory() {
 /// Whatever a client proposes, the number is near the clock of the server that draws it, and greater than
 /// the previous number.
 #[test]
-fn the_number_that_is_drawn_is_near_the_servers_clock() {
+fn a_drawn_number_is_near_the_clock_of_the_server() {
     let server = Server::start();
     let mut pair = Pair::new(&server, None);
     let clock_us = |pair: &mut Pair| {
@@ -377,7 +377,7 @@ fn the_number_that_is_drawn_is_near_the_servers_clock() {
 
 /// What a server says of its own commands when arguments are missing.
 #[test]
-fn the_dialects_that_are_played_are_those_that_the_library_knows() {
+fn simulated_dialects_are_known_to_the_library() {
     for (dialect, knows) in [(Dialect::Delex, "DELEX"), (Dialect::Delifeq, "DELIFEQ")] {
         let mut store = Store::new(dialect, 0, None);
         for name in ["DELEX", "DELIFEQ"] {

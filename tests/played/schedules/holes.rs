@@ -497,7 +497,7 @@ impl World {
 
 /// The page says of each of them that two clients may hold one lock.
 #[test]
-fn each_hole_is_told_in_the_manual() {
+fn each_hole_is_in_the_manual() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guard.md"))
         .expect("docs/guard.md");
     let (_, page) = page.split_once("## What the guard does not see").expect("the section");
@@ -508,7 +508,7 @@ fn each_hole_is_told_in_the_manual() {
 }
 
 #[test]
-fn a_loss_is_hidden_if_other_data_took_its_place_before_anything_was_told_of_it() {
+fn a_loss_is_hidden_if_new_data_came_before_any_news() {
     let loss = |at, cause| {
         let (before, after) = (None, None);
         Loss { at, cause, before, after, may_pass: false, over_at: at, forgot_at: at }

@@ -350,7 +350,7 @@ fn seen(plant: Plant, promise: Promise) -> Option<u64> {
 
 /// `REDLOCK_PLANT=HidesPromotions` plants only this fault.
 #[test]
-fn each_promise_can_be_seen_broken() {
+fn each_promise_is_detected_when_broken() {
     let mut unseen = Vec::new();
     let only = std::env::var("REDLOCK_PLANT").ok();
     for (plant, promise) in PLANTS {
@@ -366,7 +366,7 @@ fn each_promise_can_be_seen_broken() {
 }
 
 #[test]
-fn each_promise_has_a_name_and_a_way_to_break_it() {
+fn each_promise_has_a_name_and_a_plant() {
     for (promise, name, words) in PROMISES {
         assert_eq!(PROMISES.iter().filter(|it| it.0 == promise || it.1 == name).count(), 1);
         assert!(!words.is_empty() && promise.to_string() == name);

@@ -78,7 +78,7 @@ fn one_seed() {
 
 /// Each of these has once shown a fault that is fixed.
 #[test]
-fn seeds_that_showed_a_fault_show_none() {
+fn seeds_of_fixed_faults_pass() {
     // A call for several resources that lost its place in the wait queue tried again and again without a
     // pause.
     let spun = [70_012_221, 70_023_539, 70_027_720, 70_029_588, 70_029_976, 90_017_623, 90_029_981];
@@ -101,7 +101,7 @@ fn seeds_that_showed_a_fault_show_none() {
 }
 
 #[test]
-fn a_seed_is_played_the_same_again() {
+fn a_seed_replays_identically() {
     for seed in 0..60 {
         let schedule = Rc::new(schedule(seed, Wish::Any));
         let (first, again, silent) =
@@ -112,33 +112,33 @@ fn a_seed_is_played_the_same_again() {
 }
 
 #[test]
-fn different_lists_of_servers_are_found_out() {
+fn different_server_lists_are_detected() {
     assert_bites(Sin::SplitLists);
 }
 
 #[test]
-fn servers_that_lose_keys_are_found_out() {
+fn servers_that_lose_keys_are_detected() {
     assert_bites(Sin::LostKeys);
 }
 
 #[test]
-fn servers_whose_clocks_leap_are_found_out() {
+fn leaping_server_clocks_are_detected() {
     assert_bites(Sin::LeapingClocks);
 }
 
 #[test]
-fn servers_whose_clocks_are_too_fast_are_found_out() {
+fn fast_server_clocks_are_detected() {
     assert_bites(Sin::FastClocks);
 }
 
 #[test]
-fn clients_whose_clocks_stop_are_found_out() {
+fn stopped_client_clocks_are_detected() {
     assert_bites(Sin::StoppedClocks);
 }
 
 /// A server is restarted without its data, or flushed, any number of times.
 #[test]
-fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
+fn one_forgetful_guarded_server_admits_no_second_holder() {
     let figures = compare(Wish::Guarded, 0..GUARDED_SEEDS, (1, 1));
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
@@ -150,7 +150,7 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
 
 /// Each of them is restored from the others, whatever the clocks show meanwhile.
 #[test]
-fn servers_that_lose_their_fencing_tokens_one_after_another_issue_none_again() {
+fn servers_that_forget_in_turn_repeat_no_fencing_token() {
     let figures = compare(Wish::Counted, 0..COUNTED_SEEDS, (1, u64::MAX));
     println!("{figures:?}");
     assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
@@ -159,7 +159,7 @@ fn servers_that_lose_their_fencing_tokens_one_after_another_issue_none_again() {
 
 /// The clock of a server is set forward, any number of times.
 #[test]
-fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
+fn one_stepped_guarded_clock_admits_no_second_holder() {
     let figures = compare(Wish::Stepped, 0..GUARDED_SEEDS, (1, 1));
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
@@ -172,7 +172,7 @@ fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
 /// A server changes its life in every way, and clocks are set forward and back, one of them or all together.
 /// Two clients hold one lock only in the cases that the manual names.
 #[test]
-fn one_server_that_changes_its_life_lets_nobody_in_but_as_the_manual_says() {
+fn one_changed_server_admits_only_the_documented_cases() {
     let figures = compare(Wish::Lived, 0..LIVED_SEEDS, (1, 1));
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
@@ -184,7 +184,7 @@ fn one_server_that_changes_its_life_lets_nobody_in_but_as_the_manual_says() {
 /// In some of these seeds, the second client had read the clock only after the step. In others, its only
 /// reading from before the step had been on its way for longer than the step.
 #[test]
-fn a_step_that_could_not_be_seen_is_outside_of_what_is_promised() {
+fn an_invisible_step_is_outside_the_promise() {
     for seed in [95_407_807, 95_789_777, 95_647_928, 95_900_592, 95_964_934] {
         let outcome = play(&Rc::new(schedule(seed, Wish::Stepped)), false);
         assert!(outcome.excuse.is_some() || !outcome.overlapped, "seed {seed}");

@@ -208,7 +208,7 @@ impl fmt::Display for Promise {
 /// The table in `promises.md` is generated from this list, from the files that report a broken promise, and
 /// from `plants.rs`.
 #[test]
-fn the_table_of_promises_is_that_of_the_code() {
+fn the_table_of_promises_matches_the_code() {
     use std::{env, fs};
 
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/played");

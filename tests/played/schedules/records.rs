@@ -370,7 +370,7 @@ impl Records {
 
 /// A client that takes all resources also takes the permit of one resource away.
 #[test]
-fn who_has_all_resources_is_a_rival_for_each() {
+fn a_holder_of_all_resources_rivals_each() {
     let mut records = Records::default();
     let sender = Sender { client: 1, manager: 0, connection: 0 };
     let mut token = Token::new(1, sender, b"a");

@@ -115,7 +115,7 @@ fn another_order_of_servers_does_not_bring_a_lost_lock_back() {
 /// A process is kept from running for longer than a server may take to reply, at any of its steps. The
 /// servers answered as soon as they were asked, and the process must report that.
 #[test]
-fn who_is_kept_from_running_does_not_say_that_servers_were_silent() {
+fn a_paused_process_does_not_call_servers_silent() {
     let calls = [Call::IsLocked, LOCK, EXTEND, CONFIRM, Call::Unlock];
     let mut stopped = 0;
     for at_step in 1..200 {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_seen_that_is_longer_than_the_way_there_before_it_and_back_after_it() {
+    fn a_step_longer_than_the_trips_is_seen() {
         assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 28)]), [103]);
         assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 27)]), []);
         // The way back before the step does not matter, and neither does the way there after it.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_step_that_was_seen_tells_nothing_of_the_next_one() {
+    fn readings_before_a_seen_step_do_not_count_for_the_next() {
         let (first, set) = (reading(10, 1, 1, 0), reading(20, 1, 1, 100));
         assert_eq!(seen(&[first]), []);
         assert_eq!(seen(&[first, set, reading(30, 1, 1, 103)]), [21]);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_shows_is_shown_when_it_says() {
+    fn a_simulated_clock_can_be_inverted() {
         let mut clock = Clock::new(7 * MS, 1_010_000);
         clock.stand_still(500 * MS, 100 * MS);
         for shown in [8 * MS, 300 * MS + 1, 500 * MS, 900 * MS] {

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_take_turns() {
+    fn coroutines_take_turns() {
         let heard = Rc::<RefCell<Vec<u32>>>::default();
         let new = |number: u32| {
             let heard = Rc::clone(&heard);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_one_and_no_more() {
+    fn a_panic_ends_only_its_coroutine() {
         let mut one = Coroutine::new(|| std::panic::resume_unwind(Box::new("no")));
         assert!(matches!(one.resume(), Some(Err(_))));
     }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_when_it_is_there_as_a_whole() {
+    fn a_request_is_read_only_when_complete() {
         let bytes = b"*2\r\n$4\r\nPTTL\r\n$1\r\nr\r\n*1\r\n";
         let whole = bytes.len() - 4;
         let mut words = Vec::new();

@@ -144,7 +144,7 @@ void an_inner_level_lasts_as_long_as_it_needs(const Servers &servers) {
     CHECK(mutex.last_unlock_status() == Status::Ok);
 }
 
-void a_lock_that_is_lost_is_told_at_every_level(const Servers &servers) {
+void a_lost_lock_is_reported_at_every_level(const Servers &servers) {
     Manager manager = manager_of(servers);
     const std::string name = fresh_name("lost");
     RecursiveMutex mutex(manager, name, ttl);
@@ -227,7 +227,7 @@ int main(int argc, char **argv) {
     others_wait_for_its_owner(servers);
     threads_have_it_one_after_the_other(servers);
     an_inner_level_lasts_as_long_as_it_needs(servers);
-    a_lock_that_is_lost_is_told_at_every_level(servers);
+    a_lost_lock_is_reported_at_every_level(servers);
     one_that_is_kept_is_not_extended_at_inner_levels(servers);
     a_lease_is_released_at_all_its_levels(servers);
     a_child_holds_nothing(servers);

@@ -23,55 +23,55 @@ use crate::workshop::Run;
 use ground::Ground;
 
 #[test]
-fn the_blocks_in_c_run() {
+fn the_c_blocks_run() {
     each("c");
 }
 
 #[test]
-fn the_blocks_in_cpp_run() {
+fn the_cpp_blocks_run() {
     each("cpp");
 }
 
 #[test]
-fn the_blocks_in_go_run() {
+fn the_go_blocks_run() {
     each("go");
 }
 
 #[test]
-fn the_blocks_in_rust_run() {
+fn the_rust_blocks_run() {
     each("rust");
 }
 
 #[test]
-fn the_blocks_in_javascript_run() {
+fn the_javascript_blocks_run() {
     each("js");
     each("mjs");
 }
 
 #[test]
-fn the_blocks_in_python_run() {
+fn the_python_blocks_run() {
     each("python");
 }
 
 #[test]
-fn the_blocks_in_ruby_run() {
+fn the_ruby_blocks_run() {
     each("ruby");
 }
 
 /// By Python's SQLite. Each statement that begins with UPDATE must change a row.
 #[test]
-fn the_blocks_in_sql_run() {
+fn the_sql_blocks_run() {
     each("sql");
 }
 
 #[test]
-fn the_blocks_for_a_shell_run() {
+fn the_shell_blocks_run() {
     each("sh");
 }
 
 /// Settings of servers: a server is started with them. Other settings are parsed.
 #[test]
-fn the_blocks_of_settings_run() {
+fn the_settings_blocks_run() {
     each("conf");
     each("json");
     each("toml");
@@ -80,7 +80,7 @@ fn the_blocks_of_settings_run() {
 
 /// A CMake project must find the package of the library, and build program.c.
 #[test]
-fn the_blocks_for_cmake_run() {
+fn the_cmake_blocks_run() {
     each("cmake");
 }
 
@@ -257,7 +257,7 @@ fn without_numbers(text: &str) -> String {
 
 /// Shows that the tests above can fail: a block that is wrong is named by its place.
 #[test]
-fn a_block_that_is_wrong_is_seen() {
+fn a_wrong_block_is_noticed() {
     let page = |text: &str| pages::Page { name: "docs/x.md".to_owned(), text: text.to_owned() };
     let run = |text: &str| {
         let snippets = pages::snippets(&page(text)).expect("a page");

@@ -12,7 +12,7 @@ use crate::support::{Cluster, Server, wait_until};
 use crate::workshop::Workshop;
 
 #[test]
-fn the_program_in_c_takes_the_lock_and_gives_it_back() {
+fn the_c_program_takes_and_releases_the_lock() {
     let snippet = first("docs/c.md", "c");
     let ground = Ground::new(&snippet);
     let source = ground.write("program-c.c", &frames::c(&snippet));
@@ -26,7 +26,7 @@ fn the_program_in_c_takes_the_lock_and_gives_it_back() {
 }
 
 #[test]
-fn the_program_in_c_says_why_it_cannot() {
+fn the_c_program_explains_a_failure() {
     let snippet = first("docs/c.md", "c");
     let ground = Ground::new(&snippet);
     let source = ground.write("program-c.c", &frames::c(&snippet));
@@ -41,7 +41,7 @@ fn the_program_in_c_says_why_it_cannot() {
 
 /// Each language's first lines take a lock on a majority, and release it.
 #[test]
-fn the_first_lines_in_each_language_lock() {
+fn the_first_lines_of_each_language_take_a_lock() {
     for (page, language) in [
         ("README.md", "c"),
         ("docs/cpp.md", "cpp"),
@@ -60,7 +60,7 @@ fn the_first_lines_in_each_language_lock() {
 
 /// A user who also has redlock-py copies our file under another name.
 #[test]
-fn the_python_file_goes_by_another_name() {
+fn the_python_file_works_under_another_name() {
     let page = fs::read_to_string(library::root().join("docs/python.md")).expect("a page");
     assert!(page.contains("`redlock_c.py`") && page.contains("`import redlock_c`"));
     let workshop = Workshop::new();

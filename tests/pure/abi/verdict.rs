@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_is_no_break_and_has_to_be_recorded() {
+    fn an_addition_is_no_break_but_must_be_recorded() {
         assert!(verdict(&RECORDED).is_good());
         for more in ["function G: void (S *)", "constant E B = 1", "macro REDLOCK_X 1"] {
             let verdict = verdict(&[&RECORDED[..], &[more]].concat());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_different_is_a_break_and_is_not_recorded() {
+    fn a_removal_or_change_is_a_break() {
         let changes = [
             ("type S: a struct that only the library knows", "type S: struct S { int a; }"),
             ("constant E A = 0", "constant E A = 2"),
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn another_name_of_the_library_allows_every_change() {
+    fn a_new_library_name_allows_every_change() {
         let verdict = verdict(&["library libredlock.so.0.3", "constant E A = 2"]);
         assert_eq!(verdict, Verdict::Renamed);
         assert!(!verdict.is_good() && !verdict.forbids_recording());
     }
 
     #[test]
-    fn without_a_record_there_is_something_to_do() {
+    fn a_missing_record_is_not_good() {
         let verdict = Verdict::on(None, &lines(&RECORDED));
         assert!(!verdict.is_good() && !verdict.forbids_recording());
     }

@@ -14,7 +14,7 @@ use cases::Case;
 use history::{History, Limits, Rule, Violation};
 
 #[test]
-fn what_can_have_been_is_accepted() {
+fn possible_histories_are_accepted() {
     let cases = Case::all("good");
     assert!(cases.len() >= 30, "{} cases", cases.len());
     let wrong: String = cases.iter().filter_map(accept).collect();
@@ -22,7 +22,7 @@ fn what_can_have_been_is_accepted() {
 }
 
 #[test]
-fn what_cannot_have_been_is_rejected_for_its_reason() {
+fn impossible_histories_are_rejected_with_the_reason() {
     let cases = Case::all("bad");
     assert!(cases.len() >= 30, "{} cases", cases.len());
     let wrong: String = cases.iter().filter_map(reject).collect();
@@ -30,7 +30,7 @@ fn what_cannot_have_been_is_rejected_for_its_reason() {
 }
 
 #[test]
-fn there_is_a_bad_case_for_every_rule() {
+fn every_rule_has_a_bad_case() {
     let cases = Case::all("bad");
     for rule in Rule::ALL {
         let name = format!("{}:", rule.name());

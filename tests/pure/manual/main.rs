@@ -49,7 +49,7 @@ fn the_manual_is_up_to_date() {
 }
 
 #[test]
-fn every_function_has_a_page_that_tells_all_of_it() {
+fn every_function_has_a_complete_page() {
     let pages = stored();
     for function in declarations::functions() {
         let page = text(&pages, &format!("{}.3", function.name));
@@ -64,7 +64,7 @@ fn every_function_has_a_page_that_tells_all_of_it() {
 }
 
 #[test]
-fn every_status_leads_to_the_page_of_all() {
+fn every_status_links_to_the_status_page() {
     let pages = stored();
     let header = declarations::header();
     let values = header.lines().filter_map(|line| line.trim().split_once(" = "));

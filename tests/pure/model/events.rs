@@ -9,7 +9,7 @@ const FIRST_WAIT: usize = 50;
 const SECOND_WAIT: usize = 51;
 
 #[test]
-fn who_waits_for_an_event_drives_until_there_is_one() {
+fn a_thread_drives_until_its_event() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(1)));
@@ -19,7 +19,7 @@ fn who_waits_for_an_event_drives_until_there_is_one() {
 }
 
 #[test]
-fn an_event_that_comes_while_another_drives_wakes_who_waits_for_it() {
+fn an_event_beside_a_driver_wakes_its_waiter() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(2)));
@@ -34,7 +34,7 @@ fn an_event_that_comes_while_another_drives_wakes_who_waits_for_it() {
 }
 
 #[test]
-fn two_events_are_told_to_two_who_wait() {
+fn two_events_reach_two_waiters() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| assert!(it.listen(FIRST_WAIT, Needs::Word).is_some()));
@@ -46,7 +46,7 @@ fn two_events_are_told_to_two_who_wait() {
 }
 
 #[test]
-fn an_event_that_is_there_is_taken_at_once() {
+fn a_ready_event_is_taken_at_once() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.me().submit(1, Needs::Nothing);
@@ -56,7 +56,7 @@ fn an_event_that_is_there_is_taken_at_once() {
 }
 
 #[test]
-fn who_has_waited_long_enough_goes_without_an_event() {
+fn a_wait_for_an_event_times_out() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Time), None));
@@ -67,7 +67,7 @@ fn who_has_waited_long_enough_goes_without_an_event() {
 
 /// A thread that looks without waiting may find another thread driving, or may drive while other threads come.
 #[test]
-fn who_looks_for_an_event_leaves_nobody_without_a_driver() {
+fn a_look_for_an_event_leaves_a_driver() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -78,7 +78,7 @@ fn who_looks_for_an_event_leaves_nobody_without_a_driver() {
 }
 
 #[test]
-fn who_looks_again_and_again_is_told_of_a_submitted_call() {
+fn repeated_looks_find_the_end_of_a_submitted_call() {
     play(Some(2), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -92,7 +92,7 @@ fn who_looks_again_and_again_is_told_of_a_submitted_call() {
 }
 
 #[test]
-fn who_looks_for_an_event_does_a_chore_and_goes_on_unless_it_is_stopped() {
+fn a_look_for_an_event_does_a_chore_and_continues() {
     play(None, || {
         let stage = Stage::new(World::quick());
         stage.me().submit(1, Needs::Chore);
@@ -105,7 +105,7 @@ fn who_looks_for_an_event_does_a_chore_and_goes_on_unless_it_is_stopped() {
 }
 
 #[test]
-fn a_chore_is_done_by_somebody_and_its_call_goes_on() {
+fn any_thread_does_a_chore_and_its_call_continues() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Chore));
@@ -117,7 +117,7 @@ fn a_chore_is_done_by_somebody_and_its_call_goes_on() {
 
 /// The driving thread may have to do another call's chore while its own call ends.
 #[test]
-fn who_does_a_chore_is_not_driving_meanwhile() {
+fn a_thread_drives_nothing_during_a_chore() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -129,7 +129,7 @@ fn who_does_a_chore_is_not_driving_meanwhile() {
 
 /// A request is sent even if no thread waits for its answer.
 #[test]
-fn who_stands_by_drives_for_calls_that_nobody_waits_for() {
+fn a_standby_thread_drives_unattended_calls() {
     play(None, || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));
@@ -143,7 +143,7 @@ fn who_stands_by_drives_for_calls_that_nobody_waits_for() {
 }
 
 #[test]
-fn who_stands_by_may_be_told_of_events() {
+fn a_standby_thread_can_take_events() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, true), Some(1)));
@@ -154,7 +154,7 @@ fn who_stands_by_may_be_told_of_events() {
 
 /// The thread that has its answer leaves. Only the thread that stands by is left to go on.
 #[test]
-fn who_stands_by_goes_on_when_the_driver_leaves() {
+fn a_standby_thread_continues_after_the_driver() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -172,7 +172,7 @@ fn who_stands_by_goes_on_when_the_driver_leaves() {
 
 /// The standby thread has driven for a call that has ended by now, and another thread sleeps because of that.
 #[test]
-fn who_stands_by_and_has_done_its_part_leaves_nobody_without_a_driver() {
+fn an_ending_standby_thread_leaves_a_driver() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -189,7 +189,7 @@ fn who_stands_by_and_has_done_its_part_leaves_nobody_without_a_driver() {
 }
 
 #[test]
-fn who_stands_by_is_not_in_the_way_of_calls() {
+fn a_standby_thread_does_not_block_calls() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));

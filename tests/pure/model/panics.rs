@@ -11,17 +11,17 @@ use super::stage::{Actor, Stage, play};
 use super::world::{Name, World};
 
 #[test]
-fn others_go_on_when_the_driver_panics_before_it_sends() {
+fn a_panic_before_sending_harms_no_other_thread() {
     unharmed(|| play_trap(Trap::Advance));
 }
 
 #[test]
-fn others_go_on_when_the_driver_panics_as_it_polls() {
+fn a_panic_while_polling_harms_no_other_thread() {
     unharmed(|| play_trap(Trap::Rest));
 }
 
 #[test]
-fn others_go_on_when_the_driver_panics_among_the_answers() {
+fn a_panic_among_the_answers_harms_no_other_thread() {
     unharmed(|| play_trap(Trap::Resume));
 }
 

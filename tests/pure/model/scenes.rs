@@ -5,7 +5,7 @@ use super::stage::{Stage, play};
 use super::world::World;
 
 #[test]
-fn each_of_two_is_given_its_own_answer() {
+fn two_calls_get_their_own_answers() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -17,7 +17,7 @@ fn each_of_two_is_given_its_own_answer() {
 }
 
 #[test]
-fn each_of_three_is_given_its_own_answer() {
+fn three_calls_get_their_own_answers() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -29,7 +29,7 @@ fn each_of_three_is_given_its_own_answer() {
 
 /// The second call is answered only after the first thread has left.
 #[test]
-fn who_has_its_answer_leaves_and_another_drives() {
+fn an_answered_driver_hands_over() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -43,7 +43,7 @@ fn who_has_its_answer_leaves_and_another_drives() {
 
 /// The first call ends only when another thread ends it, which happens after the second call has its answer.
 #[test]
-fn a_request_that_comes_while_the_driver_polls_is_sent() {
+fn a_request_during_polling_is_sent() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Word));
@@ -54,7 +54,7 @@ fn a_request_that_comes_while_the_driver_polls_is_sent() {
 }
 
 #[test]
-fn a_call_whose_time_is_up_before_the_drivers_ends_in_time() {
+fn a_call_with_an_earlier_timeout_ends_in_time() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Word));
@@ -65,7 +65,7 @@ fn a_call_whose_time_is_up_before_the_drivers_ends_in_time() {
 }
 
 #[test]
-fn who_stands_by_may_be_called_off_at_any_moment() {
+fn a_waiting_thread_can_be_called_off_at_any_moment() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -77,7 +77,7 @@ fn who_stands_by_may_be_called_off_at_any_moment() {
 
 /// The thread that is told to drive may have ended its call before it wakes.
 #[test]
-fn both_who_stand_by_may_be_called_off_at_once() {
+fn two_waiting_threads_can_be_called_off_at_once() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Word));
@@ -88,7 +88,7 @@ fn both_who_stand_by_may_be_called_off_at_once() {
 }
 
 #[test]
-fn a_polling_driver_is_woken_when_a_visitor_reads_its_answer() {
+fn a_visitor_that_reads_the_answer_wakes_the_driver() {
     play(None, || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -99,7 +99,7 @@ fn a_polling_driver_is_woken_when_a_visitor_reads_its_answer() {
 }
 
 #[test]
-fn places_serve_one_call_after_the_other() {
+fn places_serve_calls_in_turn() {
     play(Some(2), || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| [1, 2].into_iter().for_each(|name| it.run(name, Needs::Answer)));
@@ -111,7 +111,7 @@ fn places_serve_one_call_after_the_other() {
 
 /// A thread that wakes another one may be late, and find the next thread at the same parker.
 #[test]
-fn parkers_serve_one_thread_after_the_other() {
+fn parkers_serve_threads_in_turn() {
     play(Some(2), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Sending));
@@ -127,7 +127,7 @@ fn parkers_serve_one_thread_after_the_other() {
 
 /// The first thread's call ends as soon as it is sent. That thread then ends the second call.
 #[test]
-fn a_thread_whose_call_has_ended_is_woken_before_the_driver_polls() {
+fn a_finished_thread_is_woken_before_the_driver_polls() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| {
@@ -140,7 +140,7 @@ fn a_thread_whose_call_has_ended_is_woken_before_the_driver_polls() {
 }
 
 #[test]
-fn calls_of_all_kinds_may_end_together() {
+fn calls_of_all_kinds_can_end_together() {
     play(Some(4), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -153,7 +153,7 @@ fn calls_of_all_kinds_may_end_together() {
 
 /// One thread may be told to drive, another may arrive, and a third may be called off, all at once.
 #[test]
-fn who_is_told_to_drive_may_find_others_at_it() {
+fn a_thread_told_to_drive_may_find_a_driver() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Sending));
@@ -166,7 +166,7 @@ fn who_is_told_to_drive_may_find_others_at_it() {
 
 /// The driving thread waits until the other thread ends its call. The other thread's own call has ended by then.
 #[test]
-fn who_is_woken_finds_what_there_is_to_say_while_another_drives_on() {
+fn a_woken_thread_finds_its_end_beside_a_driver() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Word));

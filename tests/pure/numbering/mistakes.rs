@@ -56,7 +56,7 @@ const RARE: [(Mistake, Start); 2] = [
 const GAMES: usize = 40_000;
 
 #[test]
-fn a_mistake_that_is_easy_to_find_is_found() {
+fn easy_mistakes_are_found() {
     for (mistake, start) in SOON {
         assert!(is_found_by_games(mistake, start, GAMES), "{mistake:?}");
     }
@@ -65,7 +65,7 @@ fn a_mistake_that_is_easy_to_find_is_found() {
 /// The games are the same in every run. So a test that finds a mistake always finds it.
 #[test]
 #[ignore = "a minute in a debug build: make model"]
-fn a_mistake_that_is_harder_to_find_is_found() {
+fn harder_mistakes_are_found() {
     for (mistake, start) in LATER {
         assert!(is_found_by_games(mistake, start, usize::MAX), "{mistake:?}");
     }
@@ -73,7 +73,7 @@ fn a_mistake_that_is_harder_to_find_is_found() {
 
 #[test]
 #[ignore = "an hour in a debug build: make model"]
-fn a_mistake_that_no_game_shows_is_found() {
+fn mistakes_beyond_the_games_are_found() {
     for (mistake, start) in RARE {
         let found = search(&Start { mistake: Some(mistake), ..start }, usize::MAX);
         assert!(found.is_wrong, "{mistake:?}: not in {} states", found.states);

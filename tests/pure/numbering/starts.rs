@@ -44,7 +44,7 @@ const STARTS: [Start; 13] = [
 ];
 
 #[test]
-fn no_token_comes_after_a_greater_one() {
+fn fencing_tokens_never_decrease() {
     for start in &STARTS {
         explore(start, STATES);
     }
@@ -52,7 +52,7 @@ fn no_token_comes_after_a_greater_one() {
 
 #[test]
 #[ignore = "hours in a debug build: make model"]
-fn no_token_comes_after_a_greater_one_however_far_one_looks() {
+fn fencing_tokens_never_decrease_in_all_states() {
     for start in &STARTS {
         println!("{start:?}");
         let states = explore(start, MEMORY);
@@ -62,7 +62,7 @@ fn no_token_comes_after_a_greater_one_however_far_one_looks() {
 
 /// Without that, an exploration that finds nothing would prove nothing.
 #[test]
-fn what_matters_does_happen() {
+fn the_exploration_covers_the_important_cases() {
     let start = Start { losses: 1, unreliable: 1, ..LOSSES };
     let happens = |what: fn(&World) -> bool| {
         let mut has_happened = false;

@@ -32,7 +32,7 @@ const STARTS: [Start; 14] = [
 ];
 
 #[test]
-fn no_lock_that_a_rival_has_had_is_vouched_for_again() {
+fn no_lock_of_a_rival_is_vouched_for() {
     for start in &STARTS[..9] {
         explore(start, STATES);
     }
@@ -40,7 +40,7 @@ fn no_lock_that_a_rival_has_had_is_vouched_for_again() {
 
 #[test]
 #[ignore = "an hour in a debug build: make model"]
-fn no_lock_that_a_rival_has_had_is_vouched_for_again_however_far_one_looks() {
+fn no_lock_of_a_rival_is_vouched_for_in_all_states() {
     for start in &STARTS {
         println!("{start:?}: {} states, all", explore(start, usize::MAX));
     }
@@ -48,7 +48,7 @@ fn no_lock_that_a_rival_has_had_is_vouched_for_again_however_far_one_looks() {
 
 /// A holder takes a lost connection for the end of the server's process.
 #[test]
-fn a_request_that_is_taken_for_ended_and_is_carried_out_later_is_found() {
+fn a_late_request_after_a_presumed_end_is_found() {
     let hasty = Start { third: Third::IsRepairedTooEarly, ..BASE };
     let mut is_wrong = false;
     visit(&hasty, STATES, |world| {
@@ -61,7 +61,7 @@ fn a_request_that_is_taken_for_ended_and_is_carried_out_later_is_found() {
 /// Shows that the exploration covers the important cases: the rival does hold the lock, and repaired servers do
 /// vote. Without that, a test that finds nothing would prove nothing.
 #[test]
-fn what_matters_does_happen() {
+fn the_exploration_covers_the_important_cases() {
     let (mut has_had, mut was_repaired) = (false, false);
     visit(&STARTS[0], STATES, |world| {
         has_had |= world.rival_has_had_it();

@@ -9,7 +9,7 @@ use crate::{code_of, sources, without_tests};
 type Module = Vec<String>;
 
 #[test]
-fn no_two_files_import_each_other_in_a_circle() {
+fn no_files_import_each_other_in_a_circle() {
     let files = sources();
     let modules: BTreeMap<Module, String> = files
         .iter()

@@ -41,7 +41,7 @@ const UNSAFE: [&str; 28] = [
 const FUNCTION_LINES_MAX: usize = 70;
 
 #[test]
-fn unsafe_stands_only_in_the_files_that_the_design_names() {
+fn unsafe_code_is_only_in_the_named_files() {
     let design = fs::read_to_string(root().join("DESIGN.md")).expect("DESIGN.md");
     for (name, code) in sources() {
         let code = code.replace("#[unsafe(no_mangle)]", "");
@@ -54,7 +54,7 @@ fn unsafe_stands_only_in_the_files_that_the_design_names() {
 }
 
 #[test]
-fn one_file_reads_the_clock_and_one_the_randomness() {
+fn clock_and_randomness_have_one_file_each() {
     forbid("Instant::now", &[]);
     forbid("SystemTime", &[]);
     forbid("clock_gettime", &["system/clock.rs"]);
@@ -63,7 +63,7 @@ fn one_file_reads_the_clock_and_one_the_randomness() {
 }
 
 #[test]
-fn one_folder_touches_the_system() {
+fn one_folder_calls_the_system() {
     for (name, code) in sources().into_iter().filter(|it| !it.0.starts_with("system/")) {
         for word in ["libc::", "socket2::Socket", "UnixStream", "process::id", "Condvar::new"] {
             let is_named = code_of(without_tests(&code)).contains(word);
@@ -74,7 +74,7 @@ fn one_folder_touches_the_system() {
 }
 
 #[test]
-fn nothing_is_printed_and_nothing_ends_the_process() {
+fn the_library_never_prints_or_exits() {
     for word in ["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit", "abort()"] {
         forbid(word, &[]);
     }
@@ -83,7 +83,7 @@ fn nothing_is_printed_and_nothing_ends_the_process() {
 }
 
 #[test]
-fn the_rules_know_nothing_of_the_world() {
+fn the_quorum_rules_import_nothing() {
     for (name, code) in sources().into_iter().filter(|it| it.0.starts_with("quorum/")) {
         for line in code.lines().filter(|it| it.contains("crate::")) {
             assert!(line.contains("crate::moment::Moment"), "{name}: {line}");
@@ -119,7 +119,7 @@ const APART: [(&str, &[&str]); 5] = [
 ];
 
 #[test]
-fn nothing_points_back() {
+fn no_layer_imports_a_higher_one() {
     for (name, code) in sources() {
         let module = name.split(['/', '.']).next().unwrap_or_default();
         let Some(layer) = LAYERS.iter().position(|it| *it == module) else { continue };
@@ -132,7 +132,7 @@ fn nothing_points_back() {
 }
 
 #[test]
-fn the_redis_crate_is_known_where_bytes_are() {
+fn only_transport_and_command_use_the_redis_crate() {
     for (name, code) in sources() {
         let may_use_redis = name.starts_with("transport/") || name.starts_with("command/");
         let uses_redis = code_of(&code).lines().any(|it| it.contains("redis::"));
@@ -142,7 +142,7 @@ fn the_redis_crate_is_known_where_bytes_are() {
 
 /// A connection delivers a request by its general properties, and does not know what the request does.
 #[test]
-fn who_delivers_a_request_does_not_ask_what_it_is() {
+fn the_transport_does_not_know_the_verbs() {
     let tested_with = "transport/queue/samples.rs";
     for (name, code) in sources().into_iter().filter(|it| it.0.starts_with("transport/")) {
         for word in ["Verb", "ServerError", "verb()"] {

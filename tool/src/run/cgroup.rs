@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_found_in_the_mount_that_shows_it() {
+    fn a_group_is_found_in_its_mount() {
         let mount =
             "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
         let expected = Some(PathBuf::from("/sys/fs/cgroup/user.slice/a.scope"));

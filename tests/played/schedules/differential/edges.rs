@@ -57,7 +57,7 @@ fn enrolling() -> [(&'static str, &'static [&'static str], &'static [&'static st
 /// The time since when a waiter waits decides about its place. A wrong clock must not bring a waiter before all
 /// others, or behind them.
 #[test]
-fn a_waiter_has_waited_since_it_says_as_far_as_that_agrees_with_the_clock() {
+fn the_start_of_a_wait_is_believed_within_the_clock() {
     let server = Server::start();
     let mut real = Real::new(&server);
     for (script, keys, more) in enrolling() {
@@ -102,7 +102,7 @@ fn readers_behind_a_writer_are_not_woken_with_it() {
 }
 
 #[test]
-fn readers_that_have_no_end_get_none() {
+fn readers_without_ttl_get_none() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["SET", "a", SHARED]);
@@ -115,7 +115,7 @@ fn readers_that_have_no_end_get_none() {
 }
 
 #[test]
-fn a_key_that_lives_longer_than_an_announcement_is_none_and_is_left_alone() {
+fn a_long_lived_foreign_announcement_is_ignored() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["SET", "a:i", "x", "PX", "60000"]);
@@ -125,7 +125,7 @@ fn a_key_that_lives_longer_than_an_announcement_is_none_and_is_left_alone() {
 }
 
 #[test]
-fn readers_whose_time_is_over_are_none() {
+fn expired_readers_do_not_count() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["SET", "a", SHARED, "PX", "60000"]);
@@ -139,7 +139,7 @@ fn readers_whose_time_is_over_are_none() {
 }
 
 #[test]
-fn a_reader_that_ends_within_this_second_is_one_still() {
+fn a_reader_counts_until_its_second_is_over() {
     let server = Server::start();
     let mut real = Real::new(&server);
     // Until all of it happens within the second in which it began.
@@ -157,7 +157,7 @@ fn a_reader_that_ends_within_this_second_is_one_still() {
 }
 
 #[test]
-fn what_is_in_the_way_of_several_is_left_alone_and_what_never_ends_comes_first() {
+fn a_blocking_key_is_left_alone_and_a_permanent_one_is_named() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["RPUSH", "b", "x"]);
@@ -171,7 +171,7 @@ fn what_is_in_the_way_of_several_is_left_alone_and_what_never_ends_comes_first()
 
 /// It was not told yet that the resource is free, so nobody else need be told in its place.
 #[test]
-fn who_changes_its_line_wakes_nobody_in_the_line_where_it_still_stood() {
+fn a_change_of_line_wakes_nobody_in_the_old_line() {
     let server = Server::start();
     let mut real = Real::new(&server);
     real.ask(&["SET", "a", "x"]);
@@ -191,7 +191,7 @@ fn is_new(real: &mut Real) -> bool {
 }
 
 #[test]
-fn a_server_that_was_told_to_be_a_replica_or_was_one_is_not_new() {
+fn a_present_or_former_replica_is_not_new() {
     for word in ["REPLICAOF", "SLAVEOF"] {
         let server = Server::start();
         let mut real = Real::new(&server);
