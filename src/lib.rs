@@ -111,6 +111,7 @@ mod system;
 pub mod token;
 #[doc(hidden)]
 pub mod transport;
+mod trouble;
 mod wait_queue;
 
 #[doc(hidden)]
@@ -133,3 +134,4 @@ pub use crate::redlock::{Canceller, RedLock};
 pub use crate::submitted::{Event, Tag};
 #[doc(hidden)]
 pub use crate::transport::login::PasswordSource;
+pub use crate::trouble::Trouble;

@@ -14,7 +14,7 @@
 //!   `a`: all grants of this life went into a log that is always synced;
 //!   `p` and an id: the server was promoted, and this is its `master_replid2` at that time.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use redis::Value;
 
@@ -90,9 +90,31 @@ pub(crate) enum Borne {
     Nothing,
     /// A text that is no note.
     Damaged,
-    /// Something that this library must not overwrite. The words say what, and what to do.
-    Unusable(&'static str),
+    /// Something that this library must not overwrite.
+    Unusable(Unusable),
     Note(Note),
+}
+
+/// What this library must not overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// The value of another program.
+    WrongType,
+    /// A note of a newer version of this library.
+    Newer,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WrongType => {
+                "key redlock:guard has the wrong type: another program uses it, delete the key"
+            }
+            Self::Newer => {
+                "key redlock:guard was written by a newer version of this library: upgrade this client"
+            }
+        })
+    }
 }
 
 impl Note {
@@ -204,9 +226,9 @@ impl Borne {
     pub(crate) fn of(reply: &Value) -> Option<Self> {
         match reply {
             Value::BulkString(text) => Some(Self::of_text(text)),
-            Value::ServerError(error) if error.code() == "WRONGTYPE" => Some(Self::Unusable(
-                "key redlock:guard has the wrong type: another program uses it, delete the key",
-            )),
+            Value::ServerError(error) if error.code() == "WRONGTYPE" => {
+                Some(Self::Unusable(Unusable::WrongType))
+            }
             _ => None,
         }
     }
@@ -221,9 +243,7 @@ impl Borne {
         }
         let version = text.and_then(|it| it.split(' ').next()?.parse::<u32>().ok());
         if version.is_some_and(|it| it > 1) {
-            return Self::Unusable(
-                "key redlock:guard was written by a newer version of this library: upgrade this client",
-            );
+            return Self::Unusable(Unusable::Newer);
         }
         Self::Damaged
     }
@@ -383,8 +403,8 @@ mod tests {
             (borne("2 anything"), "a newer version"),
             (borne(&format!("2 {}", "y".repeat(LENGTH_MAX))), "a newer version"),
         ] {
-            let is_it = matches!(borne, Some(Borne::Unusable(told)) if told.contains(words));
-            assert!(is_it, "{borne:?}");
+            let Some(Borne::Unusable(unusable)) = borne else { panic!("{borne:?}") };
+            assert!(unusable.to_string().contains(words), "{unusable}");
         }
         assert!(!is_forbidden(&wrong_type));
         assert!(is_forbidden(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()));

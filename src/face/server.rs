@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::transport::server::snapshot::ServerSnapshot;
+use crate::trouble::Trouble;
 
 /// The state of one server, for a person or a monitor.
 #[derive(Clone, Debug)]
@@ -23,6 +24,9 @@ pub struct ServerInfo {
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing to
     /// report.
     pub words: String,
+    /// The same for programs: what is wrong with a server that is not connected, has no vote, or lacks its fencing
+    /// counters.
+    pub trouble: Option<Trouble>,
     /// The program and its version: `7.0.15` for a Redis, `valkey 9.1.0`. This field and the next four are
     /// empty if the server has not said them, or if the user may not ask (`INFO`, `CONFIG GET`).
     pub version: String,
@@ -53,6 +57,7 @@ impl From<&ServerSnapshot> for ServerInfo {
             is_guarded: snapshot.is_guarded,
             is_cluster_node: identity.is_cluster_node(),
             words: snapshot.words.clone(),
+            trouble: snapshot.trouble,
             version: identity.version().to_owned(),
             role: identity.role().to_owned(),
             run_id: identity.run_id().as_ref().map_or("", |id| id.as_str()).to_owned(),

@@ -415,6 +415,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::guard::Unusable;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
@@ -532,7 +533,7 @@ mod tests {
     fn a_missing_note_ends_its_memory() {
         let rules = Rules::default();
         for reads in [Guard::check, Guard::learn] {
-            for gone in [Borne::Nothing, Borne::Damaged, Borne::Unusable("of another type")] {
+            for gone in [Borne::Nothing, Borne::Damaged, Borne::Unusable(Unusable::WrongType)] {
                 let (mut guard, memories) = (guard(-1, None), Memories::default());
                 memories.judge(&note(-1), NOW);
                 let later = NOW.plus_ms(1);

@@ -25,7 +25,8 @@ use super::sentinel_client::SentinelClient;
 use super::server_registry::ServerRegistry;
 use super::timeouts::Timeouts;
 use super::tls_mismatch;
-use super::wire::{KEPT_MAX, Wire, error_words};
+use super::why::Why;
+use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
 use crate::command::guard::MemoryId;
 use crate::command::handshake::Handshake;
@@ -64,7 +65,7 @@ pub(super) struct Link {
     down_since: Option<Moment>,
     retry_at: Moment,
     tried_at: Option<Moment>,
-    why_down: String,
+    why_down: Why,
     /// What the server said about itself when it was last asked.
     identity: Identity,
     /// What the handshake has found out that a person should know.
@@ -157,7 +158,7 @@ impl Link {
             down_since: None,
             retry_at: start,
             tried_at: None,
-            why_down: NOT_TRIED.to_owned(),
+            why_down: NOT_TRIED.into(),
             identity: Identity::default(),
             remark: None,
             heard_at: start,
@@ -195,8 +196,11 @@ impl Link {
         !self.is_up() && (self.failures > 0 || is_slow)
     }
 
-    pub(super) fn why_down(&self) -> &str {
-        if self.failures == 0 && !self.is_down() { "still connecting" } else { &self.why_down }
+    pub(super) fn why_down(&self) -> Why {
+        match self.failures == 0 && !self.is_down() {
+            true => "still connecting".into(),
+            false => self.why_down.clone(),
+        }
     }
 
     /// What the server said about itself when it was last asked.
@@ -247,7 +251,7 @@ impl Link {
             State::Searching => self.search(now),
             State::Connecting { since, .. } => {
                 let why = format!("timed out after {} ms", now.ms_since(*since));
-                self.connect_failed(why, now)
+                self.connect_failed(why.into(), now)
             }
             State::Handshake { handshake, .. } if !handshake.is_asking() => self.end_waiting(now),
             State::Handshake { wire, since, .. } => {
@@ -256,7 +260,7 @@ impl Link {
                     now.ms_since(*since),
                     tls_mismatch::lacking(wire)
                 );
-                self.connect_failed(why, now)
+                self.connect_failed(why.into(), now)
             }
             State::Up { .. } => None,
         }
@@ -294,7 +298,7 @@ impl Link {
         };
         match wire.send_from(&mut self.outbox) {
             Ok(()) => None,
-            Err(error) => self.break_off(error_words(&error), now),
+            Err(error) => self.break_off(Why::of_error(&error), now),
         }
     }
 
@@ -309,14 +313,15 @@ impl Link {
                 self.heard_at = now;
                 Ok(received)
             }
-            Err(error) => Err(self.break_off(error_words(&error), now)),
+            Err(error) => Err(self.break_off(Why::of_error(&error), now)),
         }
     }
 
     /// Closes this connection because it is of no use any more.
-    pub(super) fn break_off(&mut self, how: String, now: Moment) -> Option<Change> {
+    pub(super) fn break_off(&mut self, how: impl Into<Why>, now: Moment) -> Option<Change> {
+        let mut how = how.into();
         if !self.is_up() {
-            let how = how + self.hint();
+            how.words += self.hint();
             return self.connect_failed(how, now);
         }
         self.close();
@@ -326,8 +331,8 @@ impl Link {
         self.failures = 1;
         self.down_since = Some(now);
         self.retry_at = self.tried_at.map_or(now, |at| now.max(at.plus_ms(RETRY_GAP_MS)));
-        self.why_down.clone_from(&how);
-        Some(Change::Lost { how })
+        self.why_down = how.clone();
+        Some(Change::Lost { how: how.words })
     }
 
     /// Forgets a socket that [`InheritedDescriptor::close_inherited`] has closed.
@@ -340,12 +345,12 @@ impl Link {
         self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.forget_socket());
     }
 
-    fn note_failure(&mut self, why: String, now: Moment) -> Change {
+    fn note_failure(&mut self, why: Why, now: Moment) -> Change {
         self.server_registry.leave(self.place);
         self.failures = self.failures.saturating_add(1);
         self.down_since.get_or_insert(now);
-        self.why_down.clone_from(&why);
-        Change::Failed { why, first: self.failures == 1 }
+        self.why_down = why.clone();
+        Change::Failed { why: why.words, first: self.failures == 1 }
     }
 
     fn close(&mut self) {

@@ -41,5 +41,7 @@ pub mod timeouts;
 pub mod tls;
 mod tls_mismatch;
 mod unanswered;
+mod untrusted;
 mod url_parts;
+mod why;
 mod wire;

@@ -326,7 +326,7 @@ impl Server {
     }
 
     fn not_connected(&self) -> Failure {
-        Failure::NotConnected(self.link.why_down().to_owned())
+        Failure::NotConnected(self.link.why_down().words)
     }
 
     /// Tells all waiting calls how the connection has changed. There is almost never a change.

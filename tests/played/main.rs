@@ -98,6 +98,8 @@ mod system;
 mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
+#[path = "../../src/trouble.rs"]
+mod trouble;
 #[path = "../../src/wait_queue/mod.rs"]
 mod wait_queue;
 

@@ -102,7 +102,7 @@ fn the_example_names_the_error() {
     };
     let mut with_key = Command::new(&program);
     with_key.arg(room.directory().join("server.key")).args(room.urls());
-    assert!(failure(&mut with_key).contains("no certificate in the file"));
+    assert!(failure(&mut with_key).contains("no certificate in PEM format in the file"));
     let mut with_stranger = Command::new(&program);
     with_stranger.arg(room.directory().join("server.pem")).args(room.urls());
     assert!(failure(&mut with_stranger).contains("unknown authority"));

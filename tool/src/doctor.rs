@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use redlock::{Error, Manager, ServerInfo};
+use redlock::{Error, Manager, ServerInfo, Trouble};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
@@ -72,7 +72,7 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
         |is_fault, advice: &str| found.push(Finding { is_fault, advice: advice.to_owned() });
     let words = server.words.as_str();
     if !server.is_connected || !server.has_vote {
-        say(true, cure(words, server.is_connected));
+        say(true, cure(server.trouble, server.is_connected));
         return found;
     }
     if server.clock_offset_us.is_some_and(|it| it.abs() > OFFSET_MAX_US) {
@@ -97,46 +97,38 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
     }
     if !words.is_empty() {
         let is_fault = !server.is_guarded || server.is_cluster_node;
-        say(is_fault || words.contains("delete the key"), words);
+        say(is_fault || server.trouble == Some(Trouble::FenceKey), words);
     }
     found
 }
 
 /// What to do about a server that cannot be reached, or has no vote.
-fn cure(words: &str, is_connected: bool) -> &'static str {
-    const CURES: [(&str, &str); 14] = [
-        (
-            "evict",
-            "run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file",
-        ),
-        ("replica", "use its primary, or a redis-sentinel:// URL"),
-        ("entinel", "use redis-sentinel://HOSTS/MASTER"),
-        ("wrong type", "delete the key redlock:guard, and find out which program uses it"),
-        ("newer version", "upgrade redlock"),
-        (
-            "lost its data",
-            "wait: the vote counts again without any action; start all new servers before the first client, and none waits",
-        ),
-        ("clock", "wait: the vote counts again without any action; find out what set the clock"),
-        ("refused", "start the server, or correct the address and the port"),
-        ("WRONGPASS", "correct the user or the password"),
-        ("NOAUTH", "set REDLOCK_PASSWORD, or the password in the configuration file"),
-        ("password", "set REDLOCK_PASSWORD, or the password in the configuration file"),
-        (
-            "NOPERM",
-            "grant the right with ACL SETUSER: the page about TLS and passwords lists what a user needs",
-        ),
-        ("ertificate", "set tls_ca to the file with the CA certificate of the servers"),
-        ("same server", "list each server once"),
-    ];
-    let fits = |it: &&(&str, &str)| words.contains(it.0);
-    CURES.iter().find(fits).map_or_else(
-        || match is_connected {
-            true => "see the reason in the table",
-            false => "check that the server runs, and that no firewall blocks it",
-        },
-        |it| it.1,
-    )
+fn cure(trouble: Option<Trouble>, is_connected: bool) -> &'static str {
+    match trouble.unwrap_or(Trouble::Other) {
+        Trouble::MayEvict => {
+            "run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file"
+        }
+        Trouble::Replica => "use its primary, or a redis-sentinel:// URL",
+        Trouble::Sentinel => "use redis-sentinel://HOSTS/MASTER",
+        Trouble::GuardKey => "delete the key redlock:guard, and find out which program uses it",
+        Trouble::NewerVersion => "upgrade redlock",
+        Trouble::LostData => {
+            "wait: the vote counts again without any action; start all new servers before the first client, and none waits"
+        }
+        Trouble::ClockJumped => {
+            "wait: the vote counts again without any action; find out what set the clock"
+        }
+        Trouble::ConnectionRefused => "start the server, or correct the address and the port",
+        Trouble::NoPassword => "set REDLOCK_PASSWORD, or the password in the configuration file",
+        Trouble::WrongPassword => "correct the user or the password",
+        Trouble::NoPermission => {
+            "grant the right with ACL SETUSER: the page about TLS and passwords lists what a user needs"
+        }
+        Trouble::Certificate => "set tls_ca to the file with the CA certificate of the servers",
+        Trouble::SameServer => "list each server once",
+        _ if is_connected => "see the reason in the table",
+        _ => "check that the server runs, and that no firewall blocks it",
+    }
 }
 
 fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {

@@ -31,7 +31,7 @@ impl Link {
                 }
                 self.dial(now)
             }
-            Err(why) => Some(self.give_up(why, now)),
+            Err(why) => Some(self.give_up(why.into(), now)),
         }
     }
 
@@ -45,7 +45,7 @@ impl Link {
         if !sentinel_client.listen(self.master.as_ref(), within_ms, now) {
             return None;
         }
-        self.break_off("failover: the Sentinels report another master".to_owned(), now)
+        self.break_off("failover: the Sentinels report another master", now)
     }
 
     /// Whether Sentinels give the server's place.

@@ -14,7 +14,8 @@ use crate::token::random;
 use crate::transport::guard::Guard;
 use crate::transport::place::Place;
 use crate::transport::tls_mismatch;
-use crate::transport::wire::{Wire, error_words};
+use crate::transport::why::Why;
+use crate::transport::wire::Wire;
 
 impl Link {
     /// The socket may be ready. Goes on with connecting, if the link is connecting.
@@ -29,7 +30,7 @@ impl Link {
         }
         match socket.connected() {
             Ok(()) => self.begin_handshake(now),
-            Err(error) => self.connect_failed(error_words(&error), now),
+            Err(error) => self.connect_failed(Why::of_error(&error), now),
         }
     }
 
@@ -38,11 +39,13 @@ impl Link {
         while let State::Handshake { handshake, .. } = &mut self.state {
             let progress = match self.inbox.next() {
                 Err(_) if !handshake.has_begun() && self.inbox.first() == tls_mismatch::ALERT => {
-                    return self.connect_failed(tls_mismatch::SPEAKS_TLS.to_owned(), now);
+                    return self.connect_failed(tls_mismatch::SPEAKS_TLS.into(), now);
                 }
                 Ok(Some(value)) => handshake.handle_reply(&value),
                 Ok(None) => return None,
-                Err(protocol_error) => return self.connect_failed(protocol_error.to_string(), now),
+                Err(protocol_error) => {
+                    return self.connect_failed(protocol_error.to_string().into(), now);
+                }
             };
             match progress {
                 Progress::More => {}
@@ -57,7 +60,7 @@ impl Link {
                     if is_of_credentials {
                         self.account.handle_refusal();
                     }
-                    return self.connect_failed(failure.to_string(), now);
+                    return self.connect_failed(Why::of_failure(&failure), now);
                 }
             }
         }
@@ -96,7 +99,7 @@ impl Link {
                 self.state = State::Connecting { socket, since: now };
                 None
             }
-            Err(error) => self.connect_failed(error_words(&error), now),
+            Err(error) => self.connect_failed(Why::of_error(&error), now),
         }
     }
 
@@ -120,7 +123,7 @@ impl Link {
                     State::Handshake { wire, since: now, asked_at: now, handshake, begun: None };
                 self.send(now)
             }
-            Err(why) => self.connect_failed(why, now),
+            Err(why) => self.connect_failed(why.into(), now),
         }
     }
 
@@ -152,8 +155,8 @@ impl Link {
     }
 
     /// One address failed. Tries the next one. If there is none, no connection can be made for now.
-    pub(super) fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
-        let why = self.of_master(why);
+    pub(super) fn connect_failed(&mut self, why: Why, now: Moment) -> Option<Change> {
+        let why = Why { words: self.of_master(why.words), ..why };
         self.close();
         // Without a password, another address does not help.
         if !self.account.is_lacking() && self.addresses.try_next() {
@@ -165,7 +168,7 @@ impl Link {
     }
 
     /// Notes that no connection can be made for now, and plans the next attempt.
-    pub(super) fn give_up(&mut self, why: String, now: Moment) -> Change {
+    pub(super) fn give_up(&mut self, why: Why, now: Moment) -> Change {
         let failed = self.note_failure(why, now);
         let jitter = random(&SystemEntropy).unwrap_or(0);
         self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));

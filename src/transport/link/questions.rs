@@ -6,6 +6,8 @@ use super::{Addresses, Change, Link};
 use crate::moment::Moment;
 use crate::transport::account::PasswordRequest;
 use crate::transport::place::{Lookup, Place};
+use crate::transport::why::Why;
+use crate::trouble::Trouble;
 
 impl Link {
     /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
@@ -62,7 +64,7 @@ impl Link {
             }
             let error = error.filter(|_| self.is_nameless())?;
             let why = format!("cannot resolve the Sentinel host names: {error}");
-            return Some(self.note_failure(why, now));
+            return Some(self.note_failure(why.into(), now));
         }
         let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
         // A master with another name may have taken its place meanwhile.
@@ -73,7 +75,7 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("cannot resolve the host name: {error}"), now))
+        Some(self.note_failure(format!("cannot resolve the host name: {error}").into(), now))
     }
 
     /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
@@ -102,7 +104,8 @@ impl Link {
             self.retry_at = now;
             return None;
         }
-        Some(self.note_failure("the password callback gave no password".to_owned(), now))
+        let words = "the password callback gave no password";
+        Some(self.note_failure(Why::new(Trouble::NoPassword, words), now))
     }
 
     /// Whether some thread is asking for something that must be known before connecting.

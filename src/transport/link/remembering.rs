@@ -13,6 +13,8 @@ use crate::token::random;
 use crate::transport::guard::Guard;
 use crate::transport::memories::{Memories, Verdict as MemoryVerdict};
 use crate::transport::server_registry::{Seen, Verdict};
+use crate::transport::why::Why;
+use crate::trouble::Trouble;
 
 /// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
 /// server without a note is new.
@@ -57,7 +59,7 @@ impl Link {
             && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
         {
             let why = format!("same server as {twin}: list each server once");
-            return self.connect_failed(why, now);
+            return self.connect_failed(Why::new(Trouble::SameServer, why), now);
         }
         let (process, reading) = match memory {
             Memory::NotAsked => {
@@ -72,10 +74,10 @@ impl Link {
         };
         if reading.now_us <= 0 {
             let why = "clock shows a time before 1970: set the clock";
-            return self.connect_failed(why.to_owned(), now);
+            return self.connect_failed(why.into(), now);
         }
         match &reading.borne {
-            Borne::Unusable(why) => self.connect_failed((*why).to_owned(), now),
+            Borne::Unusable(unusable) => self.connect_failed((*unusable).into(), now),
             Borne::Nothing => {
                 self.lasting.memories.note_missing(now);
                 self.server_registry.note(self.place, Seen::Missing);
@@ -194,7 +196,7 @@ impl Link {
     ) -> Option<Change> {
         let Ok(number) = random(&SystemEntropy) else {
             let why = "no random bytes from the system for the key redlock:guard";
-            return self.connect_failed(why.to_owned(), now);
+            return self.connect_failed(why.into(), now);
         };
         let life = MemoryId::from_random(number);
         let known = self.lasting.memories.generation(process);

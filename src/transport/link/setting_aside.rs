@@ -41,7 +41,7 @@ impl Link {
     pub(in crate::transport) fn note_loss(&mut self, how: &str) {
         if self.failures == 0 {
             self.failures = 1;
-            how.clone_into(&mut self.why_down);
+            self.why_down = how.into();
         }
     }
 }

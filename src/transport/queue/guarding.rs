@@ -17,7 +17,9 @@ use crate::quorum::offset::Showing;
 use crate::transport::close_reason::CloseReason;
 use crate::transport::entries::Entry;
 use crate::transport::guard::Guard;
+use crate::transport::numbers::Numbers;
 use crate::transport::reply::ProtocolError;
+use crate::trouble::Trouble;
 
 /// In nanoseconds.
 const MS: i64 = 1_000_000;
@@ -58,6 +60,11 @@ impl Queue {
     pub(in crate::transport) fn caveat(&self) -> Cow<'static, str> {
         let caveat = self.guard.caveat();
         if caveat.is_empty() { self.numbers.caveat() } else { caveat }
+    }
+
+    /// The same for programs.
+    pub(in crate::transport) fn trouble(&self) -> Option<Trouble> {
+        (self.numbers == Numbers::Damaged).then_some(Trouble::FenceKey)
     }
 
     /// Writes a request and everything that goes along with it.

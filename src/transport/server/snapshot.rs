@@ -6,6 +6,9 @@ use crate::moment::Moment;
 use crate::stats::{ServerStats, Traffic};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::link::NOT_TRIED;
+use crate::transport::queue::Queue;
+use crate::transport::why::Why;
+use crate::trouble::Trouble;
 
 /// The state of a server as it is known now. Taking a snapshot sends no request.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct ServerSnapshot {
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing
     /// to say.
     pub words: String,
+    /// The same for programs, of a server that is not connected, has no vote, or lacks its fencing counters.
+    pub trouble: Option<Trouble>,
     /// What the server said about itself when it was last asked.
     pub identity: Identity,
     /// How long the last answer took, from sending to reading, in microseconds.
@@ -53,6 +58,7 @@ impl ServerSnapshot {
             has_vote: false,
             is_guarded: false,
             words: NOT_TRIED.to_owned(),
+            trouble: Some(Trouble::Other),
             identity: Identity::default(),
             round_trip_us: None,
             clock_offset_us: None,
@@ -74,24 +80,31 @@ impl Server {
             _ => &self.queue,
         };
         let doubt = queue.doubt(now);
-        let words = match &doubt {
-            _ if !is_connected => self.link.why_down().to_owned(),
-            Some(doubt) => doubt.to_string(),
-            None => match queue.caveat() {
-                caveat if caveat.is_empty() => self.link.identity().caveat().to_owned(),
-                caveat => caveat.into_owned(),
-            },
+        let why = match &doubt {
+            _ if !is_connected => Some(self.link.why_down()),
+            doubt => doubt.as_ref().map(Why::of_failure),
         };
+        let trouble = why.as_ref().map(|it| it.trouble).or_else(|| queue.trouble());
+        let words = why.map_or_else(|| self.caveat(queue), |it| it.words);
         ServerSnapshot {
             name: self.link.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),
             is_guarded: is_connected && queue.is_guarded(),
             words,
+            trouble,
             identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),
             clock_offset_us: self.queue.clock_offset_us(now, wall_us),
             traffic: self.traffic,
+        }
+    }
+
+    /// What to report about the server although it has a vote.
+    fn caveat(&self, queue: &Queue) -> String {
+        match queue.caveat() {
+            caveat if caveat.is_empty() => self.link.identity().caveat().to_owned(),
+            caveat => caveat.into_owned(),
         }
     }
 }

@@ -34,7 +34,7 @@ fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match chain {
         Err(_) => Err(fault("not a PEM file")),
-        Ok(chain) if chain.is_empty() => Err(fault("no certificate in the file")),
+        Ok(chain) if chain.is_empty() => Err(fault("no certificate in PEM format in the file")),
         Ok(chain) => Ok(chain),
     }
 }
@@ -47,7 +47,7 @@ fn key_of(path: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
         if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {
             fault("encrypted keys are not supported")
         } else {
-            fault("no private key in the file")
+            fault("no private key in PEM format in the file")
         }
     })
 }

@@ -6,6 +6,7 @@ use rustls::ClientConnection;
 
 use super::words;
 use crate::system::socket::Socket;
+use crate::transport::untrusted::Untrusted;
 
 /// How many reads in a row may bring no data of the server's own, in the handshake and after it. The longest
 /// chain of certificates takes fewer, and so do the tickets that servers send. A server that goes on without
@@ -110,7 +111,13 @@ impl Session {
                 rustls::Error::InvalidMessage(_) => words::of_first(self.first),
                 _ => "",
             };
-            io::Error::new(ErrorKind::InvalidData, words::of(&error) + hint)
+            let words = words::of(&error) + hint;
+            match error {
+                rustls::Error::InvalidCertificate(_) => {
+                    io::Error::new(ErrorKind::InvalidData, Untrusted(words))
+                }
+                _ => io::Error::new(ErrorKind::InvalidData, words),
+            }
         })?;
         Ok(true)
     }

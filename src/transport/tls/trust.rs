@@ -23,7 +23,7 @@ pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
         store.add(certificate).map_err(|error| fault(&words::of(&error)))?;
     }
     match store.is_empty() {
-        true => Err(fault("no certificate in the file")),
+        true => Err(fault("no certificate in PEM format in the file")),
         false => Ok(store),
     }
 }

@@ -263,14 +263,18 @@ fn unset_or_empty_variables_are_refused() {
     let server = Server::start();
     let variables = [("A_USER", "locker"), ("A_PASSWORD", PASSWORD), ("NOTHING", "")];
     for (user, password, words) in [
-        ("", "MISSING", "password_variable names is not set"),
-        ("", "NOTHING", "password_variable names is empty"),
-        ("MISSING", "A_PASSWORD", "user_variable names is not set"),
-        ("NOTHING", "A_PASSWORD", "user_variable names is empty"),
-        ("A_USER", "A_USER=locker", "password_variable names is not set"),
-        ("", "=", "password_variable names is not set"),
+        ("", "MISSING", "password_variable names an environment variable that is not set"),
+        ("", "NOTHING", "password_variable names an environment variable that is empty"),
+        ("MISSING", "A_PASSWORD", "user_variable names an environment variable that is not set"),
+        ("NOTHING", "A_PASSWORD", "user_variable names an environment variable that is empty"),
+        (
+            "A_USER",
+            "A_USER=locker",
+            "password_variable names an environment variable that is not set",
+        ),
+        ("", "=", "password_variable names an environment variable that is not set"),
         // A caller that mistakes the password for a variable name must not find it in a log.
-        ("", PASSWORD, "password_variable names is not set"),
+        ("", PASSWORD, "password_variable names an environment variable that is not set"),
     ] {
         let said = from_environment(&server, user, password, &variables);
         assert!(said.starts_with("REDLOCK_INVALID_ARGUMENT: "), "{user:?} {password:?}: {said}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock::{Builder, Manager, Options, Status};
+use redlock::{Builder, Manager, Options, Status, Trouble};
 
 use crate::support::{Authority, Server, wait_until};
 
@@ -23,6 +23,9 @@ fn is_refused(builder: Builder) {
     let refused = manager.connect(Duration::ZERO).expect_err("it is a stranger");
     assert_eq!(refused.status(), Status::Unreachable, "{refused}");
     assert!(refused.to_string().contains("certificate"), "{refused}");
+    let servers = manager.servers();
+    let trouble = servers.iter().find_map(|it| it.trouble);
+    assert_eq!(trouble, Some(Trouble::Certificate), "{servers:?}");
 }
 
 #[test]

@@ -92,6 +92,8 @@ mod submitted;
 mod token;
 #[path = "../../../src/transport/mod.rs"]
 mod transport;
+#[path = "../../../src/trouble.rs"]
+mod trouble;
 #[path = "../../../src/wait_queue/mod.rs"]
 mod wait_queue;
 
