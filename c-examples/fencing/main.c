@@ -30,7 +30,7 @@ enum {
 };
 
 /* A part of the library's message about a server whose clock was set forward. */
-#define CLOCK_WORDS "its clock was set forward"
+#define CLOCK_WORDS "clock jumped forward"
 
 /* Three servers for each scene in which servers come to harm. Those of the scenes with the guard are used
  * before, in scene 1, because new servers have nothing to forget. */
@@ -319,7 +319,7 @@ static bool play(bool has_postgres) {
         return false;
     }
     headline("2b. The same with the restart guard (REDLOCK_GUARD_ON, the default)");
-    return amnesia_with_guard(guarded, forget_all, "lost its memory") && play_clocks();
+    return amnesia_with_guard(guarded, forget_all, "lost its data") && play_clocks();
 }
 
 static void clean_up(void) {

@@ -170,8 +170,8 @@ fn an_impossible_delay_is_refused_and_the_lock_stays_held() {
         assert!(lease.is_held());
     };
     let lease = manager.take("r", TTL);
-    refused(&lease, -1, "least_ms is -1, not from 0 to the TTL of 600000");
-    let words = "least_ms is 600001, not from 0 to the TTL of 600000";
+    refused(&lease, -1, "least_ms is -1: it must be 0 to 600000");
+    let words = "least_ms is 600001: it must be 0 to 600000";
     refused(&lease, TTL + 1, words);
     assert_eq!(manager.downgrade(&lease), REDLOCK_OK);
     refused(
