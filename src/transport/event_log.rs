@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::command::{Answer, Kind};
 use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
-use crate::refusal::Refusal;
 
 /// The minimum time between two lines about events of one kind.
 const APART_MS: i64 = 1_000;
@@ -34,8 +34,8 @@ pub(super) enum Event {
     /// The second connection is up.
     Replaced,
     AnswersAgain,
-    /// The server answers a kind of request with this error, or with none that is known.
-    Refuses(Option<Refusal>),
+    /// The server answers a kind of request with an error.
+    Refuses,
     WorksAgain,
 }
 
@@ -53,6 +53,9 @@ pub(super) struct EventLog {
 /// A kind of event that was logged.
 struct Told {
     event: Event,
+    /// Which error the server answers, as a number; 0 for other events, and for errors that are not known. Not a part of
+    /// `Event`: a comparison of enums with data reads bytes that were never set, which memory checkers report.
+    error: u64,
     at: Moment,
     /// How many of its lines were omitted since then, the last of them, and when that was, as a value of the
     /// event counter.
@@ -84,7 +87,8 @@ impl EventLog {
                 self.refused.insert(kind, failure.clone());
                 if !is_known {
                     let line = (Level::Warning, failure.to_string());
-                    self.say(Event::Refuses(failure.refusal()), line, now(), lines);
+                    let error = failure.refusal().map_or(0, |it| number_of(&it.to_string()));
+                    self.say_of((Event::Refuses, error), line, now(), lines);
                 }
             }
             _ => {
@@ -106,14 +110,27 @@ impl EventLog {
     /// Logs a line, unless a line of the same kind was logged less than a second ago. `line` does not contain
     /// the server's name.
     pub(super) fn say(&mut self, event: Event, line: Line, now: Moment, lines: &mut Vec<Line>) {
+        self.say_of((event, 0), line, now, lines);
+    }
+
+    fn say_of(
+        &mut self,
+        (event, error): (Event, u64),
+        line: Line,
+        now: Moment,
+        lines: &mut Vec<Line>,
+    ) {
         self.clock += 1;
         let clock = self.clock;
         let (level, words) = line;
-        let place = self.told.iter().position(|told| told.event == event).unwrap_or_else(|| {
-            let (at, last) = (Moment::from_nanos(i64::MIN), (level, String::new()));
-            self.told.push(Told { event, at, left_out: 0, last, clock });
-            self.told.len() - 1
-        });
+        let place =
+            self.told.iter().position(|it| it.event == event && it.error == error).unwrap_or_else(
+                || {
+                    let (at, last) = (Moment::from_nanos(i64::MIN), (level, String::new()));
+                    self.told.push(Told { event, error, at, left_out: 0, last, clock });
+                    self.told.len() - 1
+                },
+            );
         let told = &mut self.told[place];
         told.clock = clock;
         if now.ms_since(told.at) < APART_MS {
@@ -150,6 +167,13 @@ impl EventLog {
     }
 }
 
+/// The same number for the same words.
+fn number_of(words: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    words.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The words for so many omitted lines, and whether another event has happened since.
 fn more(left_out: usize, is_past: bool) -> String {
     let mut words = String::new();
@@ -165,6 +189,7 @@ fn more(left_out: usize, is_past: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::Refusal;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     use crate::refusal::Lacks;
