@@ -89,12 +89,12 @@ impl Manager {
         unsafe { RedLock_Connect(self.raw, timeout_ms) }
     }
 
-    /// Returns when every server is connected. Without this, a lock is taken as soon as a quorum is
+    /// Returns when every server is connected and has a vote. Without this, a lock is taken as soon as a quorum is
     /// connected, without the servers that are not connected yet.
     #[track_caller]
     pub(crate) fn connect_to_all(&self) {
         wait_until("all servers are connected", || {
-            self.connect(0) == RedLockStatus::REDLOCK_OK && self.message().is_empty()
+            self.connect(0) == RedLockStatus::REDLOCK_OK && self.servers().iter().all(|it| it.votes)
         });
     }
 

@@ -22,7 +22,7 @@ pub(crate) const NOTE: &str = "redlock:guard";
 const LEAST: Duration = Duration::from_secs(3);
 const LEAST_MS: i64 = 3_000;
 
-pub(crate) const LOST: &str = "lost its data";
+pub(crate) const LOST: &str = "new, or lost its data";
 
 /// Nothing is known about these servers: they were just set up.
 fn new(count: usize) -> Cluster {

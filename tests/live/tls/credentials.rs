@@ -23,7 +23,6 @@ const RIGHTS: &[&str] = &[
     "+del",
     "+pexpire",
     "+getrange",
-    "+ping",
 ];
 
 /// Passwords that would have another meaning in a URL.
