@@ -91,7 +91,7 @@ fn the_lists_of_the_guard_are_what_is_sent() {
     let mut guard = pair.sent_where(|| plain_lock(&pair), about_the_note);
     guard.extend(more.into_iter().filter(|it| it != "PING"));
     guard.remove(MARKED_IN_PASSING);
-    List("include/redlock.h", "right to read and write this key", "Without").is(&guard);
+    List("include/redlock.h", "to read and write this key", "Without").is(&guard);
     List("docs/tls.md", "[guard](guard.md) also needs", "\n-").is(&guard);
     List("docs/guard.md", "(`~redlock:guard`,", ")").is(&guard);
     List("c-examples/go/options.go", "write the key redlock:guard", "const (").is(&guard);
