@@ -1,7 +1,7 @@
 //! The error replies of servers: what each means, and how it is told.
 //!
 //! Nothing that a server says is quoted: an error reply may repeat the command, and with it a token or a password. The
-//! name of a command is told only if it is one of [`COMMANDS`].
+//! name of a command is told only if it is one of `COMMANDS`.
 
 use std::fmt;
 
