@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::refusal::Refusal;
 
-/// What is wrong with a server that cannot be used, or has no vote.
+/// What is wrong with a server that cannot be used, has no vote, or has one that is not worth as much as others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -33,6 +33,11 @@ pub enum Trouble {
     LostData,
     /// Its clock jumped a moment ago.
     ClockJumped,
+    /// It has a vote, but a loss of its data is not noticed: the user lacks a right.
+    NotGuarded,
+    /// It has a vote, but it is a node of a Redis Cluster, even if the cluster has no other one. Such a node has only
+    /// the keys of its slots.
+    ClusterNode,
     /// It has a vote, but another program uses the key of the fencing counters.
     FenceKey,
     /// The words say what.

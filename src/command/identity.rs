@@ -174,16 +174,6 @@ impl Identity {
         self.is_cluster_node
     }
 
-    /// What to report about the server although it is a voter.
-    pub(crate) fn caveat(&self) -> &'static str {
-        match self.is_cluster_node {
-            true => {
-                "cluster node: it answers MOVED for keys of other nodes, and CROSSSLOT for keys of several slots"
-            }
-            false => "",
-        }
-    }
-
     /// What part of its data outlives its process, in words. Empty if the server does not say.
     pub fn keeps(&self) -> &'static str {
         match self.keeps {
@@ -371,11 +361,7 @@ mod tests {
             ("redis_mode:standalone", false),
         ] {
             assert_eq!(it.learn_program(&bulk(mode)), Ok(()));
-            assert_eq!(
-                (it.is_cluster_node(), it.caveat().contains("MOVED")),
-                (is_one, is_one),
-                "{mode}"
-            );
+            assert_eq!(it.is_cluster_node(), is_one, "{mode}");
         }
         let evicting = "maxmemory:1048576\r\nmaxmemory_policy:volatile-ttl\r\n";
         assert_eq!(it.learn_memory(&bulk(evicting)), Ok(()));

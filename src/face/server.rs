@@ -16,11 +16,6 @@ pub struct ServerInfo {
     pub is_connected: bool,
     /// Whether the grants of the server count.
     pub has_vote: bool,
-    /// Whether a loss of the server's memory is noticed. Not without the rights for that, nor if
-    /// [`super::Builder::restart_guard`] has turned it off.
-    pub is_guarded: bool,
-    /// Whether the server is a node of a Redis Cluster. Such a node has only the keys of its slots.
-    pub is_cluster_node: bool,
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing to
     /// report.
     pub words: String,
@@ -54,8 +49,6 @@ impl From<&ServerSnapshot> for ServerInfo {
             name: snapshot.name.clone(),
             is_connected: snapshot.is_connected,
             has_vote: snapshot.has_vote,
-            is_guarded: snapshot.is_guarded,
-            is_cluster_node: identity.is_cluster_node(),
             words: snapshot.words.clone(),
             trouble: snapshot.trouble,
             version: identity.version().to_owned(),

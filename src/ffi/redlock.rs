@@ -113,7 +113,8 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
 /// @param timeout_ms how long to wait at most, in milliseconds. 0: as long as connecting may take
 ///                   (RedLock_SetTimeouts).
 /// @return REDLOCK_OK if a quorum is connected. RedLock_ErrorMessage(rl) then names the servers that are not
-///         connected, have no vote, or are not guarded, or is empty. REDLOCK_UNREACHABLE if too few servers could be reached. The message then
+///         connected, have no vote, or are not guarded. It is empty if there are none.
+///         REDLOCK_UNREACHABLE if too few servers could be reached. The message then
 ///         gives the reason for each server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a
 ///         callback forked, and this process is the child), REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]

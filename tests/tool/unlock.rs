@@ -112,16 +112,18 @@ fn one_permit_is_ended_by_its_key() {
 
 #[test]
 fn a_waiter_has_the_lock_at_once() {
-    let cluster = Cluster::start(3);
-    let holder = hold(&cluster, &["--ttl", "600s", "r"]);
-    let waiter = ["run", "--wait", "forever", "r", "--", "true"];
-    let waiter = start(redlock(&cluster, &waiter));
-    wait_until("it waits", || {
-        cluster.iter().all(|it| it.must(&["EXISTS", "r:w"]) == Reply::Integer(1))
-    });
-    assert_eq!(unlock(&cluster, &["r"]).status, Some(0));
-    assert_eq!(waiter.end().status, Some(0));
-    drop(holder);
+    for kind in [&[][..], &["--permits", "2"]] {
+        let cluster = Cluster::start(3);
+        let holder = || hold(&cluster, &[&["--ttl", "600s"], kind, &["r"]].concat());
+        let _holders: Vec<_> = (0..=kind.len() / 2).map(|_| holder()).collect();
+        let waiter = [&["run", "--wait", "forever"], kind, &["r", "--", "true"]].concat();
+        let waiter = start(redlock(&cluster, &waiter));
+        wait_until("it waits", || {
+            cluster.iter().all(|it| it.must(&["EXISTS", "r:w"]) == Reply::Integer(1))
+        });
+        assert_eq!(unlock(&cluster, &[kind, &["r"]].concat()).status, Some(0));
+        assert_eq!(waiter.end().status, Some(0));
+    }
 }
 
 #[test]

@@ -96,8 +96,7 @@ fn examine(server: &ServerInfo) -> Vec<Finding> {
         );
     }
     if !words.is_empty() {
-        let is_fault = !server.is_guarded || server.is_cluster_node;
-        say(is_fault || server.trouble == Some(Trouble::FenceKey), words);
+        say(server.trouble.is_some(), words);
     }
     found
 }
@@ -216,7 +215,7 @@ fn as_json(
         .zip(findings)
         .map(|(it, found)| {
             json!({"name": it.name, "connected": it.is_connected, "votes": it.has_vote,
-                "guarded": it.is_guarded, "cluster": it.is_cluster_node, "words": it.words,
+                "words": it.words,
                 "version": it.version, "role": it.role, "run_id": it.run_id, "keeps": it.keeps,
                 "eviction": it.eviction, "round_trip_us": it.round_trip.map(|it| it.as_micros()),
                 "clock_offset_us": it.clock_offset_us, "advice": advice(found)})

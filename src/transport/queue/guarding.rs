@@ -46,11 +46,6 @@ impl Queue {
         self.lasting.clock.ahead_us(now, wall_us)
     }
 
-    /// Whether a loss of the server's memory is noticed.
-    pub(in crate::transport) fn is_guarded(&self) -> bool {
-        self.guard.reads() && !self.guard.is_blind()
-    }
-
     /// Whether a loss of the server's memory is not noticed for want of rights.
     pub(in crate::transport) fn is_blind(&self) -> bool {
         self.guard.is_blind()
@@ -64,6 +59,9 @@ impl Queue {
 
     /// The same for programs.
     pub(in crate::transport) fn trouble(&self) -> Option<Trouble> {
+        if self.is_blind() {
+            return Some(Trouble::NotGuarded);
+        }
         (self.numbers == Numbers::Damaged).then_some(Trouble::FenceKey)
     }
 

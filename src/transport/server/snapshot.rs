@@ -10,6 +10,9 @@ use crate::transport::queue::Queue;
 use crate::transport::why::Why;
 use crate::trouble::Trouble;
 
+const CLUSTER_NODE: &str =
+    "cluster node: replies MOVED for keys of other nodes, and CROSSSLOT for keys of several slots";
+
 /// The state of a server as it is known now. Taking a snapshot sends no request.
 #[derive(Clone, Debug)]
 pub struct ServerSnapshot {
@@ -18,8 +21,6 @@ pub struct ServerSnapshot {
     pub is_connected: bool,
     /// Whether what the server grants counts.
     pub has_vote: bool,
-    /// Whether a loss of the server's memory is noticed.
-    pub is_guarded: bool,
     /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing
     /// to say.
     pub words: String,
@@ -56,7 +57,6 @@ impl ServerSnapshot {
             name: endpoint.to_string(),
             is_connected: false,
             has_vote: false,
-            is_guarded: false,
             words: NOT_TRIED.to_owned(),
             trouble: Some(Trouble::Other),
             identity: Identity::default(),
@@ -84,13 +84,12 @@ impl Server {
             _ if !is_connected => Some(self.link.why_down()),
             doubt => doubt.as_ref().map(Why::of_failure),
         };
-        let trouble = why.as_ref().map(|it| it.trouble).or_else(|| queue.trouble());
-        let words = why.map_or_else(|| self.caveat(queue), |it| it.words);
+        let (trouble, words) =
+            why.map_or_else(|| self.caveat(queue), |it| (Some(it.trouble), it.words));
         ServerSnapshot {
             name: self.link.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),
-            is_guarded: is_connected && queue.is_guarded(),
             words,
             trouble,
             identity: self.link.identity().clone(),
@@ -101,10 +100,13 @@ impl Server {
     }
 
     /// What to report about the server although it has a vote.
-    fn caveat(&self, queue: &Queue) -> String {
+    fn caveat(&self, queue: &Queue) -> (Option<Trouble>, String) {
         match queue.caveat() {
-            caveat if caveat.is_empty() => self.link.identity().caveat().to_owned(),
-            caveat => caveat.into_owned(),
+            caveat if !caveat.is_empty() => (queue.trouble(), caveat.into_owned()),
+            _ if self.link.identity().is_cluster_node() => {
+                (Some(Trouble::ClusterNode), CLUSTER_NODE.to_owned())
+            }
+            _ => (None, String::new()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redlock::{Error, Guard, Lease, Level, Manager, Options, Status, Ticket};
+use redlock::{Error, Guard, Lease, Level, Manager, Options, Status, Ticket, Trouble};
 
 use crate::executor::poll_once;
 use crate::support::{Cluster, finishes, wait_until};
@@ -325,8 +325,8 @@ fn connect_reports_that_a_server_is_not_guarded_and_the_log_once() {
     let manager = builder(&cluster).logger(log).build().expect("servers");
     let words = manager.connect(Duration::ZERO).expect("all are up");
     assert!(words.contains(&format!("{} not guarded", cluster[0].address())), "{words}");
-    let guarded: Vec<bool> = manager.servers().iter().map(|it| it.is_guarded).collect();
-    assert_eq!(guarded, [false, true, true]);
+    let troubles: Vec<_> = manager.servers().iter().map(|it| it.trouble).collect();
+    assert_eq!(troubles, [Some(Trouble::NotGuarded), None, None]);
     let reconnected = |count: usize| {
         cluster[0].hang_up();
         wait_until("it is connected again", || {

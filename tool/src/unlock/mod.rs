@@ -81,23 +81,31 @@ fn keys(name: &str, permits: Option<u16>) -> Vec<String> {
     [name.to_owned()].into_iter().chain(others.map(|it| format!("{name}#{it}"))).collect()
 }
 
-/// Finds whose lock is to be ended: that of all whom a quorum has. If there are none, what is left behind on fewer
-/// servers. That may also be a lock that is being taken just now: therefore a second look must find it, too.
+/// Finds whose lock is to be ended. What fewer servers than a quorum have may be a lock that is being taken just now:
+/// therefore a second look must find it, too.
 fn look(survey: &mut Survey, keys: &[String]) -> Result<Look, Failure> {
-    let of_servers = read(survey, keys)?;
-    let holders = on_a_quorum(&of_servers, survey.quorum());
-    if !holders.is_empty() || all_tokens(&of_servers).is_empty() {
-        return Ok(Look { of_servers, holders, is_held: true });
+    let quorum = survey.quorum();
+    let before = read(survey, keys)?;
+    let is_clear = all_tokens(&before).is_empty() || !on_a_quorum(&before, quorum).is_empty();
+    if is_clear {
+        return Ok(Look::at(before, None, quorum));
     }
-    let before = all_tokens(&of_servers);
     thread::sleep(PAUSE * 4);
-    let of_servers = read(survey, keys)?;
-    let holders = on_a_quorum(&of_servers, survey.quorum());
-    if !holders.is_empty() {
-        return Ok(Look { of_servers, holders, is_held: true });
+    let after = read(survey, keys)?;
+    Ok(Look::at(after, Some(&before), quorum))
+}
+
+impl Look {
+    /// The holders are all whom a quorum has. If there are none: what was on fewer servers before, and still is.
+    fn at(of_servers: Vec<OfServer>, before: Option<&[OfServer]>, quorum: usize) -> Self {
+        let holders = on_a_quorum(&of_servers, quorum);
+        if let (true, Some(before)) = (holders.is_empty(), before) {
+            let stayed = all_tokens(&of_servers);
+            let holders = stayed.intersection(&all_tokens(before)).cloned().collect();
+            return Self { of_servers, holders, is_held: false };
+        }
+        Self { of_servers, holders, is_held: true }
     }
-    let holders = all_tokens(&of_servers).intersection(&before).cloned().collect();
-    Ok(Look { of_servers, holders, is_held: false })
 }
 
 fn all_tokens(of_servers: &[OfServer]) -> BTreeSet<Token> {
@@ -201,7 +209,7 @@ fn holder_words(holders: &[Token], token: &Token) -> String {
 
 /// Deletes the tokens everywhere until two deletions in a row find nothing.
 fn end(survey: &mut Survey, keys: &[String], tokens: &[Token]) -> Result<(), Failure> {
-    repeat(|| {
+    repeat(PAUSE, || {
         let ended = survey.ask_each(|connection| {
             keys.iter().map(|key| end_on(connection, key, tokens)).sum::<RedisResult<usize>>()
         })?;
@@ -209,14 +217,17 @@ fn end(survey: &mut Survey, keys: &[String], tokens: &[Token]) -> Result<(), Fai
     })
 }
 
-fn repeat(mut delete: impl FnMut() -> Result<usize, Failure>) -> Result<(), Failure> {
+fn repeat(
+    pause: Duration,
+    mut delete: impl FnMut() -> Result<usize, Failure>,
+) -> Result<(), Failure> {
     let mut in_vain = 0;
     for _ in 0..DELETIONS_MAX {
         in_vain = if delete()? == 0 { in_vain + 1 } else { 0 };
         if in_vain == 2 {
             return Ok(());
         }
-        thread::sleep(PAUSE);
+        thread::sleep(pause);
     }
     let words = "the lock comes back each time it is deleted: stop the program that sets it";
     Err(Failure::new(Kind::Taken, words))
@@ -304,11 +315,27 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_is_being_taken_is_not_left_behind() {
+        let on = |tokens: &[&str]| -> Vec<OfServer> {
+            tokens.iter().map(|it| Some(vec![held("r", it)])).collect()
+        };
+        let look = |before: &[&str], after: &[&str]| {
+            let look = Look::at(on(after), Some(&on(before)), 2);
+            (look.holders, look.is_held)
+        };
+        let token = |it: &str| vec![it.as_bytes().to_vec()];
+        assert_eq!(look(&["a", "b", "c"], &["d", "b", "e"]), (token("b"), false));
+        assert_eq!(look(&["a"], &["b"]), (Vec::new(), false));
+        assert_eq!(look(&["a"], &["a", "a"]), (token("a"), true));
+        assert_eq!(look(&["a"], &["b", "b", "a"]), (token("b"), true));
+    }
+
+    #[test]
     fn a_lock_that_comes_back_is_deleted_again() {
         let mut found = [3, 0, 1, 0, 0, 7].into_iter();
-        repeat(|| Ok(found.next().unwrap_or(0))).expect("it ends");
+        repeat(Duration::ZERO, || Ok(found.next().unwrap_or(0))).expect("it ends");
         assert_eq!(found.next(), Some(7));
-        assert_eq!(repeat(|| Ok(1)).expect_err("it never ends").kind, Kind::Taken);
+        assert_eq!(repeat(Duration::ZERO, || Ok(1)).expect_err("it never ends").kind, Kind::Taken);
     }
 
     #[test]
