@@ -42,7 +42,7 @@ pub(super) fn side_call(
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
     let outcome = catch(|| call(&handle));
     outcome.unwrap_or_else(|error| {
-        handle.message.set(&error.words(handle.reader.language()));
+        handle.message.set(&error.words(handle.language.get()));
         error.status().into()
     })
 }
@@ -78,7 +78,7 @@ fn lease_call_once(
             return lease.call(|_| Err(Error::invalid("rl is NULL")));
         };
         let process = this_process();
-        let (manager, language) = (&handle.manager, handle.reader.language());
+        let (manager, language) = (&handle.manager, handle.language.get());
         let call = |lease: &mut Lease| call(manager, lease).map_err(|it| it.told_in(language));
         let (mut outcome, was_told) = told(manager, || lease.call(call));
         if was_told && outcome.is_ok() && lease.is_over() {

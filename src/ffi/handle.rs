@@ -14,19 +14,19 @@ pub struct RedLock {
     pub(super) manager: Manager,
     pub(super) message: Message,
     pub(super) kept_log: Arc<KeptLog>,
-    pub(super) reader: Reader,
+    pub(super) language: MessageLanguage,
 }
 
 /// The language of the program that reads the messages.
 #[derive(Default)]
-pub(super) struct Reader(AtomicU8);
+pub(super) struct MessageLanguage(AtomicU8);
 
-impl Reader {
+impl MessageLanguage {
     pub(super) fn set(&self, language: Language) {
         self.0.store(language as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn language(&self) -> Language {
+    pub(super) fn get(&self) -> Language {
         Language::ALL
             .get(usize::from(self.0.load(Ordering::Relaxed)))
             .copied()

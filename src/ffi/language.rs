@@ -35,7 +35,7 @@ pub const REDLOCK_LANGUAGE_RUBY: i32 = 5;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLanguage(rl: *mut RedLock, language: i32) -> RedLockStatus {
     manager_call(rl, |handle| {
-        handle.reader.set(known(language)?);
+        handle.language.set(known(language)?);
         Ok(())
     })
 }

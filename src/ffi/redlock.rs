@@ -33,8 +33,8 @@ pub type RedLockLogger =
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
-        let (message, kept_log, reader) = Default::default();
-        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log, reader };
+        let (message, kept_log, language) = Default::default();
+        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log, language };
         Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
     });
     made.unwrap_or(ptr::null_mut())

@@ -209,7 +209,7 @@ fn submit_once(
         None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
         Some(handle) => lease.submit(handle, acquires, |own| {
             let submitted = submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed());
-            submitted.map_err(|error| error.told_in(handle.reader.language()))
+            submitted.map_err(|error| error.told_in(handle.language.get()))
         }),
     });
     match outcome {
