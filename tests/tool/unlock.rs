@@ -126,6 +126,20 @@ fn a_waiter_has_the_lock_at_once() {
     }
 }
 
+/// Nobody listens to the channel of this waiter, so only a release takes it from the queue.
+#[test]
+fn the_first_waiter_is_woken() {
+    for kind in [&[][..], &["--permits", "2"]] {
+        let cluster = Cluster::start(3);
+        everywhere(&cluster, &["SET", "r", "x", "PX", "600000"]);
+        everywhere(&cluster, &["ZADD", "r:w", "1", "redlock:w:gone"]);
+        assert_eq!(unlock(&cluster, &[kind, &["r"]].concat()).status, Some(0));
+        wait_until("it is taken from the queue", || {
+            cluster.iter().all(|it| it.must(&["EXISTS", "r:w"]) == Reply::Integer(0))
+        });
+    }
+}
+
 #[test]
 fn a_key_without_an_end_or_on_a_minority_is_ended_too() {
     let cluster = Cluster::start(3);
