@@ -133,7 +133,8 @@ void a_lock_changes_hands(const Servers &servers) {
         CHECK(taker.extend(ttl) && taker.confirm(seconds(10)));
         CHECK(!manager.try_lock(name, ttl));
     }
-    CHECK(servers.all_come_to_lack(name));
+    // A server that the taker is still connecting to is released when the taker makes another call.
+    CHECK(servers.most_lack(name));
     CHECK(thrown_by([&] { return other.adopt(ticket); }) == Status::Lost);
     CHECK(thrown_by([&] { return other.adopt("no ticket"); }) == Status::InvalidArgument);
     CHECK(thrown_by([&] { return other.adopt(std::string("a\0b", 3)); }) ==

@@ -65,11 +65,12 @@ class Block(AsyncTest):
             self.assertFalse(giver.held)
             with self.assertRaises(redlock.Lost):
                 await giver.extend()
-        async with await manager().aadopt(ticket, keep_alive=True) as taker:
+        other = manager()
+        async with await other.aadopt(ticket, keep_alive=True) as taker:
             self.assertEqual((self.name, token), (taker.resource, taker.token))
             self.assertTrue(10 < taker.remaining <= 60)
             self.assertIsNone(await self.manager.atry_lock(self.name, ttl=1))
-        await self.assert_all_over()
+        await self.assert_all_over(last_holder=other)
         for bad, kind in ((ticket, redlock.Lost), ("no ticket", redlock.InvalidArgument)):
             with self.assertRaises(kind):
                 await self.manager.aadopt(bad)

@@ -86,7 +86,7 @@ class Block(RedlockTest):
             taker.extend(60)
             self.assertTrue(taker.remaining > 30)
             self.assert_fails(redlock.Taken, self.manager.lock, self.name, ttl=1, wait=0)
-        self.assert_free()
+        self.assert_free(last_holder=other)
         slow = manager(drift_factor=0.3)
         with slow.adopt(slow.lock(self.name, ttl=30).detach()) as taker:
             # What extend() asks for. The drift takes 30 % of it.

@@ -103,7 +103,7 @@ class BlockTest < RedlockTest
       :value
     end
     assert_equal :value, result
-    assert_free
+    assert_free(last_holder: other)
     assert_raises(Redlock::Lost) { other.adopt(ticket) }
     ["", "no ticket", ticket.chop, "#{ticket}\0", "#{ticket} "].each do |bad|
       assert_raises(Redlock::InvalidArgument) { other.adopt(bad) }
