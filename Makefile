@@ -63,6 +63,7 @@ help:
 	@echo '                  COUNTED=1: those in which servers lose these one after another'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
 	@echo 'make test-long    crowds of waiters in greater numbers, and what must not grow with servers, names, locks and so on (3 minutes)'
+	@echo 'make golden       what a change of the structure must leave as it is (5 minutes; make golden-record: records it)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
@@ -274,6 +275,18 @@ soak:
 .PHONY: test-long
 test-long: test-tools
 	$(CARGO) test --profile simulation --test events -- --ignored --show-output crowds curves
+
+# What a change of the structure must leave as it is: each byte, moment, result and word in many simulated plays and in
+# each call, the interface, and what six walks through the library cost. golden-record writes it anew, for a change
+# that is meant to change it.
+.PHONY: golden golden-record
+golden: test-tools
+	$(CARGO) test -q --test exports --test header
+	$(CARGO) test -q --test abi the_interface_is_as_recorded
+	$(CARGO) test -q --profile simulation --test played --test events -- --include-ignored golden
+
+golden-record: test-tools
+	REDLOCK_RECORD_GOLDEN=1 $(CARGO) test -q --profile simulation --test played --test events -- --include-ignored golden
 
 # Looks for harmful bytes for MINUTES each, or for RUNS runs. Needs a nightly Rust and cargo-fuzz.
 .PHONY: fuzz

@@ -5,9 +5,7 @@
 //! The program `tests/programs/c/curves.c` does the work. It runs under valgrind, the servers do not. To see the
 //! figures: `make test-long`, or `cargo test --profile simulation --test events -- --ignored --show-output curves`.
 
-use std::fs;
-use std::process::Command;
-
+use super::counting::{self, commands, forget_commands};
 use crate::support::directory::Directory;
 use crate::support::program::Running;
 use crate::support::{Cluster, Program, Server};
@@ -136,7 +134,7 @@ impl Curve {
         let (cluster, directory) = (Cluster::start(self.servers[which]), Directory::new());
         let file = directory.join("instructions");
         // What processes do that compete depends on how fast they are. So no tool slows them down.
-        let tool = if self.name == "processes" { Vec::new() } else { counting_tool(&file) };
+        let tool = if self.name == "processes" { Vec::new() } else { counting::tool(&file) };
         let mut words = vec![self.name.to_owned(), self.sizes[which].to_string()];
         words.extend(cluster.urls());
         let mut running = Program::compile("curves").start_under(&tool, &[], &words);
@@ -144,7 +142,7 @@ impl Curve {
         let commands: u64 = cluster.iter().map(commands).sum();
         running.says("end");
         running.ends_well();
-        let instructions = if tool.is_empty() { 0 } else { instructions(&file) };
+        let instructions = if tool.is_empty() { 0 } else { counting::read(&file).instructions };
         Cost { instructions: instructions as f64 / units, commands: commands as f64 / units, bytes }
     }
 }
@@ -169,36 +167,4 @@ fn attend(cluster: &Cluster, running: &mut Running) -> [f64; 2] {
 
 fn number(word: &str) -> f64 {
     word.parse().expect("a number")
-}
-
-/// Its words. The file is written when the program ends.
-fn counting_tool(file: &str) -> Vec<String> {
-    let version = Command::new("valgrind").arg("--version").output();
-    assert!(
-        version.is_ok_and(|it| it.status.success()),
-        "there is no valgrind, which counts instructions: install the package valgrind, or run `make test-tools`"
-    );
-    let out = format!("--callgrind-out-file={file}");
-    let options = ["-q", "--vgdb=no", "--tool=callgrind", "--toggle-collect=measured", &out];
-    ["valgrind"].iter().chain(&options).map(|&it| it.to_owned()).collect()
-}
-
-/// The instructions that the tool has written down.
-fn instructions(file: &str) -> u64 {
-    let written = fs::read_to_string(file).expect("valgrind has written the file");
-    let sum = written.lines().find_map(|line| line.strip_prefix("totals: "));
-    let sum = sum.expect("valgrind writes the sum").trim().parse().expect("a number");
-    assert!(sum > 0, "valgrind has not found the function `measured`");
-    sum
-}
-
-fn forget_commands(server: &Server) {
-    server.must(&["CONFIG", "RESETSTAT"]);
-}
-
-/// How many commands were carried out since, by clients and by scripts.
-fn commands(server: &Server) -> u64 {
-    let statistics = server.must(&["INFO", "commandstats"]).text().expect("a text");
-    let calls = statistics.lines().filter_map(|line| line.split_once(":calls=")?.1.split_once(','));
-    calls.map(|(count, _)| count.parse::<u64>().expect("a number")).sum()
 }

@@ -6,6 +6,7 @@ mod support;
 
 mod background;
 mod cancelled;
+mod counting;
 mod crowds;
 mod curves;
 mod hopeless;
@@ -15,6 +16,7 @@ mod loops;
 mod submitted;
 mod told;
 mod waited;
+mod walks;
 mod wrong;
 
 const TTL: i64 = 600_000;

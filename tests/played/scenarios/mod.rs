@@ -14,6 +14,7 @@ mod processes;
 
 mod continue_lock;
 mod extend;
+mod golden;
 mod hand_over;
 mod handed;
 mod late;

@@ -285,6 +285,7 @@ impl Actor {
                 let took = At(world.now - asked.at);
                 format!("{} was told after {took}: {words}", world.who())
             });
+            world.note_result(asked, &told);
             plants::distort(world, asked, &mut told);
             world.judge(asked, &told);
             Some(told.said)

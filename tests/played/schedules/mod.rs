@@ -7,6 +7,7 @@
 mod actor;
 mod differential;
 pub(crate) mod generate;
+mod golden;
 pub(crate) mod handed;
 pub(crate) mod holes;
 pub(crate) mod kept;

@@ -13,6 +13,7 @@ use crate::schedules::woken;
 use crate::transport::guard::Mode;
 use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
+use crate::world::digest::Digest;
 use crate::world::network::FIRST_PORT;
 use crate::world::{self, START, World};
 
@@ -35,6 +36,7 @@ pub(crate) struct Outcome {
     /// Whether too many servers lacked the numbers of their fencing tokens at one time, or could not be read.
     pub(crate) too_many_lacked_numbers: bool,
     pub(crate) granted: usize,
+    pub(crate) digest: Digest,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
     /// How often a grant that was on its way counted as if it had been there from the start; and how often
@@ -92,6 +94,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         too_many_lacked_numbers: world.records.too_many_lack_numbers
             || world.servers.iter().any(|it| it.store.went_by_clock),
         granted: world.records.holds.len(),
+        digest: world.digest,
         events: world.events,
         excused: world.records.excused,
         excused_with_rival: world.records.excused_with_rival,

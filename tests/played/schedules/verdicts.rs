@@ -109,6 +109,19 @@ impl World {
         (asked.extensions, asked.releases) = (hold.extensions, hold.releases);
     }
 
+    /// A caller is told the result of a call.
+    pub(crate) fn note_result(&mut self, asked: &Asked, told: &Told) {
+        let words = match &told.said {
+            Ok(()) => format!("OK, absent: {}", told.absent),
+            Err(error) => format!("{:?}: {error}, absent: {}", error.status(), told.absent),
+        };
+        let flags =
+            [told.found.is_some_and(|it| it), told.has_ended, told.is_shared].map(u64::from);
+        let numbers = [told.valid_until, told.granted_until, told.fence].map(i64::cast_unsigned);
+        let of = [asked.client as u64, told.tag.unwrap_or(0), told.slot.into()];
+        self.digest.answers.add(told.at, &[&of[..], &flags, &numbers].concat(), words.as_bytes());
+    }
+
     /// A call has ended.
     pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
         self.judge_time(asked);

@@ -7,6 +7,7 @@ pub(crate) mod clocks;
 pub(crate) mod commands;
 pub(crate) mod coroutine;
 pub(crate) mod dice;
+pub(crate) mod digest;
 pub(crate) mod fences;
 pub(crate) mod hashes;
 pub(crate) mod lines;
@@ -39,6 +40,7 @@ use crate::schedules::schedule::{At, ClientPlan, Life, Mishap, Schedule, Weather
 use crate::schedules::watch::Watch;
 use crate::world::client::Client;
 use crate::world::dice::Dice;
+use crate::world::digest::Digest;
 use crate::world::network::{Bell, Connection, Way, Wire};
 use crate::world::script::Script;
 use crate::world::server::Server;
@@ -64,6 +66,7 @@ pub(crate) struct World {
     pub(crate) wires: Vec<Wire>,
     pub(crate) bells: Vec<Bell>,
     pub(crate) records: Records,
+    pub(crate) digest: Digest,
     /// By client, manager and server.
     pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
     /// What each manager was told of the memory of each server: by client, manager and server.
@@ -193,6 +196,7 @@ impl World {
             wires: Vec::new(),
             bells: Vec::new(),
             records: Records::default(),
+            digest: Digest::default(),
             watches: HashMap::new(),
             known: HashMap::new(),
             weather: schedule.weather.clone(),

@@ -171,6 +171,11 @@ impl World {
         let server = usize::from(port - FIRST_PORT);
         let (connection, manager) = (self.connections.len(), self.current_manager());
         let is_gone = self.clients[client].is_gone;
+        self.digest.actions.add(
+            self.now,
+            &[client as u64, manager as u64, server as u64],
+            b"opens",
+        );
         self.connections.push(Connection {
             client,
             manager,
@@ -261,6 +266,7 @@ impl World {
         let taken = bytes.len().min(room);
         let now = self.now;
         self.connections[socket].sight.note_offer(bytes.len(), taken, now);
+        self.digest.actions.add(now, &[socket as u64], &bytes[..taken]);
         if taken > 0 && self.is_broken(Plant::Garbles) {
             let garbled: Vec<u8> = bytes[..taken].iter().map(u8::to_ascii_lowercase).collect();
             self.transmit(socket, Way::There, &garbled);
@@ -422,6 +428,7 @@ impl World {
             return;
         }
         let (client, server) = (it.client, it.server);
+        self.digest.actions.add(self.now, &[socket as u64], b"closes");
         let end = if it.read < it.inbox.len() { End::Reset } else { End::Closed };
         self.clients[client].may_be_late |= it.pipes[0].bytes > 0 || !it.received.is_empty();
         self.say(|_| {

@@ -102,6 +102,8 @@ pub(crate) struct Script {
     pub(crate) usual: Trip,
     /// What the servers did, in order.
     pub(crate) done: Vec<Done>,
+    /// What the clients have sent to each server, if the scenario wants to know.
+    pub(crate) tape: Option<Vec<(usize, Vec<u8>)>>,
     /// Callers that have ended: their numbers are reused.
     pub(crate) spare: Vec<usize>,
 }
@@ -194,6 +196,9 @@ impl World {
     pub(crate) fn transmit_requests(&mut self, connection: usize, bytes: &[u8]) {
         let (client, server) =
             (self.connections[connection].client, self.connections[connection].server);
+        if let Some(tape) = self.script.as_mut().and_then(|it| it.tape.as_mut()) {
+            tape.push((server, bytes.to_vec()));
+        }
         let mut from = 0;
         for (end, has_trip) in requests(bytes) {
             let usual = self.script.as_ref().map_or_else(Trip::default, |it| it.usual);

@@ -52,6 +52,8 @@ impl World {
         if self.clients[me].is_gone {
             return;
         }
+        let (of, words) = ([me as u64, number as u64], format!("lost: {error}, {remaining_ms} ms"));
+        self.digest.answers.add(self.now, &of, words.as_bytes());
         let Some(place) = self.records.keepings.iter().position(|it| it.is_of(me, number)) else {
             return self.records.violate(Promise::NoFault, "a lock was lost that nobody keeps");
         };
