@@ -8,7 +8,7 @@ use crate::check;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::lease::Lease;
-use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, upgrade, words};
+use crate::lease_call::{Begun, Demand, upgrade, words};
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
@@ -21,7 +21,7 @@ use crate::operation::inspect_permits::InspectPermits;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
-use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server::ServerSnapshot;
 
 /// What the servers report about a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Runtime {
         check::resource(resource)?;
         check::ttl(ttl_ms, self.settings().drift())?;
         let now = self.now();
-        let hold = match hold_of(lease)? {
+        let hold = match lease.own_lock()? {
             Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
                 return Err(Error::invalid(
                     "the lease still holds another resource: unlock it first",
@@ -144,7 +144,7 @@ impl Runtime {
 
     pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
         check::ttl(ttl_ms, self.settings().drift())?;
-        let begun = self.begin_extend(required_hold_of(lease)?, ttl_ms, 1)?;
+        let begun = self.begin_extend(lease.required_lock()?, ttl_ms, 1)?;
         self.call(begun, lease)
     }
 
@@ -162,7 +162,7 @@ impl Runtime {
 
     /// Gives a lock away. Returns its ticket, which must fit into `room` bytes, including a NUL.
     pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
-        let view = self.view(required_hold_of(lease)?)?;
+        let view = self.view(lease.required_lock()?)?;
         lease.check_one_level()?;
         let ticket = LockTicket::of(view.hold()).to_text();
         if ticket.len() >= room {

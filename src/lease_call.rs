@@ -15,6 +15,7 @@ use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
 use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
+use crate::operation::downgrade::Downgrade;
 use crate::operation::extend::Extend;
 use crate::operation::leave::Leave;
 use crate::operation::release::Release;
@@ -124,7 +125,7 @@ impl Runtime {
     }
 
     fn begin_release(&self, lease: &Lease, stays_until: Moment) -> Result<Begun, Error> {
-        let view = self.view(required_hold_of(lease)?)?;
+        let view = self.view(lease.required_lock()?)?;
         if lease.inner_levels > 0 {
             return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
         }
@@ -137,7 +138,7 @@ impl Runtime {
 
     /// Begins to release a lock whose keys stay until `least_ms` after it was taken.
     pub(crate) fn begin_unlock_after(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
-        let hold = required_hold_of(lease)?;
+        let hold = lease.required_lock()?;
         let ttl_ms = hold.ttl_ms();
         Error::check_time(Argument::HoldAtLeast, least_ms, 0..=ttl_ms)?;
         if hold.is_shared() || hold.slot().is_some() {
@@ -158,7 +159,7 @@ impl Runtime {
 
     /// Checks that the lease may be used for another lock.
     fn check_free(&self, lease: &Lease, wanted: Option<&Demand<'_>>) -> Result<(), Error> {
-        let Some(hold) = hold_of(lease)?.filter(|hold| hold.is_held(self.now())) else {
+        let Some(hold) = lease.own_lock()?.filter(|hold| hold.is_held(self.now())) else {
             return Ok(());
         };
         let is_same = |demand: &&Demand<'_>| {
@@ -172,7 +173,7 @@ impl Runtime {
 
     pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
         Error::check_time(Argument::Least, least_ms, 0..=i64::MAX)?;
-        let view = self.view(required_hold_of(lease)?)?;
+        let view = self.view(lease.required_lock()?)?;
         let operation = Box::new(Confirm::new(view.clone(), least_ms));
         Ok(Begun { operation, then: Then::Note(view) })
     }
@@ -291,19 +292,20 @@ pub(crate) fn words(end: End) -> Result<String, Error> {
     }
 }
 
-/// The lock of a lease, if it has one, even if it is no longer held. An error if the lock belongs to the
-/// parent process.
-pub(crate) fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
-    match &lease.hold {
-        Some(hold) if !hold.is_ours() => {
-            Err(Error::new(Status::Forked, "the lease belongs to the parent process"))
+/// Shared locks.
+impl Runtime {
+    pub(crate) fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
+        let hold = lease.required_lock()?;
+        let words = match hold.target().kind {
+            LockKind::Exclusive | LockKind::Shared => None,
+            LockKind::Several(_) => Some("a lock of several resources cannot be shared"),
+            LockKind::Permit { .. } => Some("a semaphore permit cannot be shared"),
+        };
+        if let Some(words) = words {
+            return Err(Error::invalid(words));
         }
-        hold => Ok(hold.as_ref()),
+        let view = self.view(hold)?;
+        let operation = Box::new(Downgrade::new(view.clone()));
+        Ok(Begun { operation, then: Then::Extend(view) })
     }
-}
-
-/// The lock of a lease that must have one, even if it is no longer held.
-pub(crate) fn required_hold_of(lease: &Lease) -> Result<&Arc<HeldLock>, Error> {
-    let lacking = || Error::new(Status::Lost, "the lease holds no lock");
-    hold_of(lease)?.ok_or_else(lacking)
 }

@@ -60,7 +60,6 @@ mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
-mod counted;
 mod driver;
 /// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
 /// mutexes.
@@ -90,7 +89,6 @@ mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
-mod reentrant;
 #[doc(hidden)]
 pub mod refusal;
 mod room;
@@ -100,7 +98,6 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
-mod shared_lock;
 #[doc(hidden)]
 pub mod slot_set;
 #[doc(hidden)]

@@ -14,13 +14,15 @@ use crate::process_state::ProcessStates;
 use crate::runtime::Runtime;
 use crate::server_list::ServerList;
 use crate::settings::Settings;
+use crate::stats;
+use crate::stats::{Stats, Tracing};
 use crate::submitted::{Event, Tag};
 use crate::system::process::{this_process, this_thread};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::guard::Mode;
 use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
-use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server::ServerSnapshot;
 
 /// Why a manager must be driven: see [`RedLock::check_driver`].
 pub(crate) const KEPT: &str = "a lock must be kept alive";
@@ -450,5 +452,43 @@ impl RedLock {
             true => Err(Error::new(Status::NoServers, "no server was added")),
             false => Ok(Roster::new(endpoints)),
         }
+    }
+}
+
+/// The manager's statistics, and its trace of locks in the log.
+impl RedLock {
+    /// The statistics of this process. Asks no server.
+    pub fn stats(&self) -> Stats {
+        if let Some(own) = self.states.known() {
+            return own.stats();
+        }
+        let unknown = self.servers.iter().map(ServerSnapshot::of_unknown);
+        Stats { servers: unknown.map(Into::into).collect(), ..Stats::default() }
+    }
+
+    /// The same in the text format of Prometheus.
+    pub fn stats_text(&self) -> String {
+        stats::text(&self.stats(), env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Sets which events of locks are logged.
+    pub(crate) fn set_tracing(&self, tracing: Tracing) {
+        self.settings.set_tracing(tracing);
+    }
+}
+
+/// Shared locks.
+impl RedLock {
+    /// Turns an exclusive lock into a shared lock.
+    pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.ask_on(lease, |own, lease| own.call(own.begin_downgrade(lease)?, lease))
+    }
+
+    /// Begins to turn an exclusive lock into a shared lock.
+    pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        let own = self.own()?;
+        let begun = own.begin_downgrade(&lease)?;
+        own.submit_call(begun, lease, tag);
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ use crate::transport::endpoint::Endpoint;
 use crate::transport::place::{self, Lookup};
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
-use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server::ServerSnapshot;
 use crate::transport::server_registry::ServerRegistry;
 
 /// The next number to give to a runtime. A call that is on no runtime has 0.

@@ -10,7 +10,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
-use crate::lease_call::{Begun, Demand, Then, required_hold_of};
+use crate::lease_call::{Begun, Demand, Then};
 use crate::moment::Moment;
 use crate::operation::Ended;
 use crate::operation::acquire::Keeping;
@@ -74,7 +74,7 @@ impl Runtime {
 
     pub(crate) fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
         check::ttl(ttl_ms, self.settings().drift())?;
-        let begun = self.begin_extend(required_hold_of(&lease)?, ttl_ms, 1)?;
+        let begun = self.begin_extend(lease.required_lock()?, ttl_ms, 1)?;
         self.submit_call(begun, lease, tag);
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Runtime {
 
     /// The lock of this lease, which must be held if it is to be kept.
     pub(crate) fn view_to_keep(&self, lease: &Lease) -> Result<View, Error> {
-        let hold = required_hold_of(lease)?;
+        let hold = lease.required_lock()?;
         let view = self.view(hold)?;
         match hold.is_held(self.now()) {
             true => Ok(view),

@@ -40,9 +40,9 @@ pub enum Answer {
     WriterWaits { left_ms: i64 },
     /// Of several keys, this one has another value, and this remaining time if it is known. Below 0: for
     /// ever.
-    Blocked { place: Place, left_ms: Option<i64> },
+    Blocked { place: NthKey, left_ms: Option<i64> },
     /// Of several keys, this one did not exist, and none had another value.
-    Lacking { place: Place },
+    Lacking { place: NthKey },
     /// The key has this value and this remaining time. Of a long value, only the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
     /// The key is held, with this remaining time (below 0: for ever). We are in its wait queue, behind `rank`
@@ -56,7 +56,7 @@ pub enum Answer {
     EnrolledForPermit { slots: Slots, rank: u32 },
     /// Of several keys, this one is held (by readers, if `is_shared`), with this remaining time. We are in
     /// its wait queue, behind `rank` others. Without a `rank` we are in no wait queue.
-    EnrolledForOne { place: Place, left_ms: Option<i64>, rank: Option<u32>, is_shared: bool },
+    EnrolledForOne { place: NthKey, left_ms: Option<i64>, rank: Option<u32>, is_shared: bool },
     /// Nobody holds the key, so we are not in the wait queue.
     Free,
     /// To a client that wants a permit of a semaphore.
@@ -69,13 +69,13 @@ pub enum Answer {
 
 /// Which of several resources, in the order in which they were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NthKey {
     /// From 1.
     pub nth: u16,
     pub of: u16,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NthKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "resource {} of {}", self.nth, self.of)
     }

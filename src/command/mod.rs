@@ -39,14 +39,13 @@ pub(crate) mod shared;
 pub(crate) mod take_permit;
 mod wait_for_permits;
 pub(crate) mod waking;
-mod waking_requests;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use redis::Value;
 
-pub use self::answer::{Answer, Place, SlotValue, Slots};
+pub use self::answer::{Answer, NthKey, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
@@ -552,6 +551,44 @@ fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Request({:?} {:?})", self.verb, String::from_utf8_lossy(self.resource()))
+    }
+}
+
+/// Which requests wake waiters, and in which form.
+impl Verb {
+    /// What to do if no waiter can be woken.
+    fn without_waking(self) -> Self {
+        match self {
+            Self::ReleaseAndWake => Self::Release,
+            Self::ReleaseRestAndWake => Self::ReleaseRest,
+            other => other,
+        }
+    }
+}
+
+impl Request {
+    /// Whether it must wake a waiter.
+    pub(crate) fn wakes(&self) -> bool {
+        self.verb == Verb::ReleaseAndWake
+    }
+
+    /// Whether it wakes in the form in which it is sent to a server with these capabilities.
+    pub(crate) fn wakes_in(&self, capabilities: Capabilities) -> bool {
+        self.form(capabilities) != self.form(capabilities.without_waking())
+    }
+
+    /// The question to send behind it whether it must wake a waiter, if that is no part of it.
+    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
+        let is_one = self.subject.kind == LockKind::Exclusive;
+        let looks = is_one && self.wakes() && release_and_wake::looks_for_waiters(capabilities);
+        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
+    }
+
+    /// The request that wakes a waiter if that turned out to be necessary only after the release.
+    pub(crate) fn wake_late(&self) -> Self {
+        // With the name of a channel that nobody uses.
+        let resource = Arc::clone(&self.subject.resource);
+        Self::new(Verb::Leave, resource, *self.token(), self.ttl_ms())
     }
 }
 

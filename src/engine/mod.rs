@@ -4,14 +4,9 @@
 //! `driver` decides which thread uses the engine. That thread changes nothing outside the engine: log
 //! lines, the ends of operations, and slow work are left for the waiting threads.
 
-mod counting;
-mod driven;
 mod lanes;
 mod notices;
-mod pushes;
-mod questions;
 mod readiness;
-mod restoring;
 mod slots;
 mod state;
 mod step;
@@ -19,10 +14,10 @@ mod timers;
 mod waits;
 
 use std::collections::VecDeque;
-use std::io;
-use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
+use std::{io, iter, mem};
 
 use self::lanes::Reason;
 pub(crate) use self::notices::Notice;
@@ -33,16 +28,24 @@ use self::state::{Caller, Slot, State};
 use self::step::Step;
 use self::waits::Waits;
 use crate::call::Call;
+use crate::command::{Answer, Request, Verb};
+use crate::driver::Driven;
+use crate::failure::Failure;
 use crate::held_lock::{HeldLock, View};
+use crate::log::Line;
 use crate::moment::Moment;
 use crate::operation::release::Release;
-use crate::operation::{End, Ended, Event, Operation, Payload, Prepared};
+use crate::operation::restore::Restore;
+use crate::operation::{End, Ended, Event, Operation, Payload, Prepared, QUESTION_TTL_MS};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
-use crate::system::clock;
+use crate::stats::Counts;
 use crate::system::socket::Watched;
+use crate::system::{clock, socket};
+use crate::token::Token;
+use crate::transport::interest::Interest;
 use crate::transport::roster::Roster;
-use crate::transport::server::{Effects, Server};
+use crate::transport::server::{Effects, Pushed, Server};
 use crate::transport::ticket::Ticket;
 
 /// How many operations may go on in one turn. That takes about a millisecond, and a look at the sockets little in
@@ -454,6 +457,432 @@ impl Engine {
 /// The cancellation of an operation that has asked no server.
 fn cancelled() -> Event {
     Event::Cancelled { sent: ServerSet::default() }
+}
+
+/// What the driver waits for.
+pub(crate) struct Watch {
+    descriptors: Vec<Watched>,
+    until: Moment,
+    now: Moment,
+}
+
+/// The engine as the driver sees it.
+impl Driven for Engine {
+    type End = Wakening;
+    type Event = Notice;
+    type Chore = Chore;
+    type Watch = Watch;
+    type Words = Vec<Line>;
+
+    fn advance(&mut self) {
+        let now = clock::now();
+        self.now = now;
+        self.begin_turn();
+        self.advance_servers(now);
+        if self.state.is_unsent {
+            // This also sends the requests that operations have made because of the first pass.
+            self.advance_servers(now);
+        }
+    }
+
+    /// Returns the descriptors of the servers in their order, then those of connections that owe answers
+    /// too long, and the waker's descriptor last.
+    fn watch(&mut self, waits: bool) -> Watch {
+        const NONE: i32 = -1;
+        let mut descriptors = mem::take(&mut self.watched);
+        descriptors.clear();
+        descriptors.extend(self.state.servers.iter().map(|server| match server.interest() {
+            Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
+            None => socket::watch(NONE, false),
+        }));
+        let predecessors = self.state.servers.iter().filter_map(Server::interest_in_predecessor);
+        descriptors.extend(predecessors.map(|it| socket::watch(it.fd, it.for_writing)));
+        descriptors.push(socket::watch(self.waker, false));
+        let until = if waits { self.next_due() } else { self.now };
+        self.watched_until = until;
+        Watch { descriptors, until, now: self.now }
+    }
+
+    fn poll(watch: &mut Watch) {
+        socket::poll(&mut watch.descriptors, watch.until, watch.now);
+    }
+
+    fn resume(&mut self, watch: Watch) -> bool {
+        let now = clock::now();
+        self.begin_turn();
+        for (server, watched) in self.state.servers.iter_mut().zip(&watch.descriptors) {
+            if watched.revents != 0 {
+                server.handle_ready(now, &mut self.state.effects);
+            }
+        }
+        let was_woken = watch.descriptors.last().is_some_and(|waker| waker.revents != 0);
+        if watch.descriptors.len() > self.state.servers.len() + 1 {
+            self.handle_predecessors(&watch.descriptors[self.state.servers.len()..], now);
+        }
+        self.watched = watch.descriptors;
+        self.settle(now);
+        self.expire(now);
+        self.end_waits(now);
+        was_woken
+    }
+
+    fn next_end(&mut self) -> Option<(usize, Wakening)> {
+        self.ends.pop_front()
+    }
+
+    fn has_event(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    fn next_event(&mut self) -> Option<Notice> {
+        self.notices.next()
+    }
+
+    fn has_chore(&self) -> bool {
+        !self.state.chores.is_empty()
+    }
+
+    /// Skips the chores of operations that have ended meanwhile.
+    fn next_chore(&mut self) -> Option<Chore> {
+        while let Some(chore) = self.state.chores.pop_front() {
+            if self.state.find(chore.ticket).is_some() {
+                return Some(chore);
+            }
+        }
+        None
+    }
+
+    fn withdraw(&mut self, thread: usize) {
+        if let Some(place) = self.waits.remove(thread).and_then(|wait| wait.operation) {
+            self.state.end_waiting(place);
+        }
+        self.standing_by = self.standing_by.filter(|&standing_by| standing_by != thread);
+    }
+
+    fn end_call(&mut self, thread: usize) {
+        self.cancel_call_of(thread);
+    }
+
+    fn discard(&mut self, end: Wakening) {
+        match end {
+            Wakening::Ended(Ok(Ended::Acquired { hold, .. })) => self.release_unwanted(&hold),
+            // Another thread may take it.
+            Wakening::Noticed(notice) => self.notices.push(notice),
+            Wakening::Ended(_) | Wakening::NoCall | Wakening::TimeUp => {}
+        }
+    }
+
+    fn needs_driver(&mut self) -> bool {
+        self.state.is_unsent || self.state.has_unattended() || self.next_due() <= clock::now()
+    }
+
+    fn note_nap(&mut self, is_driven: bool) -> Option<Duration> {
+        self.nap_until = if is_driven { Moment::NEVER } else { self.next_due() };
+        let nanos = (self.nap_until - clock::now()).max(0).unsigned_abs();
+        (self.nap_until != Moment::NEVER).then(|| Duration::from_nanos(nanos))
+    }
+
+    fn is_due_earlier(&mut self) -> bool {
+        self.state.is_unsent || self.state.has_unattended() || self.next_due() < self.nap_until
+    }
+
+    fn settle_descriptor(&mut self, is_driven: bool) {
+        if self.readiness.is_none() {
+            return;
+        }
+        let due = self.due_of_descriptor(is_driven);
+        let Some(readiness) = &mut self.readiness else { return };
+        if !is_driven {
+            let interests =
+                |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
+            readiness.watch(self.state.servers.iter().flat_map(interests));
+        }
+        if let Some(due) = due {
+            readiness.set_due(due, self.now);
+        }
+    }
+
+    fn rest_descriptor(&mut self) {
+        self.readiness.iter_mut().for_each(|it| it.rest(clock::now()));
+    }
+
+    fn take_change(&mut self) -> bool {
+        // After another thread has done a chore, an operation may have an earlier deadline.
+        mem::take(&mut self.state.effects.changed) || self.state.next_due() < self.watched_until
+    }
+
+    fn has_words(&self) -> bool {
+        !self.state.effects.lines.is_empty()
+    }
+
+    fn take_words(&mut self) -> Vec<Line> {
+        mem::take(&mut self.state.effects.lines)
+    }
+}
+
+impl Engine {
+    /// When the descriptor must become readable. `None` if nothing is ready and a thread drives: that
+    /// thread sets the descriptor when it stops driving.
+    fn due_of_descriptor(&mut self, is_driven: bool) -> Option<Moment> {
+        if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
+            return Some(Moment::from_nanos(0));
+        }
+        (!is_driven).then(|| self.next_due())
+    }
+
+    fn advance_servers(&mut self, now: Moment) {
+        self.state.is_unsent = false;
+        let is_busy = self.state.is_busy();
+        self.state.visit_servers(|server, effects| {
+            if is_busy || !server.is_dormant() {
+                server.advance(now, effects);
+            }
+        });
+        self.settle(now);
+    }
+
+    /// Ends the waits of threads that are over.
+    fn end_waits(&mut self, now: Moment) {
+        while let Some((thread, wait)) = self.waits.take_due(now) {
+            wait.operation.into_iter().for_each(|place| self.state.end_waiting(place));
+            self.ends.push_back((thread, Wakening::TimeUp));
+            self.state.effects.changed = true;
+        }
+        if self.standing_by.is_some() && self.is_look_up_due(now) {
+            self.end_standing_by();
+        }
+    }
+
+    /// Data may have arrived on connections that owe answers too long. By now other connections may owe
+    /// answers too long, so every such connection is checked.
+    fn handle_predecessors(&mut self, watched: &[Watched], now: Moment) {
+        if watched.iter().any(|descriptor| descriptor.revents != 0) {
+            let has_one = |server: &&mut Server| server.interest_in_predecessor().is_some();
+            for server in self.state.servers.iter_mut().filter(has_one) {
+                server.handle_predecessor_ready(now, &mut self.state.effects);
+            }
+        }
+    }
+}
+
+/// Messages that servers push on their own, and the operations that receive them.
+impl Engine {
+    /// Whether a server's answer or push has not been delivered yet.
+    fn has_news(&self) -> bool {
+        !self.state.effects.deliveries.is_empty() || !self.state.effects.pushes.is_empty()
+    }
+
+    /// A server has pushed the message that a resource is free.
+    fn hear_push(&mut self, Pushed { server, resource, .. }: Pushed, now: Moment) {
+        let slots = &self.state.slots;
+        let is_asked = |place: usize| {
+            let question = slots.get(place).and_then(|slot| slot.question.as_ref());
+            question.is_some_and(|open| open.pending.contains(server))
+        };
+        let heard = self.state.wait_queues.pushed(&resource, server, is_asked, now);
+        // The operation may be due now, and the thread that polls does not know that.
+        self.state.effects.changed |= !heard.tell.is_empty();
+        let told = heard.tell.into_iter().map(|ticket| (ticket, Event::Pushed { server }));
+        self.state.turns.extend(told);
+        if heard.pass_on {
+            self.pass_on(resource, server, now);
+        }
+    }
+
+    /// No operation of this manager waits for the resource: the server must tell the next waiter in line.
+    fn pass_on(&mut self, resource: Vec<u8>, server: usize, now: Moment) {
+        // The request names a channel that nobody has, so it removes no place that another operation of
+        // ours has there.
+        let (to, resource) = (ServerSet::default().with(server), Arc::<[u8]>::from(resource));
+        let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
+        let effects = &mut self.state.effects;
+        self.state.servers[server].tell(&Arc::new(request.to(to)), now, effects);
+    }
+}
+
+/// A hasty question waits for a server this many times as long as its last answer took, and at least
+/// `HASTE_MIN`: a busy machine may keep a server from running for that long.
+const USUAL_TIMES: u32 = 8;
+const HASTE_MIN: Duration = Duration::from_millis(20);
+
+/// How many operations that are due one turn takes from the timers. To take one is much less work than a step.
+const DUE_MAX: usize = 4096;
+
+/// Open questions: answers, timeouts, and closing.
+impl Engine {
+    /// Delivers the servers' answers to the operations. Decided questions are closed only after all answers
+    /// are delivered: a late answer still shows that its request was sent.
+    ///
+    /// The clock is read after all answers were received. A remaining time that a server reports counts from
+    /// that moment at the latest, and this thread may have been kept from running before it read the answer.
+    fn deliver(&mut self) {
+        let now = clock::now();
+        let mut deliveries = mem::take(&mut self.state.effects.deliveries);
+        let mut pushes = mem::take(&mut self.state.effects.pushes).into_iter().peekable();
+        for (nth, it) in deliveries.drain(..).enumerate() {
+            while let Some(pushed) = pushes.next_if(|pushed| pushed.behind <= nth) {
+                self.hear_push(pushed, now);
+            }
+            let Some(slot) = self.state.find(it.ticket) else { continue };
+            let Some(open) = slot.question.as_mut().filter(|open| open.pending.contains(it.server))
+            else {
+                continue;
+            };
+            open.pending = open.pending.without(it.server);
+            if it.sent {
+                open.sent = open.sent.with(it.server);
+            }
+            let Some(operation) = slot.operation.as_mut() else { continue };
+            if operation.hear(it.server, it.answer, now) {
+                self.decided.push(it.ticket);
+            } else if let Some(doublings) = operation.haste(now) {
+                self.hasten(it.ticket, doublings, now);
+            }
+        }
+        pushes.for_each(|pushed| self.hear_push(pushed, now));
+        // The vector is kept for its memory. A request sent meanwhile may have ended a connection, which
+        // adds deliveries.
+        deliveries.append(&mut self.state.effects.deliveries);
+        self.state.effects.deliveries = deliveries;
+    }
+
+    /// Shortens the wait of a question that makes haste: see [`crate::operation::Operation::haste`].
+    fn hasten(&mut self, ticket: Ticket, doublings: u32, now: Moment) {
+        let servers = &self.state.servers;
+        let slot = self.state.slots.get_mut(ticket.place());
+        let Some(open) = slot.and_then(|slot| slot.question.as_mut()) else { return };
+        let pending = servers.iter().enumerate().filter(|(index, _)| open.pending.contains(*index));
+        let usual_us = pending.filter_map(|(_, server)| server.round_trip_us()).max();
+        let usual = Duration::from_micros(usual_us.unwrap_or_default().max(0).unsigned_abs());
+        let wait = (USUAL_TIMES * usual).max(HASTE_MIN).saturating_mul(1 << doublings);
+        open.limit = open.limit.min(now.plus(wait));
+        let (limit, until) = (open.limit, self.state.due_at(ticket.place()));
+        self.state.set_until(ticket.place(), until.min(limit));
+    }
+
+    /// Readiness was found out before the clock was read, and this thread may have been kept from running
+    /// in between. So all servers are checked once more before any question times out.
+    fn look_again(&mut self, due: &[usize], now: Moment) {
+        let asks = |&place: &usize| {
+            self.state.slots.get(place).is_some_and(|slot| slot.question.is_some())
+        };
+        if due.iter().any(asks) {
+            self.state.visit_servers(|server, effects| server.handle_ready(now, effects));
+            self.settle(now);
+        }
+    }
+
+    /// Ends the waits that are over and the questions whose time is up. Such a question hears no more servers.
+    /// If more are due than one turn may take, the others stay due.
+    fn expire(&mut self, now: Moment) {
+        let mut due = mem::take(&mut self.due);
+        due.extend(iter::from_fn(|| self.state.take_due(now)).take(DUE_MAX));
+        self.look_again(&due, now);
+        for place in due.drain(..) {
+            self.expire_one(place, now);
+            self.settle(now);
+        }
+        self.due = due;
+    }
+
+    /// Does nothing if the operation has changed since it was found to be due.
+    fn expire_one(&mut self, place: usize, now: Moment) {
+        let slot = self.state.slots.get(place).filter(|slot| now >= slot.until);
+        let Some(slot) = slot else { return };
+        let ticket = Ticket::new(place, slot.generation);
+        let Some(open) = &slot.question else {
+            return self.state.call(ticket, Event::TimeOut, Reason::IsDue);
+        };
+        let until = open.answer_by(ticket, slot.until, &self.state.servers);
+        self.state.set_until(place, until);
+        if now >= until {
+            self.give_up_on_servers(ticket, now);
+            self.close(ticket, now);
+        }
+    }
+
+    /// Reports every server that has not answered to the operation as failed.
+    fn give_up_on_servers(&mut self, ticket: Ticket, now: Moment) {
+        for (index, server) in self.state.servers.iter_mut().enumerate() {
+            let Some(slot) = self.state.slots.get_mut(ticket.place()) else { return };
+            let (Some(open), Some(operation)) = (&mut slot.question, &mut slot.operation) else {
+                return;
+            };
+            if !open.pending.contains(index) {
+                continue;
+            }
+            let sent_at = server.abandon(ticket, now, &mut self.state.effects);
+            let failure = match sent_at {
+                Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
+                None => server.not_in_time(now.ms_since(open.since)),
+            };
+            open.note_sent(index, sent_at);
+            open.pending = open.pending.without(index);
+            operation.hear(index, Answer::Failed(failure), now);
+        }
+    }
+
+    /// Closes the question. It does not wait for servers that have not answered.
+    fn close(&mut self, ticket: Ticket, now: Moment) {
+        let slot = self.state.find(ticket).filter(|slot| slot.question.is_some());
+        let Some((Some(mut open), Some(mut operation))) =
+            slot.map(|slot| (slot.question.take(), slot.operation.take()))
+        else {
+            return;
+        };
+        let wanted = operation.wanted_conditions();
+        for (index, server) in self.state.servers.iter_mut().enumerate() {
+            let sent_at = match open.pending.contains(index) {
+                true => server.abandon(ticket, now, &mut self.state.effects),
+                false => None,
+            };
+            open.note_sent(index, sent_at);
+            if wanted.contains(index) {
+                let condition = server.condition(sent_at, now, &mut self.state.effects);
+                operation.note_condition(index, condition);
+            }
+        }
+        if let Some(slot) = self.state.find(ticket) {
+            slot.operation = Some(operation);
+        }
+        self.state.note_closed(ticket.place());
+        self.step(ticket.place(), Event::Closed { sent: open.sent });
+    }
+}
+
+/// The minimum time from one start to the next. Each reads all numbers of all servers, which takes them a millisecond.
+const APART_MS: i64 = 1_000;
+
+/// When the numbers of servers that have lost them are restored: when an acquire has found such a server. Nothing else
+/// starts that, so a manager without fencing tokens never does, and there is no timer for it.
+impl Engine {
+    /// Whether an acquire has found a server whose numbers are to be restored, and it is time for that.
+    fn is_to_restore(&self, now: Moment) -> bool {
+        self.state.effects.restores && now >= self.restore_from
+    }
+
+    /// Begins to restore them.
+    fn restore(&mut self, now: Moment) {
+        self.state.effects.restores = false;
+        self.restore_from = now.plus_ms(APART_MS);
+        let ticket =
+            self.state.add(Box::new(Restore::default()), Caller::Program(Box::new(())), None);
+        self.state.call(ticket, Event::Started, Reason::Begins);
+    }
+}
+
+/// Statistics.
+impl Engine {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.state.counts
+    }
+
+    /// How many operations wait for a lock, and how many locks are kept.
+    pub(crate) fn waiting_and_kept(&self) -> (u64, u64) {
+        let waits = |slot: &&Slot| slot.record.is_waiting();
+        let waiting = self.state.slots.iter().filter(|(_, slot)| waits(slot)).count();
+        (waiting as u64, self.state.keepers.len() as u64)
+    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use super::slots::Slots;
 use super::timers::Timers;
 use crate::call::Call;
 use crate::error::Error;
+use crate::log::Level;
 use crate::moment::Moment;
-use crate::operation::{Event, Operation, Payload, Urgency};
+use crate::operation::{End, Event, Failed, Operation, Payload, Urgency};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
-use crate::stats::{Counts, Record};
+use crate::stats::{Counts, Mark, Outcome, Record};
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
 use crate::transport::roster::Roster;
@@ -371,5 +372,32 @@ impl Open {
         if sent_at.is_some() {
             self.sent = self.sent.with(server);
         }
+    }
+}
+
+/// Statistics of operations: at their end, and while they run.
+impl State {
+    /// The operation at this place has ended. If it was one slice of a wait, it is not counted as ended:
+    /// the next slice continues it.
+    pub(super) fn note_end(&mut self, place: usize, end: &mut End, now: Moment) {
+        let Some(slot) = self.slots.get(place) else { return };
+        let outcome = match end {
+            Ok(_) => Outcome::Ok,
+            Err(Failed { broken_off: Some(wait), .. }) => {
+                wait.sliced_wait = Some(slot.record.sliced_wait(now));
+                return;
+            }
+            Err(failed) => failed.error.status().into(),
+        };
+        let tracing = self.settings.tracing();
+        let line = slot.record.end(outcome, now, tracing, &mut self.counts);
+        self.effects.lines.extend(line.map(|it| (Level::Event, it)));
+    }
+
+    /// Something countable has happened while the operation runs.
+    pub(super) fn note_mark(&mut self, place: usize, mark: Mark) {
+        let Some(slot) = self.slots.get(place) else { return };
+        let line = slot.record.mark(mark, self.settings.tracing(), &mut self.counts);
+        self.effects.lines.extend(line.map(|it| (Level::Event, it)));
     }
 }

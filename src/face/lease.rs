@@ -1,17 +1,24 @@
 //! A held lock, for Rust programs.
 
 use std::fmt;
+use std::future::Future;
 use std::num::NonZeroU64;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::lost::{Lost, News};
+use super::options::Options;
 use super::shared::Shared;
-use super::slot::Tag;
+use super::slot;
+use super::slot::{Outcome, Slot, Tag};
 use super::ticket::Ticket;
 use super::time::{duration, ms};
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
+use crate::redlock::{Canceller, KEPT};
+use crate::system::clock;
 
 /// A lock that was taken. It ends when it is unlocked or dropped, and by itself when it expires. Check
 /// [`Lease::is_held`] before each step that must be guarded.
@@ -194,5 +201,326 @@ impl fmt::Debug for Lease {
             .field("resource", &String::from_utf8_lossy(self.resource()))
             .field("remaining", &self.remaining())
             .finish()
+    }
+}
+
+impl Lease {
+    /// [`Lease::extend`] as a future. Dropping it cancels the call, and the lock stays held.
+    pub fn extend_async(&mut self, ttl: Duration) -> Change<'_> {
+        Change::extend(self, ms(ttl))
+    }
+
+    /// [`Lease::confirm`] as a future. Dropping it cancels the call, and the lock stays held.
+    pub fn confirm_async(&mut self, least: Duration) -> Change<'_> {
+        Change::confirm(self, ms(least))
+    }
+
+    /// [`Lease::downgrade`] as a future. Dropping it cancels the call, and the lock stays held. Once the future
+    /// was polled, the lock may be shared from then on.
+    pub fn downgrade_async(&mut self) -> Change<'_> {
+        Change::downgrade(self)
+    }
+
+    /// [`Lease::unlock`] as a future. Once it was polled, the lock is being released, even if the future is
+    /// then dropped.
+    pub fn unlock_async(&mut self) -> Change<'_> {
+        Change::unlock(self)
+    }
+
+    /// [`Lease::unlock_after`] as a future. Once it was polled, the lock is being released, even if the future is then
+    /// dropped.
+    pub fn unlock_after_async(&mut self, least: Duration) -> Change<'_> {
+        Change::unlock_after(self, ms(least))
+    }
+}
+
+/// Why the manager must be driven.
+const POLLED: &str = "a future was polled";
+
+/// A lock that is being taken, or taken over. Dropping this future cancels the call and leaves nothing locked.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Acquire {
+    shared: Arc<Shared>,
+    stage: Stage,
+}
+
+enum Stage {
+    Options(Box<Options>),
+    Ticket(Ticket),
+    Pending(Pending, Arc<News>),
+    Over,
+}
+
+/// A held lock that is being extended, confirmed, downgraded or released.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Change<'a> {
+    lease: &'a mut Lease,
+    verb: Verb,
+    pending: Option<Pending>,
+    /// Whether the result was returned.
+    is_over: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Extend { ttl_ms: i64 },
+    Confirm { least_ms: i64 },
+    Downgrade,
+    Unlock,
+    UnlockAfter { least_ms: i64 },
+}
+
+/// A submitted call whose result was not taken yet. If `is_open`, dropping this cancels the call.
+struct Pending {
+    shared: Arc<Shared>,
+    slot: Arc<Slot>,
+    canceller: Canceller,
+    /// Whether there is something to cancel.
+    is_open: bool,
+}
+
+/// The calls as futures. Each call is submitted when its future is first polled. The driving thread wakes the
+/// task.
+impl Acquire {
+    pub(super) fn of_options(shared: Arc<Shared>, options: Options) -> Self {
+        Self { shared, stage: Stage::Options(Box::new(options)) }
+    }
+
+    pub(super) fn of_ticket(shared: Arc<Shared>, ticket: Ticket) -> Self {
+        Self { shared, stage: Stage::Ticket(ticket) }
+    }
+
+    /// Submits the call, if it was not submitted before.
+    fn begin(&mut self) -> Result<(), Error> {
+        let shared = &self.shared;
+        let (pending, news) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Options(options) => {
+                if options.keeps_alive() {
+                    shared.core.check_driver(KEPT)?;
+                }
+                let news = Arc::default();
+                let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
+                let submit = |lease, tag: Tag| {
+                    shared.core.submit_acquire(options.plain(keep), lease, tag.boxed())
+                };
+                (Pending::begin(shared, true, PlainLease::new(), submit)?, news)
+            }
+            Stage::Ticket(ticket) => {
+                let ticket = ticket.as_str().as_bytes();
+                let submit = |lease, tag: Tag| shared.core.submit_adopt(ticket, lease, tag.boxed());
+                (Pending::begin(shared, true, PlainLease::new(), submit)?, Arc::default())
+            }
+            stage => {
+                self.stage = stage;
+                return Ok(());
+            }
+        };
+        self.stage = Stage::Pending(pending, news);
+        Ok(())
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Lease, Error>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it has returned its result.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_new = matches!(self.stage, Stage::Options(_) | Stage::Ticket(_));
+        let checked = if is_new { self.shared.core.check_driver(POLLED) } else { Ok(()) };
+        if let Err(error) = checked.and_then(|()| self.begin()) {
+            return Poll::Ready(Err(error));
+        }
+        let Stage::Pending(pending, news) = &mut self.stage else {
+            panic!("the future was polled after its end");
+        };
+        let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
+        let news = Arc::clone(news);
+        self.stage = Stage::Over;
+        // After a failure the lease is empty.
+        Poll::Ready(outcome.map(|()| Lease::of(Arc::clone(&self.shared), plain, news)))
+    }
+}
+
+impl Acquire {
+    /// Waits for the result in this thread, for at most `time`, and returns none if the call is still under way then.
+    /// Meanwhile the thread does the work that is due, so no other thread needs to drive the manager. This is for a
+    /// thread that must look after other things from time to time: the call goes on between two waits, and keeps its
+    /// place in the queue of its resource. Dropping the future cancels the call.
+    ///
+    /// # Panics
+    ///
+    /// If the result was returned before.
+    pub fn wait_for(&mut self, time: Duration) -> Option<Result<Lease, Error>> {
+        if let Err(error) = self.begin() {
+            return Some(Err(error));
+        }
+        let Stage::Pending(pending, news) = &mut self.stage else {
+            panic!("the future was polled after its end");
+        };
+        let (plain, outcome) = match pending.wait_for(time) {
+            Ok(ended) => ended?,
+            Err(error) => return Some(Err(error)),
+        };
+        let news = Arc::clone(news);
+        self.stage = Stage::Over;
+        Some(outcome.map(|()| Lease::of(Arc::clone(&self.shared), plain, news)))
+    }
+}
+
+impl<'a> Change<'a> {
+    fn extend(lease: &'a mut Lease, ttl_ms: i64) -> Self {
+        Self { lease, verb: Verb::Extend { ttl_ms }, pending: None, is_over: false }
+    }
+
+    fn confirm(lease: &'a mut Lease, least_ms: i64) -> Self {
+        Self { lease, verb: Verb::Confirm { least_ms }, pending: None, is_over: false }
+    }
+
+    fn downgrade(lease: &'a mut Lease) -> Self {
+        Self { lease, verb: Verb::Downgrade, pending: None, is_over: false }
+    }
+
+    fn unlock_after(lease: &'a mut Lease, least_ms: i64) -> Self {
+        Self { lease, verb: Verb::UnlockAfter { least_ms }, pending: None, is_over: false }
+    }
+
+    fn unlock(lease: &'a mut Lease) -> Self {
+        Self { lease, verb: Verb::Unlock, pending: None, is_over: false }
+    }
+
+    /// Submits the call with a copy of the lease, for the same lock. The lease keeps its own state until the
+    /// call ends, even if this future is dropped.
+    fn begin(&self) -> Result<Pending, Error> {
+        let (shared, verb) = (self.lease.shared(), self.verb);
+        let is_cancelled = !matches!(verb, Verb::Unlock | Verb::UnlockAfter { .. });
+        let submit = |lease, tag: Tag| match verb {
+            Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
+            Verb::Confirm { least_ms } => shared.core.submit_confirm(lease, least_ms, tag.boxed()),
+            Verb::Downgrade => shared.core.submit_downgrade(lease, tag.boxed()),
+            Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
+            Verb::UnlockAfter { least_ms } => {
+                shared.core.submit_unlock_after(lease, least_ms, tag.boxed())
+            }
+        };
+        // If several copies are under way, each of them is cancelled separately.
+        let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
+        let mut pending = Pending::begin(shared, false, plain, submit)?;
+        pending.is_open = is_cancelled;
+        Ok(pending)
+    }
+
+    /// The submitted call.
+    fn pending(&mut self) -> Result<&mut Pending, Error> {
+        assert!(!self.is_over, "the future was polled after its end");
+        let pending = match self.pending.take() {
+            Some(pending) => pending,
+            None => self.begin()?,
+        };
+        Ok(self.pending.insert(pending))
+    }
+
+    /// The call has ended with this lease.
+    fn end(&mut self, plain: PlainLease) {
+        self.lease.set_plain(plain);
+        (self.pending, self.is_over) = (None, true);
+    }
+
+    /// Waits for the result in this thread: see [`Acquire::wait_for`]. Returns none if the call is still under way
+    /// after `time`.
+    ///
+    /// # Panics
+    ///
+    /// If the result was returned before.
+    pub fn wait_for(&mut self, time: Duration) -> Option<Result<(), Error>> {
+        let (plain, outcome) = match self.pending().and_then(|pending| pending.wait_for(time)) {
+            Ok(ended) => ended?,
+            Err(error) => return Some(Err(error)),
+        };
+        self.end(plain);
+        Some(outcome)
+    }
+}
+
+impl Future for Change<'_> {
+    type Output = Result<(), Error>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it has returned its result.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_new = self.pending.is_none();
+        let shared = self.lease.shared();
+        let checked = if is_new { shared.core.check_driver(POLLED) } else { Ok(()) };
+        let ended = match checked.and_then(|()| self.pending()) {
+            Ok(pending) => pending.poll(context),
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let Poll::Ready((plain, outcome)) = ended else { return Poll::Pending };
+        self.end(plain);
+        Poll::Ready(outcome)
+    }
+}
+
+impl Pending {
+    fn begin(
+        shared: &Arc<Shared>,
+        takes: bool,
+        plain: PlainLease,
+        submit: impl FnOnce(PlainLease, Tag) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let slot = Arc::new(Slot::new(takes));
+        let canceller = Canceller::from(&plain);
+        submit(plain, Tag::Call(Arc::clone(&slot)))?;
+        Ok(Self { shared: Arc::clone(shared), slot, canceller, is_open: true })
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Outcome> {
+        self.slot.poll(context).map(|outcome| self.end(outcome))
+    }
+
+    /// Waits for the result in this thread.
+    fn wait_for(&mut self, time: Duration) -> Result<Option<Outcome>, Error> {
+        let core = &self.shared.core;
+        let until = clock::now().plus_ms(ms(time));
+        match core.wait(&self.canceller, ms(time)) {
+            Ok(Some(event)) => slot::deliver(event, |lease| core.discard(lease)),
+            // Another thread has taken the event, and passes it on.
+            Err(error) if error.status() == Status::InvalidArgument => {}
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let outcome = self.slot.await_end(until);
+        Ok(outcome.map(|outcome| self.end(outcome)))
+    }
+
+    /// The future gets this result now, perhaps long after the call ended.
+    fn end(&mut self, (mut lease, outcome): Outcome) -> Outcome {
+        self.is_open = false;
+        let outcome = outcome.and_then(|()| self.shared.core.in_time(&mut lease));
+        (lease, outcome)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(lease) = self.slot.close() {
+            self.shared.core.discard(&lease);
+        } else if self.is_open {
+            self.shared.core.cancel(&self.canceller);
+        }
+    }
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Acquire")
+    }
+}
+
+impl fmt::Debug for Change<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
     }
 }

@@ -5,8 +5,6 @@
 //! interface, and the C interface does not know this module.
 #![warn(missing_docs)]
 
-mod builder;
-mod future;
 mod lease;
 mod lost;
 mod manager;
@@ -19,11 +17,9 @@ mod task;
 mod ticket;
 mod time;
 
-pub use self::builder::{Builder, Guard};
-pub use self::future::{Acquire, Change};
-pub use self::lease::Lease;
+pub use self::lease::{Acquire, Change, Lease};
 pub use self::lost::Lost;
-pub use self::manager::{Holder, Manager, Permits};
+pub use self::manager::{Builder, Guard, Holder, Manager, Permits};
 pub use self::options::Options;
 pub use self::server::ServerInfo;
 pub use self::ticket::Ticket;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server::ServerSnapshot;
 use crate::trouble::Trouble;
 
 /// The state of one server, for a person or a monitor.

@@ -9,7 +9,7 @@ use super::handle::RedLock;
 use super::status::RedLockStatus;
 use crate::error::Error;
 use crate::transport::guard::Mode;
-use crate::transport::server::snapshot::ServerSnapshot;
+use crate::transport::server::ServerSnapshot;
 
 /// The state of one server, from RedLock_Servers. All strings end with a NUL; longer strings are cut.
 #[derive(Clone, Copy)]

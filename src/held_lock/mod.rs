@@ -1,10 +1,6 @@
 //! One lock that was asked for: its phase, and what each server has said of it.
 
-mod handover;
-mod permit;
-mod sharing;
 mod slot;
-mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) use self::slot::Granted;
 use self::slot::Permit;
 use crate::command::{Answer, Slots, Verb, Witness};
-use crate::lock_kind::Target;
+use crate::error::{Error, Status};
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
@@ -324,6 +321,31 @@ impl HeldLock {
     }
 }
 
+/// Whether a call can go on with the lock.
+impl HeldLock {
+    /// For a call that wants to extend or confirm the lock. An error if the lock is no longer valid.
+    pub(crate) fn check_valid(&self, now: Moment) -> Result<(), Error> {
+        if self.is_detached() {
+            return Err(detached());
+        }
+        if self.has_ended() {
+            return Err(Error::new(Status::Lost, "the lock was already released or lost"));
+        }
+        let valid_until = self.valid_until();
+        if now < valid_until {
+            return Ok(());
+        }
+        self.pass_to(Phase::Lost);
+        let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
+        Err(Error::new(Status::Lost, words))
+    }
+}
+
+/// The error of a call on a lock that was given away.
+pub(crate) fn detached() -> Error {
+    Error::new(Status::Lost, "the lock was detached: adopt its ticket to use it")
+}
+
 impl Witness for HeldLock {
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
         Self::hear(self, server, asked, answer, now);
@@ -418,6 +440,134 @@ impl Witness for View {
 
     fn hear_end(&self, server: usize, number: u32) {
         self.hold.hear_end(self.places.place_there(server), number);
+    }
+}
+
+/// A lock that goes from one holder to another. A holder that gives a lock away sends nothing about it any
+/// more.
+impl HeldLock {
+    /// The holder gives the lock away. From now on, nothing is sent that could release the lock, or set it
+    /// anywhere again. Returns false, and changes nothing, if the lock was already released or lost.
+    pub(crate) fn detach(&self) -> bool {
+        // Repairs begin while this mutex is held, so none begins after this.
+        let _standings = self.standings();
+        let (taken, detached) = (Phase::Taken as u8, Phase::Detached as u8);
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        self.phase.compare_exchange(taken, detached, success, failure).is_ok()
+    }
+
+    pub(crate) fn is_detached(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == Phase::Detached as u8
+    }
+
+    /// Adopts the lock. `all` are the servers that may have it, and `having` those that said that they have it.
+    /// A quorum has it until `valid_until`.
+    pub(crate) fn adopt(&self, having: ServerSet, all: ServerSet, valid_until: Moment) {
+        self.standings().take(having.bits(), all.bits());
+        self.servers.store(all.bits(), Ordering::Release);
+        self.note_ttl(valid_until.ms_since(self.asked.at));
+        self.extend_to(valid_until, self.asked.ttl_ms);
+    }
+}
+
+/// A permit of a semaphore: which slot it has. Once it has a slot, it is an ordinary lock of that slot.
+impl HeldLock {
+    /// Takes this slot.
+    pub(crate) fn take_slot(&self, slot: u16, granted: &Granted<'_>, now: Moment) {
+        let &Granted { voters, sent, given } = granted;
+        let key = self.target.slot(slot);
+        if self.permit.set(Permit { key, slot }).is_err() {
+            return;
+        }
+        self.take(voters, sent);
+        for &(server, got) in given.iter().filter(|&&(server, _)| !voters.contains(server)) {
+            self.hear_of_slot(server, got == Some(slot), got.is_some(), now);
+        }
+    }
+
+    /// The slot that the lock has, if it is a permit of a semaphore.
+    pub(crate) fn slot(&self) -> Option<u16> {
+        self.permit.get().map(|permit| permit.slot)
+    }
+
+    /// Hears that a server has given the lock this slot, or none. Before the lock has taken a slot, this says
+    /// nothing. In that case [`Self::take_slot`] is told of it. Afterwards it is the answer to the last request
+    /// that the server was sent, because no server is sent a move before it has answered.
+    fn hear_slot(&self, server: usize, got: Option<u16>, now: Moment) {
+        let Some(permit) = self.permit.get() else { return };
+        self.hear_of_slot(server, got == Some(permit.slot), got.is_some(), now);
+    }
+
+    fn hear_of_slot(&self, server: usize, is_ours: bool, has_other: bool, now: Moment) {
+        let mut standings = self.standings();
+        if is_ours {
+            let in_time = now <= self.window_end();
+            return standings.hear(server, 0, Word::Granted { in_time });
+        }
+        standings.hear(server, 0, Word::NotSet);
+        if has_other {
+            // The other slot is released there, so the server may be given this one.
+            standings.hear(server, 0, Word::Absent);
+        }
+    }
+}
+
+/// A lock that becomes a shared one. From then on, others may hold it, too.
+impl HeldLock {
+    /// What the lock has on the servers. A permit of a semaphore has a slot, which is an ordinary lock. The
+    /// lock may also have become a shared one.
+    pub(crate) fn key(&self) -> Target {
+        let mut key = self.permit.get().map_or(&self.target, |permit| &permit.key).clone();
+        if self.is_shared() {
+            key.kind = LockKind::Shared;
+        }
+        key
+    }
+
+    /// Whether others may hold the lock at the same time, or may soon.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.target.kind == LockKind::Shared || self.downgraded_in.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether that round asked for the exclusive lock that this was before. If so, the readers that a server
+    /// has may be this holder itself.
+    fn was_exclusive_in(&self, number: u32) -> bool {
+        number < self.downgraded_in.load(Ordering::Acquire)
+    }
+}
+
+impl View {
+    /// Makes this a shared lock from now on, whatever its servers answer to the request of this round, because
+    /// they may carry out the request at any time.
+    pub(crate) fn begin_downgrade(&self) -> u32 {
+        let number = self.begin_round();
+        let first = &self.hold.downgraded_in;
+        let _ = first.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
+        number
+    }
+}
+
+/// Which servers have had a lock all the time: those that set it soon enough after it was asked for.
+impl HeldLock {
+    /// Whether a server is known to have set the key within the window of the acquire, because the key has this
+    /// much time left, heard at `now`. An earlier extension makes the key look as if it was set later.
+    fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
+        if now <= self.window_end() {
+            return true;
+        }
+        // A server counts whole milliseconds, and its clock may be fast.
+        let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
+        if left_ms < 0 || passed_ms < 0 {
+            return false;
+        }
+        let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
+        now <= self.window_end().plus_ms(least_ms)
+    }
+
+    /// The end of the time in which a server may have granted the lock and counts as if it had granted it at
+    /// once.
+    fn window_end(&self) -> Moment {
+        self.asked.at.plus_ms(self.asked.window_ms)
     }
 }
 

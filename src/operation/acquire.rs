@@ -1,39 +1,40 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
-mod fencing;
-mod haste;
 mod moves;
-mod permits;
 mod raising;
 mod reader_wait;
-mod waiting;
-mod waking;
 
 use std::mem;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
-use self::moves::Moves;
+use self::moves::{MOVES_MAX, Moves};
 use self::raising::{Raising, release};
 use self::reader_wait::ReaderWait;
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::question::{Found, Question};
 use super::renew::Renew;
-use super::{Actions, Ended, Event, Limits, Miss, Operation, Payload, cancelled, reply_ms};
+use super::{
+    Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, QUESTION_TTL_MS, cancelled,
+    reply_ms,
+};
 use crate::command::{Request, Verb, Witness};
-use crate::error::Status;
-use crate::held_lock::{Asked, HeldLock, View};
+use crate::error::{Error, Status};
+use crate::held_lock::{Asked, Granted, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
-use crate::lock_kind::Target;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
-use crate::quorum::backoff::Backoff;
+use crate::quorum::backoff;
+use crate::quorum::backoff::{Backoff, Refusal};
 use crate::quorum::round::Outcome;
+use crate::quorum::untold::Untold;
 use crate::server_set::ServerSet;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
-use crate::wait_queue::{Permission, TurnRequest, Wait};
+use crate::wait_queue::{Left, Line, Permission, QueueRank, STAND_BACK, TurnRequest, Wait};
 
 /// How much longer than its plan an attempt may take if it was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -294,7 +295,7 @@ impl Acquire {
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
             let (left, next) = queues.acquired(&self.wanted.target, number.get(), &hold);
-            waking::tell_of_leaving(left, actions);
+            tell_of_leaving(left, actions);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -399,4 +400,509 @@ impl Operation for Acquire {
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {
     end.max(now).plus_ms(LAST_TRY_MS)
+}
+
+/// The fencing token of a granted lock. If the servers drew different numbers, the greatest one is brought to a
+/// quorum before the caller is told that it holds the lock.
+impl Acquire {
+    /// The verb of the request to the servers. Without fencing tokens, the first request for an exclusive lock
+    /// is the one that every Redlock client sends.
+    fn verb(&self, has_fencing: bool) -> Verb {
+        match &self.wanted.target.kind {
+            // A fencing token orders clients that change something, one after the other.
+            LockKind::Shared | LockKind::Permit { .. } => Verb::Acquire,
+            _ if has_fencing => Verb::AcquireFenced,
+            LockKind::Exclusive if self.was_refused => Verb::AcquireAgain,
+            _ => Verb::Acquire,
+        }
+    }
+
+    /// Raises the token. The servers that drew it are asked, too, because each says whether it still has the
+    /// lock.
+    fn raise(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
+        let Some(hold) = raising.hold().map(Arc::clone) else { return };
+        let (target, ttl_ms) = (hold.key(), self.wanted.ttl_ms);
+        let request = Request::new(Verb::RaiseFence, target, *hold.token(), ttl_ms)
+            .with_fence(hold.fencing_token());
+        let (since, until) = (actions.now(), hold.deadline().min(self.cut));
+        let reply_ms = reply_ms(actions, ttl_ms);
+        raising.raised = Some(Box::new(Question::raise(hold, actions.roster().len())));
+        self.stage = Stage::Raising(Box::new(raising));
+        actions.ask(request, Limits { since, until, reply_ms });
+    }
+
+    fn conclude_raising(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
+        let (hold, raised) = (raising.hold().map(Arc::clone), raising.raised.take());
+        let (Some(hold), Some(raised)) = (hold, raised) else { return };
+        let status = match raised.outcome() {
+            Outcome::Reached if actions.now() < hold.deadline() => {
+                return self.take(hold, &raising.granted, raising.sent, actions);
+            }
+            Outcome::Reached | Outcome::TooLate => Status::TooSlow,
+            // Servers that granted the lock have lost it since.
+            Outcome::Refused | Outcome::Unreachable => Status::Unreachable,
+        };
+        raising.release(actions);
+        let miss = Miss::Votes(status, raised);
+        self.note(&miss, actions);
+        self.miss(miss, actions);
+    }
+}
+
+/// How often the time is doubled at most. Because of the doubling, a server that has become slow is waited for
+/// after a few tries.
+const DOUBLINGS_MAX: u32 = 5;
+
+/// A divided attempt: some servers have granted it, others have refused it, and others are silent. The grants
+/// keep everybody else out. Therefore a caller that will try again does not wait for a server that may be
+/// frozen.
+impl Acquire {
+    /// How often the time is doubled in a divided attempt.
+    fn hastes(&self, now: Moment) -> Option<u32> {
+        let tries_again = matches!(self.wanted.plan, Plan::Until(until) if now < until);
+        match &self.stage {
+            Stage::Asking(question) if tries_again && question.is_divided() => {
+                Some(self.divided.min(DOUBLINGS_MAX))
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes an attempt that has failed. Returns whether it was divided to its end.
+    fn note_divided(&mut self, question: &Question) -> bool {
+        let is_divided = question.is_divided();
+        self.divided += u32::from(is_divided);
+        is_divided
+    }
+}
+
+/// A permit of a semaphore. If different servers gave an attempt different slots, the attempt moves to one of
+/// them.
+impl Acquire {
+    /// Ends an attempt to take a permit, or goes on with a move. Returns the question if the attempt has
+    /// failed.
+    ///
+    /// The token and the start of the validity stay the same, because every answer that counts was asked for
+    /// after that start.
+    fn conclude_slots(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        question: Box<Question>,
+        actions: &mut dyn Actions,
+    ) -> Option<Box<Question>> {
+        let is_valid = actions.now() < hold.deadline();
+        match question.slot() {
+            Found::Had(slot, voters) if is_valid => {
+                self.take_slot(hold, slot, voters, &question, actions);
+            }
+            Found::MayMove(slot) if is_valid && self.moves.count < MOVES_MAX => {
+                self.move_to(hold, slot, &question, actions);
+            }
+            _ => return Some(question),
+        }
+        None
+    }
+
+    /// Asks the servers for this slot that have answered the last request. A server that has given us another
+    /// slot releases that slot if it can give us this one.
+    fn move_to(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        slot: u16,
+        question: &Question,
+        actions: &mut dyn Actions,
+    ) {
+        self.moves.count += 1;
+        let servers = self.moves.next(question, actions.roster().len());
+        let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
+        let of = target.kind.permits().unwrap_or(1);
+        let request = Request::new(Verb::Move, target, *hold.token(), ttl_ms)
+            .with_slot(slot)
+            .to(servers)
+            .before(Arc::clone(hold) as Arc<dyn Witness>);
+        let (since, until) = (actions.now(), hold.deadline().min(self.cut));
+        let reply_ms = reply_ms(actions, ttl_ms);
+        let question = Question::permit(Arc::clone(hold), of, actions.roster().len());
+        self.stage = Stage::Asking(Box::new(question));
+        actions.ask(request, Limits { since, until, reply_ms });
+    }
+
+    /// The slot is taken, by the answers of these servers. Other slots that other servers may have given us are
+    /// released.
+    fn take_slot(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        slot: u16,
+        voters: ServerSet,
+        question: &Question,
+        actions: &mut dyn Actions,
+    ) {
+        let (sent, given) = (self.moves.sent, question.slots_given());
+        hold.take_slot(slot, &Granted { voters, sent, given: &given }, actions.now());
+        let has_it = given.iter().filter(|it| it.1 == Some(slot)).map(|it| it.0).collect();
+        let rest = sent.minus(has_it).minus(voters);
+        if !rest.is_empty() {
+            let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+            let verb = match actions.settings().has_waking() {
+                true => Verb::ReleaseRestAndWake,
+                false => Verb::ReleaseRest,
+            };
+            let release = Request::new(verb, target, *hold.token(), ttl_ms);
+            actions.tell(release.with_slot(slot).to(rest));
+        }
+        self.succeed(Arc::clone(hold), question, actions);
+    }
+}
+
+/// The least value of the longest pause while servers cannot be reached. A server that refuses connections says
+/// so at once, and a caller that allows no pause between refusals does not mean to burn a processor. Two
+/// attempts to connect never come closer together than this anyway.
+const DOWN_PAUSE: Duration = Duration::from_millis(20);
+
+/// What comes between two tries: a pause, or the wait for a turn.
+impl Acquire {
+    /// What the next try asks of the wait queue.
+    fn turn(&self, now: Moment) -> TurnRequest {
+        let (is_urgent, is_last) = match self.wanted.plan {
+            Plan::Tries(count) => (true, self.tries + 1 >= count),
+            Plan::Until(until) => {
+                let is_last = until <= now.plus(STAND_BACK);
+                (is_last, is_last)
+            }
+        };
+        TurnRequest { is_urgent, is_last }
+    }
+
+    /// Waits before the next try, or fails if there is none.
+    fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
+        if matches!(&miss, Miss::Votes(_, question) if question.is_hopeless()) {
+            return self.fail(miss.error(actions.roster()), None, actions);
+        }
+        match self.wait_after(&miss, actions) {
+            Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
+            Ok(None) => self.fail(miss.error(actions.roster()), None, actions),
+            Err(error) => self.fail(error, None, actions),
+        }
+    }
+
+    /// What to wait for before the next try; nothing if there is none.
+    fn wait_after(
+        &mut self,
+        miss: &Miss,
+        actions: &mut dyn Actions,
+    ) -> Result<Option<Wait>, Error> {
+        let now = actions.now();
+        match self.wanted.plan {
+            Plan::Tries(count) if self.tries < count => {
+                let random = actions.random()?;
+                let until = now.plus(backoff::pause(actions.settings().retry_delay_ms(), random));
+                Ok(Some(Wait { pause_until: until, until }))
+            }
+            Plan::Until(until) if now < until => {
+                let pause_until = self.pause_until(miss, now, actions)?;
+                Ok(Some(Wait { pause_until, until }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// When the pause ends. A waiter that is not the head of the queue has no pauses, because it is told when
+    /// it is its turn.
+    fn pause_until(
+        &mut self,
+        miss: &Miss,
+        now: Moment,
+        actions: &mut dyn Actions,
+    ) -> Result<Moment, Error> {
+        let Miss::Votes(status, question) = miss else { return Ok(Moment::NEVER) };
+        let settings = actions.settings();
+        let refusal = question.refusal(settings.drift(), now);
+        let longest = backoff::longest(settings.retry_delay_ms());
+        let longest = match status {
+            Status::Unreachable => longest.max(DOWN_PAUSE),
+            _ => longest,
+        };
+        let random = actions.random()?;
+        let number = self.number();
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target, number) {
+            self.backoff = inherited;
+        }
+        Ok(self.backoff.next(&refusal, longest, random, now))
+    }
+
+    /// Waits until it is this caller's turn, or its time is up.
+    fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let wait = self.wait_to_be_told(wait, actions);
+        let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
+        let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
+        let (target, queues) = (&self.wanted.target, actions.wait_queues());
+        let next = queues.step_aside(target, number, in_slice, now);
+        let until = queues.wait(target, number, ticket, in_slice, now);
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        self.leave_lines_behind(actions);
+        let again_at = self.reader_wait.tell(target, actions);
+        self.stage = Stage::Waiting(wait, miss);
+        actions.wait_until(until.min(again_at));
+    }
+
+    fn handle_time_out(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let (number, now) = (self.number(), actions.now());
+        if actions.wait_queues().end_wait(&self.wanted.target, number, wait, now) {
+            if let Plan::Tries(_) = self.wanted.plan
+                && now < wait.until
+            {
+                // A turn that came early does not count as a try of the plan.
+                self.tries -= 1;
+            }
+            return self.try_once(actions);
+        }
+        if now < self.wanted.slice_end {
+            return self.wait(wait, miss, actions);
+        }
+        self.break_off(wait, &miss, now, actions);
+    }
+
+    /// The slice is over, but the wait is not.
+    fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
+        // A waiter without a pause of its own stood behind others. It may be the head when it is back.
+        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+        let (number, backoff) = (self.number(), self.backoff.clone());
+        let queues = actions.wait_queues();
+        queues.pass_on(&self.wanted.target, number, pause_until, backoff.clone());
+        let error = miss.error(actions.roster());
+        let (has_asked, words) = (self.has_asked, error.clone());
+        let broken_off =
+            BrokenOff { pause_until, backoff, has_asked, sliced_wait: None, error: words };
+        self.fail(error, Some(Box::new(broken_off)), actions);
+    }
+
+    fn fail(
+        &mut self,
+        error: Error,
+        broken_off: Option<Box<BrokenOff>>,
+        actions: &mut dyn Actions,
+    ) {
+        if broken_off.is_some() {
+            let now = actions.now();
+            let (target, number) = (&self.wanted.target, self.number());
+            actions.wait_queues().keep_line(target, number, now);
+        } else {
+            self.leave_line(actions);
+        }
+        self.leave_queue(actions);
+        actions.end(Err(Failed { error, broken_off }));
+    }
+
+    fn leave_queue(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.target, number.get(), now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
+    }
+}
+
+/// Waiting to be woken: a place in line on the servers, and what the servers tell waiters.
+///
+/// After a refusal the head of the queue asks for a place in line. It tries again when a quorum of servers is
+/// free for it, or a little after the first server is free. It also looks now and then whether it was
+/// forgotten. All of this only decides when to try. The lock is taken in the same way as without it.
+impl Acquire {
+    /// Whether servers must wake the acquire: it waits, and no other waiter of this manager is before it.
+    fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
+        matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
+            && actions.settings().has_waking()
+            && actions.wait_queues().may_stand_in_line(&self.wanted.target, self.number())
+    }
+
+    /// Whether to look at the state on the servers instead of trying at once. It does if it stands in line, was told
+    /// nothing and does not poll, or if another client was woken just now.
+    fn is_to_look(&self, actions: &mut dyn Actions) -> bool {
+        if !self.may_stand_in_line(actions) {
+            return false;
+        }
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let (target, queues) = (&self.wanted.target, actions.wait_queues());
+        let was_woken = !self.has_asked && queues.was_woken(target, now);
+        let is_in_line = queues.line(target, self.number()).is_some_and(|line| {
+            line.will_hear(quorum) && line.due(quorum) > now && !line.untold().is_to_try(now)
+        });
+        was_woken || is_in_line
+    }
+
+    /// Notes that a try to take the lock is about to begin.
+    fn note_attempt(&self, actions: &mut dyn Actions) {
+        let asker = actions.ticket().place();
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
+            line.begin_attempt(asker);
+        }
+    }
+
+    /// Looks after a try that was refused. These servers had granted it, and it is released there.
+    fn look_after(&mut self, miss: Miss, returned: ServerSet, actions: &mut dyn Actions) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
+            line.note_returned(returned);
+        }
+        self.look(Some(Box::new(miss)), actions);
+    }
+
+    /// After a try that was refused: waits for the next one if the acquire polls. Returns the miss if it must
+    /// look first.
+    fn poll(&mut self, miss: Miss, actions: &mut dyn Actions) -> Option<Miss> {
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let (Miss::Votes(_, question), Plan::Until(until)) = (&miss, self.wanted.plan) else {
+            return Some(miss);
+        };
+        let line = actions.wait_queues().line(&self.wanted.target, self.number());
+        let is_to_try = |line: &mut Line| line.will_hear(quorum) && line.untold().is_to_try(now);
+        if now >= until || !line.is_some_and(is_to_try) {
+            return Some(miss);
+        }
+        let Ok(random) = actions.random() else { return Some(miss) };
+        let refusal = question.refusal(actions.settings().drift(), now);
+        self.wait_in_line(&refusal, (None, random), until, Box::new(miss), actions);
+        None
+    }
+
+    /// Asks for a place in line, or whether the resource is free.
+    fn look(&mut self, miss: Option<Box<Miss>>, actions: &mut dyn Actions) {
+        let channel = match actions.channel() {
+            Ok(channel) => channel,
+            Err(error) => return self.fail(error, None, actions),
+        };
+        let (asker, wall_us, since) = (actions.ticket().place(), actions.wall_us(), actions.now());
+        let (target, servers) = (self.wanted.target.clone(), actions.roster().len());
+        let line = actions.wait_queues().line(&target, self.number());
+        let waiting_since = line.map_or(wall_us, |line| line.begin_look(asker, wall_us));
+        let lines = actions.wait_queues().lines_of(self.number(), miss.is_some());
+        let request = Request::new(Verb::Enrol, target, channel, QUESTION_TTL_MS).with_lines(lines);
+        self.stage = Stage::Looking(Box::new(Question::line(since, servers)), miss);
+        let (until, reply_ms) = (self.cut_at(since), reply_ms(actions, self.wanted.ttl_ms));
+        actions.ask(request.waiting_since(waiting_since), Limits { since, until, reply_ms });
+    }
+
+    /// When a look that begins now is cut short.
+    fn cut_at(&self, now: Moment) -> Moment {
+        match self.wanted.plan {
+            Plan::Until(until) => last_try_end(until, now),
+            Plan::Tries(_) => Moment::NEVER,
+        }
+    }
+
+    /// Evaluates what the servers said of the line. A byte was sent to these servers.
+    fn conclude_look(
+        &mut self,
+        question: Box<Question>,
+        miss: Option<Box<Miss>>,
+        sent: ServerSet,
+        actions: &mut dyn Actions,
+    ) {
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let refusal = question.refusal(actions.settings().drift(), now);
+        let (places, number) = (question.places(), self.number());
+        let is_taken = places.iter().any(|heard| heard.1 != QueueRank::Free);
+        let mut ranks: Vec<u32> = places.iter().filter_map(rank).collect();
+        ranks.sort_unstable();
+        let rank = ranks.get(ranks.len() / 2).copied().unwrap_or_default();
+        let random = match actions.random() {
+            Ok(random) => random,
+            Err(error) => return self.fail(error, None, actions),
+        };
+        let queues = actions.wait_queues();
+        let next =
+            queues.refused(&self.wanted.target, (number, question.in_the_way()), is_taken, now);
+        let line = queues.line(&self.wanted.target, number);
+        let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
+            line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
+            if line.due(quorum) <= now {
+                line.untold().note_free(now);
+            }
+            (line.will_hear(quorum), line.due(quorum))
+        });
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        self.reader_wait.note(&self.wanted.target, &question);
+        let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
+        let is_over = due <= now || now >= until;
+        let miss = match (will_hear, miss) {
+            _ if is_over => return self.try_once(actions),
+            (true, _) => Box::new(Miss::Votes(Status::Taken, question)),
+            // Too few servers will tell, so it asks as if there were no lines.
+            (false, Some(miss)) => return self.miss(*miss, actions),
+            (false, None) => return self.try_once(actions),
+        };
+        self.wait_in_line(&refusal, (Some(rank), random), until, miss, actions);
+    }
+
+    /// Waits until it is told, or for a pause. The rank is how many others were found to be before it, if it
+    /// has looked.
+    fn wait_in_line(
+        &mut self,
+        refusal: &Refusal,
+        (rank, random): (Option<u32>, u64),
+        until: Moment,
+        miss: Box<Miss>,
+        actions: &mut dyn Actions,
+    ) {
+        let (number, now) = (self.number(), actions.now());
+        let mut nothing = Untold::default();
+        let line = actions.wait_queues().line(&self.wanted.target, number);
+        let untold = line.map_or(&mut nothing, Line::untold);
+        let pause_until = self.backoff.fallback(refusal, (rank, untold), random, now);
+        self.wait(Wait { pause_until, until }, miss, actions);
+    }
+
+    /// Notes a look that is cut short. A server to which a byte of the look was sent may have put the waiter in
+    /// line, even if its answer was not heard.
+    fn note_cut_look(&self, sent: ServerSet, actions: &mut dyn Actions) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
+            line.note_asked(sent);
+        }
+    }
+
+    /// Ends the pause when a try is due by what the servers told, if that is earlier.
+    fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
+        let (target, number, now) = (&self.wanted.target, self.number(), actions.now());
+        let quorum = actions.roster().quorum() as usize;
+        let queues = actions.wait_queues();
+        if !queues.may_stand_in_line(target, number) {
+            return wait;
+        }
+        let line = queues.line(target, number).filter(|line| line.is_listening());
+        let Some(line) = line else { return wait };
+        let due = if line.take_lost_place() { now } else { line.due(quorum) };
+        actions.listen();
+        Wait { pause_until: wait.pause_until.min(due), ..wait }
+    }
+
+    /// Leaves the line, because the acquire has left the queue or is about to. Otherwise servers would tell it
+    /// in vain.
+    fn leave_line(&mut self, actions: &mut dyn Actions) {
+        let left = actions.wait_queues().leave_line(&self.wanted.target, self.number());
+        tell_of_leaving(left, actions);
+    }
+
+    /// For several resources: leaves the lines of those that are no longer in the way.
+    fn leave_lines_behind(&self, actions: &mut dyn Actions) {
+        let left = actions.wait_queues().leave_lines_behind(&self.wanted.target, self.number());
+        tell_of_leaving(left, actions);
+    }
+}
+
+fn tell_of_leaving(left: Vec<Left>, actions: &mut dyn Actions) {
+    for left in left {
+        let losers = actions.wait_queues().lose_places(&left);
+        losers.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        let (target, servers): (Target, _) = left;
+        if let Ok(channel) = actions.channel() {
+            let request = Request::new(Verb::Leave, target, channel, QUESTION_TTL_MS);
+            actions.tell(request.to(servers));
+        }
+    }
+}
+
+fn rank(heard: &(usize, QueueRank)) -> Option<u32> {
+    match heard.1 {
+        QueueRank::Free => None,
+        QueueRank::Behind(rank) => Some(rank),
+    }
 }

@@ -7,8 +7,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Confirmation, Question};
 use super::{
-    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, check_valid, end_round, forget,
-    reply_ms, request,
+    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, end_round, forget, reply_ms,
+    request,
 };
 use crate::command::Verb;
 use crate::error::Status;
@@ -51,7 +51,7 @@ impl Confirm {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
-        if let Err(error) = check_valid(hold, actions.now()) {
+        if let Err(error) = hold.check_valid(actions.now()) {
             return actions.end(Err(error.into()));
         }
         match ConnectQuorum::if_needed(hold.valid_until(), hold.longest_ttl_ms(), actions) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::question::Question;
-use super::{Actions, Ended, Event, Operation, Urgency, cancelled, check_valid, forget};
+use super::{Actions, Ended, Event, Operation, Urgency, cancelled, forget};
 use crate::held_lock::View;
 use crate::stats::{Account, Kind};
 
@@ -24,14 +24,14 @@ impl Operation for Detach {
             return actions.end(Err(cancelled().into()));
         }
         let hold = self.view.hold();
-        let check = check_valid(hold, actions.now());
+        let check = hold.check_valid(actions.now());
         if check.is_ok() && hold.detach() {
             // From now on, waiters of this manager wait for another holder.
             forget(hold, actions);
             return actions.end(Ok(Ended::Detached));
         }
         // Another handle may have released the lock at this moment.
-        let check = check.and_then(|()| check_valid(hold, actions.now()));
+        let check = check.and_then(|()| hold.check_valid(actions.now()));
         actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
     }
 

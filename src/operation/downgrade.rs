@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, Urgency, cancelled, check_valid,
-    end_round, give_up, reply_ms, request,
+    Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, Urgency, cancelled, end_round,
+    give_up, reply_ms, request,
 };
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
@@ -49,7 +49,7 @@ impl Downgrade {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
-        if let Err(error) = check_valid(hold, actions.now()) {
+        if let Err(error) = hold.check_valid(actions.now()) {
             give_up(&self.view, actions);
             return actions.end(Err(error.into()));
         }

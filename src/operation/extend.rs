@@ -7,8 +7,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, Urgency, cancelled, check_valid, end_round,
-    give_up, release_of, reply_ms, request,
+    Actions, Ended, Event, Limits, Miss, Operation, Urgency, cancelled, end_round, give_up,
+    release_of, reply_ms, request,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
@@ -65,7 +65,7 @@ impl Extension {
 
     pub(super) fn begin(&mut self, actions: &mut dyn Actions) -> Attempt {
         let hold = self.view.hold();
-        if let Err(error) = check_valid(hold, actions.now()) {
+        if let Err(error) = hold.check_valid(actions.now()) {
             give_up(&self.view, actions);
             return Attempt::Failed { error, may_succeed: false };
         }
@@ -156,7 +156,7 @@ impl Extension {
             let is_shorter = hold.shorten(valid_until, end);
             let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
-            if let Err(error) = check_valid(hold, actions.now()) {
+            if let Err(error) = hold.check_valid(actions.now()) {
                 // By their clocks, the servers have less time than was asked for, and it is already over.
                 give_up(view, actions);
                 return Attempt::Failed { error, may_succeed: false };

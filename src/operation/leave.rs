@@ -1,7 +1,7 @@
 //! Leaving an inner level of a lock that is held at several levels. No server is asked.
 
 use super::question::Question;
-use super::{Actions, Ended, Event, Operation, Urgency, cancelled, check_valid};
+use super::{Actions, Ended, Event, Operation, Urgency, cancelled};
 use crate::held_lock::View;
 
 /// Leaves an inner level, and tells whether the lock is still held.
@@ -20,7 +20,7 @@ impl Operation for Leave {
         if let Event::Cancelled { .. } = event {
             return actions.end(Err(cancelled().into()));
         }
-        let check = check_valid(self.view.hold(), actions.now());
+        let check = self.view.hold().check_valid(actions.now());
         actions.end(check.map(|()| Ended::Left).map_err(Into::into));
     }
 

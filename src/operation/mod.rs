@@ -384,28 +384,6 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
     }
 }
 
-/// Checks a lock that a call wants to extend or confirm. Returns the error if the lock is no longer valid.
-pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
-    if hold.is_detached() {
-        return Err(detached());
-    }
-    if hold.has_ended() {
-        return Err(Error::new(Status::Lost, "the lock was already released or lost"));
-    }
-    let valid_until = hold.valid_until();
-    if now < valid_until {
-        return Ok(());
-    }
-    hold.pass_to(Phase::Lost);
-    let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
-    Err(Error::new(Status::Lost, words))
-}
-
-/// The error of a call on a lock that was given away.
-fn detached() -> Error {
-    Error::new(Status::Lost, "the lock was detached: adopt its ticket to use it")
-}
-
 /// The error of a call that was cancelled.
 fn cancelled() -> Error {
     Error::new(Status::Cancelled, "the call was cancelled")

@@ -8,12 +8,11 @@ use std::time::Duration;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Absence, Question};
 use super::{
-    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, detached, release_as, release_of,
-    reply_ms,
+    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, release_as, release_of, reply_ms,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
-use crate::held_lock::{Phase, View};
+use crate::held_lock::{Phase, View, detached};
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;

@@ -33,11 +33,11 @@ fn others_first(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Place;
+    use crate::command::NthKey;
 
     #[test]
     fn a_refusal_says_who_came_first_and_where() {
-        let place = Place { nth: 2, of: 3 };
+        let place = NthKey { nth: 2, of: 3 };
         let told = |permission| came_first(permission).to_string();
         let held = |readers| told(Permission::Held { left_ms: 7, readers });
         assert_eq!(held(0), "held by another lease of this manager (7 ms left)");

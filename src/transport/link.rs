@@ -3,36 +3,38 @@
 //! Nothing here blocks, and nothing here notifies callers. Each call returns how the connection has changed,
 //! and the server that owns the link notifies the interested calls.
 
-mod following;
-mod opening;
-mod questions;
-mod remembering;
-mod setting_aside;
-
-use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::{io, mem};
 
 use super::access::Access;
-use super::account::Account;
+use super::account::{Account, PasswordRequest};
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
-use super::memories::Lasting;
-use super::place::Place;
+use super::memories::{Lasting, Memories, Verdict as MemoryVerdict};
+use super::place::{Lookup, Place};
 use super::sentinel_client::SentinelClient;
-use super::server_registry::ServerRegistry;
+use super::server_registry::{Seen, ServerRegistry, Verdict};
+use super::stream::Stream;
 use super::timeouts::Timeouts;
 use super::tls_mismatch;
 use super::why::Why;
 use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
-use crate::command::guard::MemoryId;
-use crate::command::handshake::Handshake;
+use crate::command::guard::{Borne, MemoryId, Note, Reading, Since};
+use crate::command::handshake::{Handshake, Memory, Progress, Requirements};
 use crate::command::identity::{Identity, RunId};
 use crate::moment::Moment;
+use crate::quorum::backoff;
+use crate::quorum::offset::Showing;
+use crate::system::clock;
+use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{InheritedDescriptor, Socket};
+use crate::token::random;
+use crate::trouble::Trouble;
 
 /// The minimum time between two attempts to connect, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
@@ -362,106 +364,645 @@ impl Link {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::iter;
-    use std::net::SocketAddr;
-
-    use super::*;
-
-    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-
-    fn link_to(host: &str) -> Link {
-        link_at(host, 1)
+/// How a connection is opened: the socket, TLS on it, and the first commands.
+impl Link {
+    /// The socket may be ready. Goes on with connecting, if the link is connecting.
+    pub(super) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
+        if let State::Searching = self.state {
+            return self.search(now);
+        }
+        let State::Connecting { socket, .. } = &self.state else { return None };
+        // The poll result may be about another socket that has been closed meanwhile.
+        if !socket.is_writable() {
+            return None;
+        }
+        match socket.connected() {
+            Ok(()) => self.begin_handshake(now),
+            Err(error) => self.connect_failed(Why::of_error(&error), now),
+        }
     }
 
-    fn link_at(host: &str, port: i32) -> Link {
-        let endpoint = Endpoint::parse(host, port).unwrap();
-        let server_registry = Arc::new(ServerRegistry::new(1, Arc::default()));
-        Link::new((0, server_registry, Arc::default()), endpoint, Arc::default(), Arc::default())
-    }
-
-    fn link() -> Link {
-        link_to("127.0.0.1")
-    }
-
-    fn fail(link: &mut Link) -> Option<Change> {
-        link.break_off("closed".to_owned(), NOW)
-    }
-
-    #[test]
-    fn unsent_bytes_do_not_reach_the_next_connection() {
-        let mut link = link();
-        link.outbox.extend(b"the rest of a request");
-        fail(&mut link);
-        assert!(link.outbox.is_empty());
-    }
-
-    #[test]
-    fn addresses_of_a_name_share_the_connect_time() {
-        let mut link = link_to("name");
-        let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-        let lookup = link.name_to_look_up(NOW).expect("a name");
-        assert!(link.handle_addresses(&lookup, Ok(addresses.to_vec()), NOW, NOW).is_none());
-        assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);
-    }
-
-    /// Nobody lacks it so far.
-    #[test]
-    fn a_lost_server_has_its_name_looked_up() {
-        let mut link = link_to("name");
-        let addresses = || Ok(vec![SocketAddr::from(([127, 0, 0, 1], 1))]);
-        let lookup = link.name_of_lost_to_look_up(NOW).expect("its addresses are not known");
-        assert!(link.handle_addresses(&lookup, addresses(), NOW, NOW).is_none());
-        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER);
-        let lost_at = NOW.plus_ms(60_000);
-        link.break_off("closed".to_owned(), lost_at);
-        link.break_off("refused".to_owned(), lost_at.plus_ms(500));
-        let due = lost_at.plus_ms(2_000);
-        assert_eq!(link.look_up_of_lost_at(), due);
-        assert!(link.name_of_lost_to_look_up(due.plus_ms(-1)).is_none());
-        let lookup = link.name_of_lost_to_look_up(due).expect("it may have moved");
-        assert_eq!((&*lookup.name, lookup.port, lookup.sentinel), ("name", 1, None));
-        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER, "that is under way");
-        link.handle_addresses(&lookup, addresses(), due, due);
-        assert!(link.look_up_of_lost_at() > due);
-        link.come_up(Capabilities::default(), Guard::default(), due);
-        assert_eq!(link.look_up_of_lost_at(), Moment::NEVER, "it is up");
-        assert_eq!(link_to("127.0.0.1").look_up_of_lost_at(), Moment::NEVER);
-    }
-
-    /// The Sentinels may have moved, too.
-    #[test]
-    fn a_lost_server_has_its_sentinels_looked_up() {
-        let mut link = link_at("redis-sentinel://one,127.0.0.1,two/master", 0);
-        let look_up = |link: &mut Link, at| {
-            let names: Vec<_> = iter::from_fn(|| link.name_of_lost_to_look_up(at)).collect();
-            for lookup in &names {
-                let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 1))];
-                link.handle_addresses(lookup, Ok(addresses), at, at);
+    /// Reads the replies to the first commands, if a handshake is under way.
+    pub(super) fn read_handshake(&mut self, now: Moment) -> Option<Change> {
+        while let State::Handshake { handshake, .. } = &mut self.state {
+            let progress = match self.inbox.next() {
+                Err(_) if !handshake.has_begun() && self.inbox.first() == tls_mismatch::ALERT => {
+                    return self.connect_failed(tls_mismatch::SPEAKS_TLS.into(), now);
+                }
+                Ok(Some(value)) => handshake.handle_reply(&value),
+                Ok(None) => return None,
+                Err(protocol_error) => {
+                    return self.connect_failed(protocol_error.to_string().into(), now);
+                }
+            };
+            match progress {
+                Progress::More => {}
+                Progress::Done(_) => return self.admit(now),
+                Progress::Refused { failure, is_of_credentials } => {
+                    self.identity = handshake.identity().clone();
+                    if failure.is_of_a_replica()
+                        && let Some(process) = self.identity.run_id()
+                    {
+                        self.lasting.memories.note_replica(process, now);
+                    }
+                    if is_of_credentials {
+                        self.account.handle_refusal();
+                    }
+                    return self.connect_failed(Why::of_failure(&failure), now);
+                }
             }
-            names.into_iter().map(|it| (it.name, it.sentinel)).collect::<Vec<_>>()
-        };
-        let sentinels = [("one".to_owned(), Some(0)), ("two".to_owned(), Some(2))];
-        assert_eq!(look_up(&mut link, NOW), sentinels);
-        let lost_at = NOW.plus_ms(60_000);
-        link.break_off("closed".to_owned(), lost_at);
-        let due = lost_at.plus_ms(2_000);
-        assert_eq!(link.look_up_of_lost_at(), due);
-        assert_eq!(look_up(&mut link, due.plus_ms(-1)), []);
-        assert_eq!(look_up(&mut link, due), sentinels);
+        }
+        None
     }
 
-    #[test]
-    fn a_needed_server_is_retried_after_a_gap() {
-        let mut link = link();
-        link.tried_at = Some(NOW);
-        // Enough failures to make the pause long.
-        (0..9).for_each(|_| drop(fail(&mut link)));
-        let gap = NOW.plus_ms(RETRY_GAP_MS);
-        link.hurry(NOW.plus_ms(RETRY_GAP_MS - 1));
-        assert!(link.next_due() > gap);
-        link.hurry(gap);
-        assert_eq!(link.next_due(), gap);
+    /// Why the server may have closed a connection that has just begun.
+    fn hint(&self) -> &'static str {
+        let State::Handshake { wire, handshake, .. } = &self.state else { return "" };
+        let has_spoken = handshake.has_begun() || !self.inbox.is_empty();
+        tls_mismatch::hint(wire, has_spoken, self.target())
+    }
+
+    /// How long one of several addresses may delay the attempt on the next.
+    fn connect_share_ms(&self) -> i64 {
+        let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
+        // The Sentinels have had the other half of the time.
+        let share = if self.is_followed() { share.saturating_mul(2) } else { share };
+        (self.timeouts.connect_ms() / share).max(1)
+    }
+
+    /// Begins to connect to the server's current address.
+    fn dial(&mut self, now: Moment) -> Option<Change> {
+        let inherited = &self.inherited[self.place_shown];
+        let socket = match self.endpoint.place() {
+            Some(Place::Path(path)) => Socket::to_path(path, inherited),
+            _ => match self.addresses.current() {
+                Some(address) => Socket::to_address(address, inherited),
+                None => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"))
+                }
+            },
+        };
+        match socket {
+            Ok(socket) => {
+                self.state = State::Connecting { socket, since: now };
+                None
+            }
+            Err(error) => self.connect_failed(Why::of_error(&error), now),
+        }
+    }
+
+    fn begin_handshake(&mut self, now: Moment) -> Option<Change> {
+        let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) else {
+            return None;
+        };
+        let begun = self.account.credentials().and_then(|credentials| {
+            let (is_guarded, is_waking) =
+                (self.server_registry.rules().are_kept(), self.access.is_waking());
+            let requirements = Requirements { is_guarded, is_waking };
+            let database = self.endpoint.database();
+            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, requirements));
+            self.inbox.begin(is_waking);
+            Ok((self.wire(socket)?, handshake))
+        });
+        match begun {
+            Ok((wire, handshake)) => {
+                handshake.write_to(&mut self.outbox);
+                self.state =
+                    State::Handshake { wire, since: now, asked_at: now, handshake, begun: None };
+                self.send(now)
+            }
+            Err(why) => self.connect_failed(why.into(), now),
+        }
+    }
+
+    fn wire(&self, socket: Socket) -> Result<Wire, String> {
+        if !self.endpoint.has_tls() {
+            return Ok(Wire::Plain(socket));
+        }
+        let place = self.target().ok_or("the address of the master is not known")?;
+        let session = self.access.tls().begin(place, socket)?;
+        Ok(Wire::Tls(Box::new(session)))
+    }
+
+    fn come_up(&mut self, capabilities: Capabilities, guard: Guard, now: Moment) -> Option<Change> {
+        let mut took_us = 0;
+        if let State::Handshake { wire, since, .. } = mem::replace(&mut self.state, State::Down) {
+            took_us = clock::now().max(now).us_since(since);
+            self.state = State::Up { wire };
+        }
+        let again = mem::take(&mut self.failures) > 0;
+        self.down_since = None;
+        let remark = mem::take(&mut self.remark);
+        let process = self.identity.run_id();
+        Some(Change::Up(Box::new(Up { capabilities, process, guard, took_us, again, remark })))
+    }
+
+    /// One address failed. Tries the next one. If there is none, no connection can be made for now.
+    fn connect_failed(&mut self, why: Why, now: Moment) -> Option<Change> {
+        let why = Why { words: self.of_master(why.words), ..why };
+        self.close();
+        // Without a password, another address does not help.
+        if !self.account.is_lacking() && self.addresses.try_next() {
+            return self.dial(now);
+        }
+        // The place that a Sentinel gave was of no use.
+        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.distrust());
+        Some(self.give_up(why, now))
+    }
+
+    /// Notes that no connection can be made for now, and plans the next attempt.
+    fn give_up(&mut self, why: Why, now: Moment) -> Change {
+        let failed = self.note_failure(why, now);
+        let jitter = random(&SystemEntropy).unwrap_or(0);
+        self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
+        failed
     }
 }
+
+/// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
+/// server without a note is new.
+const WAIT_PART: i64 = 2;
+
+/// What is said of a server that is durable in part.
+pub(super) const LOGGED_NO_MORE: &str = "appendfsync is no longer always: \
+     after a restart, the server has no vote for a while";
+const LOGGED_IN_PART: &str = "appendfsync is always now, but was not when redlock:guard was written: \
+     after the next restart, the server has no vote for a while";
+
+/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
+/// the memory that has begun with this handshake.
+struct Known<'a> {
+    process: RunId,
+    clock_ms: i64,
+    identity: &'a Identity,
+    memories: &'a Memories,
+    begun: Option<MemoryId>,
+}
+
+/// What is to be done with a note that was read.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// The note holds. This manager has found at that time that it took the place of another one.
+    Accept {
+        found_at: Option<Moment>,
+    },
+    /// Nothing from before is known.
+    Lose,
+    Rewrite(Note, Since),
+}
+
+/// What is known of a server's memory before its connection is up. The server has a note already, or is given
+/// one, or what it has must be rewritten first.
+impl Link {
+    /// All questions of the handshake are answered. The connection is up, unless the server must be marked
+    /// first. It is refused if the same server is in the list under another name as well.
+    fn admit(&mut self, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, .. } = &self.state else { return None };
+        let (memory, capabilities) = (handshake.memory().clone(), handshake.capabilities());
+        self.identity = handshake.identity().clone();
+        if let Some(id) = self.identity.run_id()
+            && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
+        {
+            let why = format!("same server as {twin}: list each server once");
+            return self.connect_failed(Why::new(Trouble::SameServer, why), now);
+        }
+        let (process, reading) = match memory {
+            Memory::NotAsked => {
+                return self.come_up(capabilities.without_clock(), Guard::default(), now);
+            }
+            Memory::Untold(refusal) => {
+                self.server_registry.note(self.place, Seen::Untold);
+                let guard = Guard::blind(refusal).with_loss(self.lasting.memories.lost_at());
+                return self.come_up(capabilities.without_clock(), guard, now);
+            }
+            Memory::Read(process, reading) => (process, reading),
+        };
+        if reading.now_us <= 0 {
+            let why = "clock shows a time before 1970: set the clock";
+            return self.connect_failed(why.into(), now);
+        }
+        match &reading.borne {
+            Borne::Unusable(unusable) => self.connect_failed((*unusable).into(), now),
+            Borne::Nothing => {
+                self.lasting.memories.note_missing(now);
+                self.server_registry.note(self.place, Seen::Missing);
+                self.end_waiting(now)
+            }
+            Borne::Damaged => {
+                self.lasting.memories.note_missing(now);
+                self.begin_memory(process, None, Since::Now, now)
+            }
+            Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
+                Step::Accept { found_at } => {
+                    let lost_at = self.note_clock(note, &reading, now);
+                    let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
+                    self.come_up(capabilities, guard, now)
+                }
+                Step::Lose => self.begin_memory(process, Some(note), Since::Now, now),
+                Step::Rewrite(new, since) => {
+                    if note.is_logged && !new.is_logged {
+                        self.remark = Some(LOGGED_NO_MORE);
+                    }
+                    self.mark(&new, since, now)
+                }
+            },
+        }
+    }
+
+    fn known(&self, process: RunId, reading: &Reading) -> Known<'_> {
+        let begun = match self.state {
+            State::Handshake { begun, .. } => begun,
+            _ => None,
+        };
+        let (identity, memories) = (&self.identity, &self.lasting.memories);
+        Known { process, clock_ms: reading.now_ms(), identity, memories, begun }
+    }
+
+    /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
+    /// one, returns when its memory was lost, as far as that other one shows it.
+    fn note_clock(&self, note: &Note, reading: &Reading, now: Moment) -> Option<Moment> {
+        let State::Handshake { asked_at, .. } = self.state else { return None };
+        let in_ns = |us: i64| us.saturating_mul(1_000);
+        let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
+        let showing = Showing { shown, grain, sent: asked_at, heard: clock::now() };
+        let drift = self.server_registry.rules().drift();
+        let succession = self.lasting.clock.note((note.id, note.life), &showing, drift)?;
+        let lost_at = succession.lost_at(note.age_ms(reading.now_ms()), now);
+        self.lasting.memories.note_loss(note, lost_at);
+        Some(lost_at)
+    }
+
+    /// Handles a server that has a note of its own process.
+    fn remember(
+        &mut self,
+        note: &Note,
+        clock_ms: i64,
+        found_at: Option<Moment>,
+        now: Moment,
+    ) -> Guard {
+        let seen = match note.young_ms(clock_ms) {
+            0 => Seen::Marked,
+            left_ms => Seen::Young { until: now.plus_ms(left_ms) },
+        };
+        self.server_registry.note(self.place, seen);
+        let is_logged_in_part = !note.is_logged && self.identity.is_durable() == Some(true);
+        let in_part = is_logged_in_part.then_some(LOGGED_IN_PART);
+        let rules = self.server_registry.rules();
+        let asked_at = match self.state {
+            State::Handshake { since, .. } => since,
+            _ => now,
+        };
+        let guard = Guard::of(note, clock_ms, found_at, now, rules)
+            .primary_since(asked_at)
+            .with_caveat(self.remark.or(in_part).unwrap_or_default());
+        if self.identity.role().is_empty() { guard.without_role() } else { guard }
+    }
+
+    /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
+    fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
+        if is_asking {
+            since.plus_ms(self.timeouts.connect_ms())
+        } else if self.server_registry.verdict(self.place, clock::now()).is_some() {
+            Moment::from_nanos(0)
+        } else {
+            since.plus_ms(self.timeouts.connect_ms() / WAIT_PART)
+        }
+    }
+
+    /// Handles a server without a note. Gives it one if it is known whether the server is new, or if the time
+    /// to wait for other servers is over.
+    fn end_waiting(&mut self, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, since, .. } = &self.state else { return None };
+        let &Memory::Read(process, ref reading) = handshake.memory() else { return None };
+        if self.lasting.memories.generation(process) > 0 {
+            return self.begin_memory(process, None, Since::Now, now);
+        }
+        let connect_ms = self.timeouts.connect_ms();
+        if now >= since.plus_ms(connect_ms / WAIT_PART) {
+            self.server_registry.end_waiting(self.place);
+        }
+        // After this time it is too late to mark the server as new, because this connection has been given
+        // up.
+        let until_ms = reading.now_ms().saturating_add(connect_ms);
+        let since = match self.server_registry.verdict(self.place, now)? {
+            Verdict::Fresh => Since::Fresh { until_ms },
+            Verdict::Lost => Since::Now,
+        };
+        self.begin_memory(process, None, since, now)
+    }
+
+    /// Marks the server: a memory of this process begins. `old` is the note of the memory before it.
+    fn begin_memory(
+        &mut self,
+        process: RunId,
+        old: Option<&Note>,
+        since: Since,
+        now: Moment,
+    ) -> Option<Change> {
+        let Ok(number) = random(&SystemEntropy) else {
+            let why = "no random bytes from the system for the key redlock:guard";
+            return self.connect_failed(why.into(), now);
+        };
+        let life = MemoryId::from_random(number);
+        let known = self.lasting.memories.generation(process);
+        let longest_ms = self.server_registry.rules().longest_ms();
+        let note = Note::of_beginning((process, life), old, (known, longest_ms), &self.identity);
+        if let State::Handshake { begun, .. } = &mut self.state {
+            *begun = Some(life);
+        }
+        self.mark(&note, since, now)
+    }
+
+    fn mark(&mut self, note: &Note, since: Since, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, asked_at, .. } = &mut self.state else { return None };
+        *asked_at = now;
+        handshake.mark(note, since, &mut self.outbox);
+        self.send(now)
+    }
+}
+
+impl Known<'_> {
+    fn judge(&self, note: &Note, now: Moment) -> Step {
+        let next = |note: &Note| Note {
+            generation: Note::generation_after(note.generation),
+            ..note.clone()
+        };
+        // No promotion is no news: a server forgets it.
+        let memories = self.memories;
+        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            memories.doubt(note.life, now);
+            return Step::Lose;
+        }
+        if note.id != self.process {
+            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
+            let is_own = is_logged && !memories.was_replica(self.process);
+            if !is_own {
+                memories.doubt(note.life, now);
+                return Step::Lose;
+            }
+            if memories.judge(note, now) == MemoryVerdict::Older {
+                return Step::Lose;
+            }
+            // Another process of this server wrote the data, and none of it is missing.
+            return Step::Rewrite(
+                Note { id: self.process, ..next(note) },
+                Since::At(note.since_ms),
+            );
+        }
+        if self.begun == Some(note.life) {
+            memories.adopt(note, now);
+        }
+        let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
+            return Step::Lose;
+        };
+        if let Some(since) = note.corrected(self.clock_ms) {
+            return Step::Rewrite(next(note), since);
+        }
+        if note.is_logged && self.identity.is_durable() == Some(false) {
+            let since = Since::At(note.since_ms);
+            return Step::Rewrite(Note { is_logged: false, ..next(note) }, since);
+        }
+        Step::Accept { found_at }
+    }
+}
+
+/// What must be asked before a connection can be opened: the addresses of a name, and the password.
+impl Link {
+    /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
+    /// result to [`Self::handle_addresses`].
+    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        self.name_where(|addresses| addresses.begin_look_up(now))
+    }
+
+    /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
+    pub(super) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        match self.down_since {
+            Some(since) => self.name_where(|it| it.begin_look_up_of_lost(since, now)),
+            None => self.name_to_look_up(now),
+        }
+    }
+
+    /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
+    pub(super) fn look_up_of_lost_at(&self) -> Moment {
+        let Some(since) = self.down_since else { return Moment::NEVER };
+        let own = match self.endpoint.place().or(self.master.as_ref()) {
+            Some(Place::Name(..)) => self.addresses.look_up_of_lost_at(since),
+            _ => Moment::NEVER,
+        };
+        let of_sentinels = self.sentinel_client.as_ref().map(|it| it.look_up_of_lost_at(since));
+        own.min(of_sentinels.unwrap_or(Moment::NEVER))
+    }
+
+    /// The first name whose addresses begin a look-up: of a Sentinel, or of the server itself.
+    fn name_where(&mut self, mut begin: impl FnMut(&mut Addresses) -> bool) -> Option<Lookup> {
+        let sentinel_client = self.sentinel_client.as_mut();
+        let of_sentinel = sentinel_client.and_then(|it| it.name_where(&mut begin));
+        if let Some((which, name, port)) = of_sentinel {
+            return Some(Lookup { name, port, sentinel: Some(which) });
+        }
+        match self.endpoint.place().or(self.master.as_ref()) {
+            Some(Place::Name(name, port)) if begin(&mut self.addresses) => {
+                Some(Lookup { name: name.clone(), port: *port, sentinel: None })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn handle_addresses(
+        &mut self,
+        lookup: &Lookup,
+        found: Result<Vec<SocketAddr>, String>,
+        began: Moment,
+        now: Moment,
+    ) -> Option<Change> {
+        let error = found.as_ref().err().cloned();
+        if let (Some(which), Some(sentinel_client)) = (lookup.sentinel, &mut self.sentinel_client) {
+            if sentinel_client.end_look_up(which, found.ok(), began, now) {
+                self.retry_at = now;
+            }
+            let error = error.filter(|_| self.is_nameless())?;
+            let why = format!("cannot resolve the Sentinel host names: {error}");
+            return Some(self.note_failure(why.into(), now));
+        }
+        let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
+        // A master with another name may have taken its place meanwhile.
+        if !is_it {
+            return None;
+        }
+        if self.addresses.end_look_up(found.ok(), began, now) {
+            self.retry_at = now;
+        }
+        let error = error.filter(|_| self.addresses.is_empty())?;
+        Some(self.note_failure(format!("cannot resolve the host name: {error}").into(), now))
+    }
+
+    /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
+    /// answer to [`Self::handle_password`].
+    pub(super) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
+        if self.is_up() { None } else { self.account.password_request(now) }
+    }
+
+    pub(super) fn handle_password(
+        &mut self,
+        password: Option<Vec<u8>>,
+        began: Moment,
+        now: Moment,
+    ) -> Option<Change> {
+        let is_known = password.is_some();
+        self.account.handle_answer(password, began, now);
+        // The login may have been changed meanwhile. There may then be a connection, with answers owed on it,
+        // that does not depend on this question.
+        if !self.is_down() {
+            return None;
+        }
+        if is_known {
+            self.retry_at = now;
+            return None;
+        }
+        let words = "the password callback gave no password";
+        Some(self.note_failure(Why::new(Trouble::NoPassword, words), now))
+    }
+
+    /// Whether some thread is asking for something that must be known before connecting.
+    pub(super) fn is_asked_about(&self) -> bool {
+        let is_of_sentinel = self
+            .sentinel_client
+            .as_ref()
+            .is_some_and(|sentinel_client| sentinel_client.is_looked_up());
+        let name = self.is_nameless() && (self.addresses.is_looked_up() || is_of_sentinel);
+        let master = self.is_followed() && self.is_down() && self.addresses.is_looked_up();
+        name || master || (self.is_down() && self.account.is_asking())
+    }
+
+    /// Whether the link is up, or has addresses that may work.
+    pub(super) fn is_promising(&self) -> bool {
+        self.is_up() || (self.failures == 0 && !self.is_nameless())
+    }
+
+    /// Whether the name must be looked up before connecting.
+    fn is_nameless(&self) -> bool {
+        match &self.sentinel_client {
+            Some(sentinel_client) => sentinel_client.is_nameless(),
+            None => matches!(self.target(), Some(Place::Name(..))) && self.addresses.is_empty(),
+        }
+    }
+}
+
+/// The Sentinels must say where the master is within 1 / this part of the connect timeout.
+const SEARCH_PART: i64 = 2;
+
+/// How a link finds a master that Sentinels watch, and leaves it when another server becomes the master.
+impl Link {
+    /// Connects to the place in the URL, or to the place that the Sentinels give.
+    fn connect(&mut self, now: Moment) -> Option<Change> {
+        self.tried_at = Some(now);
+        let within_ms = self.search_ms();
+        let Some(sentinel_client) = &mut self.sentinel_client else { return self.dial(now) };
+        sentinel_client.begin(within_ms, now);
+        self.state = State::Searching;
+        self.search(now)
+    }
+
+    /// Goes on with asking the Sentinels, if a search is under way.
+    fn search(&mut self, now: Moment) -> Option<Change> {
+        let found = self.sentinel_client.as_mut()?.advance(now)?;
+        self.state = State::Down;
+        match found {
+            Ok(place) => {
+                if self.master.as_ref() != Some(&place) {
+                    self.addresses = Addresses::of(&place);
+                    self.master = Some(place);
+                }
+                self.dial(now)
+            }
+            Err(why) => Some(self.give_up(why.into(), now)),
+        }
+    }
+
+    /// If the connection is up, checks whether it still leads to the master, according to the Sentinel whose
+    /// news this link follows.
+    pub(super) fn follow(&mut self, now: Moment) -> Option<Change> {
+        let within_ms = self.search_ms();
+        let (true, Some(sentinel_client)) = (self.is_up(), &mut self.sentinel_client) else {
+            return None;
+        };
+        if !sentinel_client.listen(self.master.as_ref(), within_ms, now) {
+            return None;
+        }
+        self.break_off("failover: the Sentinels report another master", now)
+    }
+
+    /// Whether Sentinels give the server's place.
+    pub(super) fn is_followed(&self) -> bool {
+        self.sentinel_client.is_some()
+    }
+
+    /// The server's place, as far as it is known.
+    fn target(&self) -> Option<&Place> {
+        self.endpoint.place().or(self.master.as_ref())
+    }
+
+    /// The server's name for people. It includes the address if the name itself does not.
+    pub(super) fn name(&self) -> String {
+        match (self.endpoint.sentinels(), self.addresses.current()) {
+            (Some(sentinels), Some(address)) => format!("{} ({address})", sentinels.master()),
+            _ => self.endpoint.to_string(),
+        }
+    }
+
+    /// The reason why the master cannot be used, with its address.
+    fn of_master(&self, why: String) -> String {
+        match (&self.sentinel_client, self.addresses.current()) {
+            (Some(_), Some(address)) => format!("{address}: {why}"),
+            _ => why,
+        }
+    }
+
+    fn search_ms(&self) -> i64 {
+        self.timeouts.connect_ms() / SEARCH_PART
+    }
+}
+
+/// How a connection that is up is set aside, so that another one can be opened.
+impl Link {
+    /// Gives away the connection that is up. Another one is opened at once.
+    pub(super) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
+        match mem::replace(&mut self.state, State::Down) {
+            State::Up { wire } => {
+                self.place_shown = 1 - self.place_shown;
+                self.retry_at = now;
+                self.master_aside.clone_from(&self.master);
+                let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
+                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
+            }
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+
+    /// Takes back the connection that was set aside, in place of the one that was being opened.
+    pub(super) fn take_back(&mut self, stream: Stream) {
+        self.close();
+        self.place_shown = 1 - self.place_shown;
+        (self.failures, self.down_since) = (0, None);
+        let Stream { wire, inbox, outbox, heard_at } = stream;
+        (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
+        self.state = State::Up { wire };
+        // This connection may lead to a server that is not the master any more.
+        self.master = self.master_aside.take();
+        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.doubt());
+    }
+
+    /// The connection that was set aside is lost before there is another one.
+    pub(super) fn note_loss(&mut self, how: &str) {
+        if self.failures == 0 {
+            self.failures = 1;
+            self.why_down = how.into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

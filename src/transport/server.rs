@@ -1,35 +1,38 @@
 //! One server: the requests to it, over one connection and in one order, and the tickets that get the
 //! answers.
 
-mod connecting;
-mod hearing;
-mod receiving;
-pub(crate) mod snapshot;
-mod succession;
-
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::access::Access;
+use super::account::PasswordRequest;
+use super::close_reason::CloseReason;
 use super::condition::Condition;
 pub(crate) use super::effects::{Delivery, Effects, Pushed};
 use super::endpoint::Endpoint;
 use super::event_log::{Event, EventLog};
+use super::inbox::Received;
 use super::interest::Interest;
-use super::link::{Change, Link, Up};
+use super::link::{Change, Link, NOT_TRIED, Up};
 use super::memories::Lasting;
+use super::place::Lookup;
 use super::predecessor::Predecessor;
-use super::queue::Queue;
+use super::queue::{Queue, Settled};
 use super::server_registry::ServerRegistry;
 use super::ticket::Ticket;
 use super::timeouts::Timeouts;
+use super::why::Why;
+use crate::command::identity::Identity;
 use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
-use crate::stats::Traffic;
+use crate::quorum::offset::Course;
+use crate::stats::{ServerStats, Traffic};
 use crate::system::clock;
 use crate::system::socket::InheritedDescriptor;
+use crate::trouble::Trouble;
 
 /// If a connection was quiet for this long, it is checked before a request is sent over it, because the
 /// server may have closed it.
@@ -385,6 +388,571 @@ impl Server {
     /// Delivers an answer to a call whose request was not sent.
     fn deliver(&self, ticket: Ticket, answer: Answer, effects: &mut Effects) {
         effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
+    }
+}
+
+/// Which calls need a connection, and what must be asked before one can be opened.
+impl Server {
+    /// Connects now if there is no connection, because a caller needs the server.
+    pub(crate) fn hurry(&mut self, now: Moment, effects: &mut Effects) {
+        if self.is_stuck() {
+            // Nobody waits for a second connection, and a frozen server does not accept one, so it is opened
+            // when it is due. It may be up by now.
+            self.read_on(now, effects);
+        } else {
+            if self.link.is_up() {
+                // A connection that the server has closed is of no use, however recently it was used.
+                self.looked_at = now;
+                self.look(now, effects);
+            }
+            self.follow_master(now, effects);
+            self.link.hurry(now);
+        }
+        // The thread that polls the sockets does not poll this one yet.
+        effects.changed = true;
+        self.advance(now, effects);
+    }
+
+    /// Tells the ticket as soon as there is a connection, or as soon as none can be made for now.
+    pub(crate) fn await_connection(
+        &mut self,
+        ticket: Ticket,
+        reply_ms: i64,
+        now: Moment,
+        effects: &mut Effects,
+    ) {
+        if self.link.is_asked_about() {
+            return self.awaiting_connection.push(ticket);
+        }
+        let answer = match self.obstacle(reply_ms, now, effects) {
+            Some(failure) => Answer::Failed(failure),
+            None if self.link.is_up() => Answer::Done,
+            None => return self.awaiting_connection.push(ticket),
+        };
+        self.deliver(ticket, answer, effects);
+    }
+
+    /// Checks whether another server has become the master, if Sentinels watch it.
+    fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
+        let change = self.link.follow(now);
+        self.handle_change(change, effects);
+    }
+
+    /// The name to look up, if a look-up is due; see [`Self::handle_addresses`].
+    pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        self.link.name_to_look_up(now)
+    }
+
+    /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
+    pub(crate) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        self.link.name_of_lost_to_look_up(now)
+    }
+
+    /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
+    pub(crate) fn look_up_of_lost_at(&self) -> Moment {
+        self.link.look_up_of_lost_at()
+    }
+
+    /// Handles the result of the look-up that began at `began`.
+    pub(crate) fn handle_addresses(
+        &mut self,
+        lookup: &Lookup,
+        found: Result<Vec<SocketAddr>, String>,
+        began: Moment,
+        now: Moment,
+        effects: &mut Effects,
+    ) {
+        effects.changed = true;
+        let change = self.link.handle_addresses(lookup, found, began, now);
+        self.handle_change(change, effects);
+        self.hurry(now, effects);
+    }
+
+    /// The source to ask for the password, if that is due; see [`Self::handle_password`].
+    pub(crate) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
+        self.link.password_request(now)
+    }
+
+    /// Handles the answer to the question that was asked at `began`.
+    pub(crate) fn handle_password(
+        &mut self,
+        password: Option<Vec<u8>>,
+        began: Moment,
+        now: Moment,
+        effects: &mut Effects,
+    ) {
+        effects.changed = true;
+        let change = self.link.handle_password(password, began, now);
+        self.handle_change(change, effects);
+        self.hurry(now, effects);
+    }
+
+    /// Whether a connection may succeed without asking the system's resolver first.
+    pub(crate) fn is_promising(&self) -> bool {
+        self.link.is_promising()
+    }
+}
+
+/// Push messages of a server, and whether the server sends them.
+impl Server {
+    /// Why this request is not for the server, if so. It relies on later push messages, and the server would not
+    /// send them, or it is not known whether it would. Or it is a move, and another request that may set a slot
+    /// is under way.
+    fn left_out(&self, request: &Request) -> Option<Failure> {
+        if request.leaves_out(self.index) {
+            return Some(Failure::NotMoved);
+        }
+        if !request.needs_pushes() {
+            return None;
+        }
+        if !self.link.is_up() {
+            return Some(self.not_connected());
+        }
+        let mute = || (!self.capabilities.has_pushes()).then_some(Failure::Mute);
+        self.queue.unheard().or_else(mute)
+    }
+
+    /// Notes the server's push messages: all of them, or with `is_early` only those that came before the last
+    /// answer.
+    fn note_pushes(&mut self, is_early: bool, effects: &mut Effects) {
+        let (channel, inbox) = (self.queue.channel(), &mut self.link.inbox);
+        if !inbox.has_pushes() {
+            return;
+        }
+        match is_early {
+            true => effects.note_pushes(self.index, channel, inbox.early_pushes()),
+            false => effects.note_pushes(
+                self.index,
+                channel,
+                inbox.pushes_amid(self.queue.replies_of_oldest()),
+            ),
+        }
+    }
+}
+
+/// What a connection has received: the rest of connecting, and answers.
+impl Server {
+    /// Goes on with connecting, or reads the available data.
+    fn read_on(&mut self, now: Moment, effects: &mut Effects) {
+        let change = self.link.handle_connected(now);
+        self.handle_change(change, effects);
+        self.receive(now, effects);
+    }
+
+    /// Reads until there is no more data. The stream may have ended behind the received data. A reader that
+    /// stopped earlier would take a closed connection for one that is up.
+    fn look(&mut self, now: Moment, effects: &mut Effects) {
+        while self.receive(now, effects) {}
+    }
+
+    /// Also reads from the connection before this one, if its successor is not up yet. Returns whether the
+    /// last read received something, so that more may be there.
+    fn receive(&mut self, now: Moment, effects: &mut Effects) -> bool {
+        if self.is_stuck() {
+            self.receive_from_predecessor(now, effects);
+        }
+        loop {
+            let received = match self.link.receive(now) {
+                Ok(Received::Nothing) => return false,
+                Ok(received) => received,
+                Err(change) => {
+                    self.handle_change(change, effects);
+                    return false;
+                }
+            };
+            // The data may have been sent after `now` was read.
+            let now = clock::now().max(now);
+            self.queue.hear(now);
+            let change = self.link.read_handshake(now);
+            self.handle_change(change, effects);
+            if self.link.is_up() && self.is_stuck() {
+                self.replace_predecessor(now, effects);
+            }
+            if let Err(close_reason) = self.read_answers(now, effects) {
+                let change = self.link.break_off(close_reason.to_string(), now);
+                self.handle_change(change, effects);
+                return false;
+            }
+            if received == Received::All {
+                return true;
+            }
+        }
+    }
+
+    /// Logs that the server's clock was set.
+    fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
+        let line = match self.lasting.clock.take_news() {
+            None => return,
+            Some(Course::Back { ms }) => (Level::Info, format!("clock set back by {ms} ms")),
+            Some(_) => match self.queue.doubt(now) {
+                Some(doubt) => (Level::Warning, doubt.to_string()),
+                None => return,
+            },
+        };
+        self.event_log.say(Event::ClockSet, line, now, &mut effects.lines);
+    }
+
+    /// Logs that the server has lost its fencing tokens, or has them again.
+    fn tell_of_numbers(&mut self, now: Moment, effects: &mut Effects) {
+        if let Some(numbers) = self.queue.news_of_numbers() {
+            self.event_log.say(Event::Numbers, numbers.line(), now, &mut effects.lines);
+        }
+    }
+
+    /// Logs once that a loss of the server's memory is not noticed.
+    fn tell_of_blindness(&mut self, now: Moment, effects: &mut Effects) {
+        if self.queue.is_blind() && !self.is_known_blind {
+            let line = (Level::Warning, self.queue.caveat().into_owned());
+            self.event_log.say(Event::Unguarded, line, now, &mut effects.lines);
+        }
+        self.is_known_blind = self.queue.is_blind();
+    }
+
+    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
+        while self.link.is_up() {
+            let inbox = &mut self.link.inbox;
+            let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
+                self.note_pushes(false, effects);
+                return Ok(());
+            };
+            self.note_pushes(true, effects);
+            let Settled { kind, ticket, answer } = settled;
+            self.traffic.note_answer(self.queue.round_trip_us());
+            let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
+            self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
+            self.tell_of_clock(now, effects);
+            effects.restores |= answer.asks_to_restore();
+            self.tell_of_numbers(now, effects);
+            self.tell_of_blindness(now, effects);
+            if let Some(ticket) = ticket {
+                effects.deliveries.push(Delivery {
+                    ticket,
+                    server: self.index,
+                    answer,
+                    sent: true,
+                });
+            }
+            if is_replica && self.link.is_followed() {
+                return Err(CloseReason::Demoted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails all waiting tickets. A request that must reach the server is kept for the next connection.
+    fn fail_all(&mut self, failure: &Failure, effects: &mut Effects) {
+        let mut fail = |ticket, sent| {
+            let answer = Answer::Failed(failure.clone());
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+        };
+        self.awaiting_connection.drain(..).for_each(|ticket| fail(ticket, false));
+        self.queue.fail(fail);
+    }
+}
+
+/// How a server gets a second connection when the first one owes an answer for too long.
+///
+/// A connection can be dead behind a device that acknowledges what is sent over it. Waiting for such a server
+/// would leave it out until the longest TTL in flight is over, which may take years. Closing the connection
+/// would let requests over the next connection overtake the requests that they undo. So the connection is set
+/// aside ([`Predecessor`]). The server counts as behind until another connection is up, or until the first
+/// one has answered after all.
+impl Server {
+    /// Whether this connection owes an answer for too long, and its successor is not up yet.
+    fn is_stuck(&self) -> bool {
+        self.predecessor.as_ref().is_some_and(|predecessor| !predecessor.is_replaced)
+    }
+
+    /// Since when the oldest answer is owed on the connection in use.
+    fn owes_since(&self) -> Option<Moment> {
+        match &self.predecessor {
+            Some(it) if !it.is_replaced => it.queue.owes_since(),
+            _ => self.queue.owes_since(),
+        }
+    }
+
+    /// Puts a request in the queue. A request that undoes another one which may be under way over the
+    /// connection before this one is sent over both.
+    fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
+        match &mut self.predecessor {
+            Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
+            Some(it) if request.must_reach(self.index) => it.guard(request, now),
+            _ => {}
+        }
+        self.queue.push(request, ticket, now);
+    }
+
+    /// Whether something waits to be sent.
+    fn has_unsent(&self) -> bool {
+        let predecessor =
+            self.predecessor.as_ref().is_some_and(|predecessor| predecessor.queue.has_unsent());
+        predecessor || self.queue.has_unsent()
+    }
+
+    /// The same as [`Queue::sent_at`], for the connection that has the request.
+    pub(crate) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+        let before =
+            || self.predecessor.as_ref().and_then(|predecessor| predecessor.queue.sent_at(ticket));
+        self.queue.sent_at(ticket).or_else(before)
+    }
+
+    /// The same as [`Queue::abandon`], for the connection that has the request.
+    fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
+        let sent_at = self.queue.abandon(ticket);
+        let abandon = |predecessor: &mut Box<Predecessor>| predecessor.queue.abandon(ticket);
+        sent_at.or_else(|| self.predecessor.as_mut().and_then(abandon))
+    }
+
+    /// Handles a connection that owes an answer for too long. The connection before this one is given up when
+    /// its time is over.
+    fn handle_overdue(&mut self, now: Moment, effects: &mut Effects) {
+        if self.predecessor.as_ref().is_some_and(|predecessor| now >= predecessor.given_up_at()) {
+            self.receive_from_predecessor(now, effects);
+        }
+        let is_given_up = |predecessor: &mut Box<Predecessor>| now >= predecessor.given_up_at();
+        if let Some(predecessor) = self.predecessor.take_if(is_given_up) {
+            let ms = now.ms_since(predecessor.heard_at());
+            self.lose_predecessor(*predecessor, format!("no data received for {ms} ms"), effects);
+        }
+        if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
+            self.set_aside(now, effects);
+        }
+    }
+
+    /// Sets the connection aside, so that another one is opened. At most one is kept beside the connection in
+    /// use, so an older one is closed.
+    fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
+        let Some(stream) = self.link.set_aside(now) else { return };
+        if let Some(older) = self.predecessor.take() {
+            self.lose_predecessor(*older, "a newer connection is overdue".to_owned(), effects);
+        }
+        let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
+        let words = format!("no reply for {ms} ms: opening a second connection");
+        self.event_log.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
+        effects.health.spoil();
+        effects.changed = true;
+        let next = self.queue.next();
+        let queue = mem::replace(&mut self.queue, next);
+        self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
+    }
+
+    /// The successor is up. Requests over the connection before it that must reach the server are sent over
+    /// the successor, too.
+    fn replace_predecessor(&mut self, now: Moment, effects: &mut Effects) {
+        // The old connection may have answered at the same moment. In that case it stays in use.
+        self.receive_from_predecessor(now, effects);
+        let Some(mut predecessor) =
+            self.predecessor.take_if(|predecessor| !predecessor.is_replaced)
+        else {
+            return;
+        };
+        let line = (Level::Info, "second connection is open".to_owned());
+        self.event_log.say(Event::Replaced, line, now, &mut effects.lines);
+        self.queue.repeat_required(&mut predecessor.queue);
+        predecessor.is_replaced = true;
+        predecessor.look_what_is_guarded();
+        if now < predecessor.given_up_at() {
+            self.predecessor = Some(predecessor);
+        } else {
+            self.fail_waiting(predecessor.queue, "replaced by a newer connection", effects);
+        }
+    }
+
+    /// Reads the available data of the connection before this one.
+    fn receive_from_predecessor(&mut self, now: Moment, effects: &mut Effects) {
+        let Some(mut predecessor) = self.predecessor.take() else { return };
+        let owed_since = predecessor.queue.owes_since();
+        if let Err(how) = self.read(&mut predecessor, now, effects) {
+            return self.lose_predecessor(*predecessor, how, effects);
+        }
+        let has_answered = predecessor.queue.owes_since() != owed_since;
+        let is_overdue = now >= predecessor.queue.overdue_at(self.link.timeouts());
+        if has_answered && !is_overdue && !predecessor.is_replaced {
+            return self.take_back(*predecessor, now, effects);
+        }
+        self.predecessor = Some(predecessor);
+    }
+
+    fn read(
+        &mut self,
+        predecessor: &mut Predecessor,
+        now: Moment,
+        effects: &mut Effects,
+    ) -> Result<(), String> {
+        loop {
+            let received = predecessor.receive(now)?;
+            let now = clock::now().max(now);
+            if received == Received::Nothing {
+                return Ok(());
+            }
+            while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
+                self.traffic.note_answer(predecessor.queue.round_trip_us());
+                if !predecessor.is_replaced {
+                    self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
+                }
+                let server = self.index;
+                let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
+                effects.deliveries.extend(ticket.map(deliver));
+            }
+            predecessor.note_pushes(self.index, effects);
+            predecessor.look_what_is_guarded();
+            if received == Received::All {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The connection that was set aside has answered before there is another one.
+    fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
+        let line = (Level::Info, "replies again".to_owned());
+        self.event_log.say(Event::AnswersAgain, line, now, &mut effects.lines);
+        let (stream, queue, capabilities) = predecessor.into_parts();
+        self.link.take_back(stream);
+        (self.queue, self.capabilities) = (queue, capabilities);
+        for ticket in mem::take(&mut self.awaiting_connection) {
+            self.deliver(ticket, Answer::Done, effects);
+        }
+        effects.changed = true;
+    }
+
+    /// Gives up the connection before this one. Requests that must reach the server are sent over its
+    /// successor.
+    fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, effects: &mut Effects) {
+        effects.changed = true;
+        if predecessor.is_replaced {
+            let index = self.index;
+            let failure = Failure::Lost(how);
+            self.queue.take_required(predecessor.queue, |ticket, sent| {
+                let answer = Answer::Failed(failure.clone());
+                effects.deliveries.push(Delivery { ticket, server: index, answer, sent });
+            });
+        } else {
+            self.queue = predecessor.queue;
+            self.link.note_loss(&how);
+            self.handle_change(Some(Change::Lost { how }), effects);
+        }
+    }
+
+    /// Fails the tickets that wait for answers over a connection that is not used any more.
+    fn fail_waiting(&self, mut queue: Queue, how: &str, effects: &mut Effects) {
+        queue.fail(|ticket, sent| {
+            let answer = Answer::Failed(Failure::Lost(how.to_owned()));
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+        });
+    }
+
+    /// Sends the queued requests of the connection before this one.
+    fn flush_predecessor(&mut self, now: Moment, effects: &mut Effects) {
+        let Some(mut predecessor) = self.predecessor.take() else { return };
+        match predecessor.flush(now) {
+            Ok(written) => {
+                self.traffic.requests += written;
+                self.predecessor = Some(predecessor);
+            }
+            Err(how) => self.lose_predecessor(*predecessor, how, effects),
+        }
+    }
+}
+
+const CLUSTER_NODE: &str =
+    "cluster node: replies MOVED for keys of other nodes, and CROSSSLOT for keys of several slots";
+
+/// The state of a server as it is known now. Taking a snapshot sends no request.
+#[derive(Clone, Debug)]
+pub struct ServerSnapshot {
+    /// The server's place, without the user and the password.
+    pub name: String,
+    pub is_connected: bool,
+    /// Whether what the server grants counts.
+    pub has_vote: bool,
+    /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing
+    /// to say.
+    pub words: String,
+    /// The same for programs, of a server that is not connected, has no vote, or lacks its fencing counters.
+    pub trouble: Option<Trouble>,
+    /// What the server said about itself when it was last asked.
+    pub identity: Identity,
+    /// How long the last answer took, from sending to reading, in microseconds.
+    pub round_trip_us: Option<i64>,
+    /// How far the server's clock is ahead of this machine's, in microseconds.
+    pub clock_offset_us: Option<i64>,
+    /// What was sent to the server and received from it.
+    pub traffic: Traffic,
+}
+
+/// What is known of a server, for a person or a monitor.
+impl From<ServerSnapshot> for ServerStats {
+    fn from(snapshot: ServerSnapshot) -> Self {
+        let ServerSnapshot { name, is_connected, has_vote, clock_offset_us, traffic, .. } =
+            snapshot;
+        Self { name, is_connected, has_vote, clock_offset_us, traffic }
+    }
+}
+
+impl ServerSnapshot {
+    /// Why the server has no vote although it is connected, or what is wrong with its vote, in words with its name.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let Self { name, words, .. } = self;
+        (self.is_connected && !words.is_empty()).then(|| format!("{name} {words}"))
+    }
+
+    /// The snapshot of a server that no caller has needed yet.
+    pub(crate) fn of_unknown(endpoint: &Endpoint) -> Self {
+        Self {
+            name: endpoint.to_string(),
+            is_connected: false,
+            has_vote: false,
+            words: NOT_TRIED.to_owned(),
+            trouble: Some(Trouble::Other),
+            identity: Identity::default(),
+            round_trip_us: None,
+            clock_offset_us: None,
+            traffic: Traffic::default(),
+        }
+    }
+}
+
+impl Server {
+    /// How long the server's last answer took.
+    pub(crate) fn round_trip_us(&self) -> Option<i64> {
+        self.queue.round_trip_us()
+    }
+
+    pub(crate) fn snapshot(&self, now: Moment, wall_us: i64) -> ServerSnapshot {
+        let is_connected = self.link.is_up() || self.is_stuck();
+        let queue = match &self.predecessor {
+            Some(it) if !it.is_replaced => &it.queue,
+            _ => &self.queue,
+        };
+        let doubt = queue.doubt(now);
+        let why = match &doubt {
+            _ if !is_connected => Some(self.link.why_down()),
+            doubt => doubt.as_ref().map(Why::of_failure),
+        };
+        let (trouble, words) =
+            why.map_or_else(|| self.caveat(queue), |it| (Some(it.trouble), it.words));
+        ServerSnapshot {
+            name: self.link.name(),
+            is_connected,
+            has_vote: is_connected && doubt.is_none(),
+            words,
+            trouble,
+            identity: self.link.identity().clone(),
+            round_trip_us: self.queue.round_trip_us(),
+            clock_offset_us: self.queue.clock_offset_us(now, wall_us),
+            traffic: self.traffic,
+        }
+    }
+
+    /// What to report about the server although it has a vote.
+    fn caveat(&self, queue: &Queue) -> (Option<Trouble>, String) {
+        match queue.caveat() {
+            caveat if !caveat.is_empty() => (queue.trouble(), caveat.into_owned()),
+            _ if self.link.identity().is_cluster_node() => {
+                (Some(Trouble::ClusterNode), CLUSTER_NODE.to_owned())
+            }
+            _ => (None, String::new()),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ const KEEP_MS: i64 = 1_000;
 
 /// What a server says of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum QueueRank {
     /// Nobody has the resource, so we do not stand in line.
     Free,
     /// We stand in line, behind this many others.
@@ -96,7 +96,7 @@ impl Line {
     /// not known whether they have carried it out. `random` is uniform over all of u64.
     pub(crate) fn note(
         &mut self,
-        heard: &[(usize, Place)],
+        heard: &[(usize, QueueRank)],
         unheard: ServerSet,
         (round_trip, random): (Duration, u64),
         now: Moment,
@@ -112,13 +112,13 @@ impl Line {
         for &(server, place) in heard {
             match place {
                 // The server has told since then that the resource is free.
-                Place::Behind(_) if self.fresh.contains(server) => {}
-                Place::Behind(_) => {
+                QueueRank::Behind(_) if self.fresh.contains(server) => {}
+                QueueRank::Behind(_) => {
                     self.enrolled = self.enrolled.with(server);
                     self.free = self.free.without(server);
                     self.news = self.news.without(server);
                 }
-                Place::Free => self.note_free(server, now),
+                QueueRank::Free => self.note_free(server, now),
             }
         }
         if self.news.is_empty() {
@@ -254,7 +254,7 @@ mod tests {
     fn enrolled() -> Line {
         let mut line = Line::default();
         assert_eq!(line.begin_look(0, 7), 7);
-        let heard = [0, 1].map(|server| (server, Place::Behind(0)));
+        let heard = [0, 1].map(|server| (server, QueueRank::Behind(0)));
         line.note(&heard, set(&[2]), RTT, at_ms(0));
         assert!(line.will_hear(2) && line.due(2) == Moment::NEVER);
         line
@@ -297,7 +297,7 @@ mod tests {
         line.begin_attempt(0);
         line.note_returned(set(&[0]));
         line.begin_look(0, 7);
-        line.note(&[(0, Place::Free), (1, Place::Behind(1))], set(&[2]), RTT, at_ms(3));
+        line.note(&[(0, QueueRank::Free), (1, QueueRank::Behind(1))], set(&[2]), RTT, at_ms(3));
         // The try was in vain.
         assert_eq!(line.grace, Duration::from_millis(3));
         assert_eq!(line.due(2), Moment::NEVER);
@@ -309,7 +309,7 @@ mod tests {
     fn a_free_server_is_news() {
         let mut line = enrolled();
         line.begin_look(0, 7);
-        line.note(&[(1, Place::Free), (0, Place::Behind(0))], set(&[]), RTT, at_ms(3));
+        line.note(&[(1, QueueRank::Free), (0, QueueRank::Behind(0))], set(&[]), RTT, at_ms(3));
         assert_eq!(line.due(2), at_ms(5));
     }
 
@@ -319,7 +319,12 @@ mod tests {
             let mut line = enrolled();
             line.begin_look(0, 7);
             line.note_pushed(0, is_asked, at_ms(1));
-            line.note(&[(0, Place::Behind(0)), (1, Place::Behind(0))], set(&[]), RTT, at_ms(2));
+            line.note(
+                &[(0, QueueRank::Behind(0)), (1, QueueRank::Behind(0))],
+                set(&[]),
+                RTT,
+                at_ms(2),
+            );
             assert_eq!(line.due(2) == Moment::NEVER, is_asked);
         }
     }
@@ -357,7 +362,7 @@ mod tests {
         line.begin_attempt(0);
         line.note_returned(set(&[0, 1]));
         line.begin_look(0, 7);
-        line.note(&[(0, Place::Free), (1, Place::Free)], set(&[]), RTT, at_ms(3));
+        line.note(&[(0, QueueRank::Free), (1, QueueRank::Free)], set(&[]), RTT, at_ms(3));
         assert!(!line.will_hear(2) && line.due(2) == Moment::NEVER);
         line.note_pushed(2, false, at_ms(4));
         assert!(line.will_hear(2) && line.due(2) == at_ms(4));

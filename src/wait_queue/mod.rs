@@ -7,12 +7,9 @@
 //! asks.
 
 mod line;
-mod lines;
 mod own_readers;
 mod permit_queue;
-mod pushes;
 mod queue;
-mod several;
 mod standing;
 mod turn;
 
@@ -20,18 +17,20 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-pub(crate) use self::line::{Line, Place};
+pub(crate) use self::line::{Line, QueueRank};
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
-use self::turn::Wants;
+use self::turn::{Heard, Wants};
 pub(crate) use self::turn::{Left, Next, Permission, TurnRequest, Wait};
+use crate::command::NthKey;
 use crate::held_lock::HeldLock;
-use crate::lock_kind::{LockKind, Target};
+use crate::lock_kind::{LockKind, Target, slot_of};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::room::Room;
+use crate::server_set::ServerSet;
 use crate::transport::ticket::Ticket;
 
 /// How many queues there may be before queues that nobody needs any more are looked for.
@@ -169,7 +168,7 @@ impl WaitQueues {
             return (left, self.acquired_of_many(target, number, hold));
         }
         let Some(queue) = self.queues.get_mut(&target.resource) else { return Default::default() };
-        let left = lines::left_by(target, queue.line.leave());
+        let left = left_by(target, queue.line.leave());
         (left, queue.acquired(number, hold))
     }
 
@@ -374,6 +373,511 @@ impl WaitQueues {
 /// The key of a semaphore's queue; none if the target is a lock.
 fn semaphore(target: &Target) -> Option<(Arc<[u8]>, u16)> {
     target.kind.permits().map(|of| (Arc::clone(&target.resource), of))
+}
+
+/// Where the waiters of this manager stand in line on the servers. There is one place for each resource, one
+/// for each semaphore, and one for each waiter that wants several resources at once.
+///
+/// Servers tell all of them over one channel, and a channel has one place in each line. Therefore one waiter
+/// may take the place of another. That can happen with a lock and a semaphore of the same name, or with several
+/// resources and one of them. The waiter that lost its place asks for it again.
+impl WaitQueues {
+    /// The place in line of this waiter, or of the queue in which it stands.
+    pub(crate) fn line(&mut self, target: &Target, number: u64) -> Option<&mut Line> {
+        match &target.kind {
+            LockKind::Several(_) => self.several.get_mut(&number).map(|it| &mut it.line),
+            LockKind::Permit { .. } => self.permits(target).map(|queue| &mut queue.line),
+            _ => self.queues.get_mut(&target.resource).map(|queue| &mut queue.line),
+        }
+    }
+
+    /// A lock of this resource was released where others want it. Whether the next waiter of this manager must
+    /// let some time pass before it asks.
+    pub(crate) fn is_to_stand_back(&mut self, resource: &[u8], now: Moment) -> bool {
+        let queue = self.queues.get_mut(resource);
+        queue.is_none_or(|queue| queue.line.untold().is_to_stand_back(now))
+    }
+
+    /// Whether this waiter may stand in line on the servers.
+    pub(crate) fn may_stand_in_line(&mut self, target: &Target, number: u64) -> bool {
+        match &target.kind {
+            LockKind::Several(names) => {
+                let standing = self.stands_in(number);
+                let may = |name: &Arc<[u8]>| {
+                    self.queues.get(name).is_some_and(|queue| queue.may_stand_in_line(number))
+                };
+                standing != 0 && those_of(names, standing).all(may)
+            }
+            LockKind::Permit { .. } => {
+                self.permits(target).is_some_and(|queue| queue.may_stand_in_line(number))
+            }
+            _ => {
+                let queue = self.queues.get(&target.resource);
+                queue.is_some_and(|queue| queue.may_stand_in_line(number))
+            }
+        }
+    }
+
+    /// This waiter is about to ask for its place. For several resources, returns the lines in which it asks. If
+    /// it was refused just now, it stands in the queues of the resources that are in the way. Otherwise the
+    /// resources that were in the way before may still be.
+    pub(crate) fn lines_of(&mut self, number: u64, was_refused: bool) -> u128 {
+        let Some(standing) = self.several.get_mut(&number) else { return u128::MAX };
+        if was_refused || standing.lined == 0 {
+            standing.lined |= standing.queues;
+        }
+        standing.lined
+    }
+
+    /// A release of this manager has woken a waiter of another process. The next waiter of this manager asks at
+    /// this moment.
+    pub(crate) fn woke(&mut self, target: &Target, until: Moment, now: Moment) {
+        if let Some(queue) = self.permits(target) {
+            return queue.woke(until, now);
+        }
+        if target.kind.permits().is_none() {
+            target.names().iter().for_each(|name| self.queue_of(name, now).woke(until, now));
+        }
+    }
+
+    /// Whether a waiter of another process was woken lately.
+    pub(crate) fn was_woken(&mut self, target: &Target, now: Moment) -> bool {
+        if target.kind.permits().is_some() {
+            return self.permits(target).is_some_and(|queue| queue.was_woken(now));
+        }
+        let was_woken = |queue: &WaitQueue| queue.was_woken(now);
+        target.names().iter().any(|name| self.queues.get(name).is_some_and(was_woken))
+    }
+
+    /// For several resources: if this waiter stands in the lines of resources that are no longer in the way, it
+    /// leaves those lines.
+    pub(crate) fn leave_lines_behind(&mut self, target: &Target, number: u64) -> Vec<Left> {
+        let LockKind::Several(names) = &target.kind else { return Vec::new() };
+        let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
+        let (behind, servers) = (standing.lined & !standing.queues, standing.line.servers());
+        standing.lined &= standing.queues;
+        each_of(names, behind, servers)
+    }
+
+    /// The waiter has got what it waited for.
+    fn end_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
+        let servers = self.line(target, number).map_or_else(ServerSet::default, Line::leave);
+        match (&target.kind, self.several.get_mut(&number)) {
+            (LockKind::Several(names), Some(standing)) => {
+                let lined = std::mem::take(&mut standing.lined);
+                // The next waiter goes on with what is known of hand-overs.
+                let untold = *standing.line.untold();
+                for name in those_of(names, lined) {
+                    let queue = self.queues.get_mut(name).filter(|it| !it.line.is_listening());
+                    queue.into_iter().for_each(|queue| *queue.line.untold() = untold);
+                }
+                each_of(names, lined, servers)
+            }
+            _ => left_by(target, servers),
+        }
+    }
+
+    /// The waiter gives up. It leaves the line if no other waiter needs its place, so that servers do not tell
+    /// it in vain. This must be called before [`Self::leave`] forgets the queue.
+    pub(crate) fn leave_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
+        let is_alone = match &target.kind {
+            LockKind::Several(_) => true,
+            LockKind::Permit { .. } => {
+                self.permits(target).is_some_and(|queue| queue.is_alone(number))
+            }
+            _ => self.queues.get(&target.resource).is_some_and(|queue| queue.is_alone(number)),
+        };
+        if is_alone { self.end_line(target, number) } else { Vec::new() }
+    }
+
+    /// The waiter is about to leave the queue and will come back soon, so its place in line is kept.
+    pub(crate) fn keep_line(&mut self, target: &Target, number: u64, now: Moment) {
+        let LockKind::Several(names) = &target.kind else {
+            if let Some(line) = self.line(target, number) {
+                line.keep(now);
+            }
+            return;
+        };
+        let Some(Standing { line, lined, .. }) = self.several.get(&number) else { return };
+        for name in those_of(names, *lined) {
+            if let Some(queue) = self.queues.get_mut(name).filter(|it| !it.line.is_listening()) {
+                queue.line = line.clone();
+                queue.line.keep(now);
+            }
+        }
+    }
+
+    /// A waiter that wants several resources goes on with what those before it have seen of hand-overs.
+    fn recall_hand_overs(&mut self, names: &[Arc<[u8]>], number: u64, now: Moment) {
+        let mut known = names
+            .iter()
+            .filter_map(|name| self.queues.get_mut(name).map(|queue| *queue.line.untold()));
+        let remembered = known.find(|it| it.is_remembered(now));
+        if let Some((untold, standing)) = remembered.zip(self.several.get_mut(&number)) {
+            *standing.line.untold() = untold;
+        }
+    }
+
+    /// Takes back what was kept for a waiter that wants several resources.
+    fn take_back_lines(&mut self, names: &Arc<[Arc<[u8]>]>, number: u64, now: Moment) {
+        let Some(standing) = self.several.get_mut(&number) else { return };
+        for (place, name) in names.iter().enumerate() {
+            let kept =
+                self.queues.get_mut(name).filter(|it| !it.has_head() && it.line.is_kept(now));
+            if let Some(queue) = kept {
+                let line = std::mem::take(&mut queue.line);
+                standing.lined |= bit(place);
+                if !standing.line.is_listening() {
+                    standing.line = line;
+                }
+            }
+        }
+    }
+
+    /// Places in these lines were taken from other waiters of this manager. Returns the waiters whose waits
+    /// must be ended, because they must ask for their places again.
+    pub(crate) fn lose_places(&mut self, (target, servers): &Left) -> Vec<Ticket> {
+        let mut losers = Vec::new();
+        let own = semaphore(target);
+        for server in servers.iter() {
+            losers.extend(self.lose_place(&target.resource, server, own.is_some(), |key, _| {
+                own.as_ref() != Some(key)
+            }));
+        }
+        losers
+    }
+
+    /// The place in the line of this name is gone on a server. The queue loses it if `of_queue` is set, and so
+    /// do the semaphores that `of_semaphore` selects.
+    fn lose_place(
+        &mut self,
+        name: &Arc<[u8]>,
+        server: usize,
+        of_queue: bool,
+        of_semaphore: impl Fn(&(Arc<[u8]>, u16), &Line) -> bool,
+    ) -> Vec<Ticket> {
+        let mut losers = Vec::new();
+        if let Some(queue) = self.queues.get_mut(name).filter(|_| of_queue) {
+            let (head, ticket) = (queue.head_of_several(), queue.waiting_head());
+            let line = match head.and_then(|number| self.several.get_mut(&number)) {
+                Some(standing) => &mut standing.line,
+                None => &mut queue.line,
+            };
+            if line.lose_place(server) {
+                losers.extend(ticket);
+            }
+        }
+        for (key, queue) in self.semaphores.range_mut((Arc::clone(name), 0)..) {
+            if key.0 != *name {
+                break;
+            }
+            if of_semaphore(key, &queue.line) && queue.line.lose_place(server) {
+                losers.extend(queue.waiting_first());
+            }
+        }
+        losers
+    }
+}
+
+/// The places on these servers that a waiter for one resource, or for a permit, has left.
+fn left_by(target: &Target, servers: ServerSet) -> Vec<Left> {
+    match &target.kind {
+        _ if servers.is_empty() => Vec::new(),
+        LockKind::Permit { .. } => vec![(target.clone(), servers)],
+        _ => vec![(Arc::clone(&target.resource).into(), servers)],
+    }
+}
+
+fn each_of(names: &Arc<[Arc<[u8]>]>, which: u128, servers: ServerSet) -> Vec<Left> {
+    if servers.is_empty() {
+        return Vec::new();
+    }
+    those_of(names, which).map(|name| (Arc::clone(name).into(), servers)).collect()
+}
+
+/// What a message means to the waiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Wanted,
+    /// The place was given up while the message was on its way. The waiter that gave it up has taken care of
+    /// it.
+    SeenTo,
+    Unwanted,
+}
+
+/// Messages that servers send by themselves, and how they reach the waiters that they are for.
+impl WaitQueues {
+    /// A server has told that a resource, or a slot of a semaphore, is free. `is_asked` says whether the
+    /// operation at a place waits for an answer of that server. If so, the server told this before that answer.
+    pub(crate) fn pushed(
+        &mut self,
+        name: &[u8],
+        server: usize,
+        is_asked: impl Fn(usize) -> bool,
+        now: Moment,
+    ) -> Heard {
+        let name = Arc::<[u8]>::from(name);
+        let (base, slot) = match slot_of(&name) {
+            Some((base, slot)) => (Arc::from(base), slot),
+            None => (Arc::clone(&name), 0),
+        };
+        let (mut heard, mut meanings) = (Heard::default(), Vec::new());
+        if let Some(queue) = self.queues.get_mut(&name) {
+            let (head, is_wanted) = (queue.waiting_head(), queue.has_head());
+            // A waiter that wants several resources has a place of its own, if it is the head.
+            let several = queue.head_of_several().and_then(|number| self.several.get_mut(&number));
+            let meaning = match several {
+                Some(standing) if standing.line.is_listening() => {
+                    hear(&mut standing.line, is_wanted, server, &is_asked, now)
+                }
+                _ => hear(&mut queue.line, is_wanted, server, &is_asked, now),
+            };
+            heard.tell.extend(head.filter(|_| meaning == Meaning::Wanted));
+            meanings.push(meaning);
+        }
+        for (key, queue) in self.semaphores.range_mut((Arc::clone(&base), slot + 1)..) {
+            if key.0 != base {
+                break;
+            }
+            let is_wanted = queue.is_waited_for();
+            let meaning = hear(&mut queue.line, is_wanted, server, &is_asked, now);
+            heard.tell.extend(queue.waiting_first().filter(|_| meaning == Meaning::Wanted));
+            meanings.push(meaning);
+        }
+        heard.pass_on = meanings.iter().all(|&it| it == Meaning::Unwanted);
+        // Other waiters in the line of the semaphore cannot use a slot of this number.
+        heard.tell.extend(self.lose_place(&base, server, slot > 0, |key, _| key.1 <= slot));
+        heard
+    }
+}
+
+fn hear(
+    line: &mut Line,
+    is_waited_for: bool,
+    server: usize,
+    is_asked: impl Fn(usize) -> bool,
+    now: Moment,
+) -> Meaning {
+    if line.take_left(server) {
+        return Meaning::SeenTo;
+    }
+    if !line.is_listening() || !(is_waited_for || line.is_kept(now)) {
+        return Meaning::Unwanted;
+    }
+    line.note_pushed(server, line.asker().is_some_and(is_asked), now);
+    Meaning::Wanted
+}
+
+/// How long a free resource is kept from other waiters of this manager for a waiter that also waits for other
+/// resources.
+const HOLD_UP_MS: i64 = 100;
+
+type Names = Arc<[Arc<[u8]>]>;
+
+/// Waiters that want several resources at once stand in the queues of all of them, with one number.
+///
+/// Numbers grow, an earlier waiter has the smaller one, and each queue is in the order of the numbers.
+/// Therefore no two waiters wait for each other, in whatever order the resources are named. A waiter for
+/// several resources asks when it may in every queue.
+///
+/// While one of its resources is in the way, the waiter must not keep the others from waiters that want nothing
+/// else. Therefore, where it would be its turn, it waits for [`HOLD_UP_MS`] at most, and then leaves that
+/// queue. When the servers have said which resource is in the way, it leaves at once. It comes back, before all
+/// waiters that came later, when it may ask for the resource that was in the way.
+impl WaitQueues {
+    fn join_all(&mut self, names: &Names, number: u64, thread: Option<usize>, now: Moment) {
+        self.several.insert(number, Standing::new(thread));
+        self.recall_hand_overs(names, number, now);
+        self.take_back_lines(names, number, now);
+        self.come_back(names, number, now);
+    }
+
+    /// Joins the queues in which the waiter does not stand.
+    fn come_back(&mut self, names: &Names, number: u64, now: Moment) {
+        let Some(standing) = self.several.get_mut(&number) else { return };
+        let (thread, before) = (standing.thread, standing.queues);
+        standing.queues = names.iter().enumerate().fold(0, |all, it| all | bit(it.0));
+        for name in without(names, before) {
+            self.queue_of(name, now).join(number, thread, Wants::Several);
+        }
+    }
+
+    /// Asks first in the queues in which the waiter stands. It comes back to the other queues only if it may
+    /// ask there.
+    fn begin_all(
+        &mut self,
+        names: &Names,
+        number: u64,
+        turn: TurnRequest,
+        now: Moment,
+    ) -> Permission {
+        let standing = self.stands_in(number);
+        if let Some(blocked) = self.blocked(names, standing, number, turn, now) {
+            return blocked;
+        }
+        self.come_back(names, number, now);
+        if let Some(blocked) = self.blocked(names, !standing, number, turn, now) {
+            return blocked;
+        }
+        for name in names.iter() {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.ask(number, now);
+            }
+        }
+        if let Some(standing) = self.several.get_mut(&number) {
+            standing.holds_up_since = None;
+        }
+        Permission::MayAsk
+    }
+
+    /// What is in the way of these resources. If there are several reasons, the one that lasts longest.
+    fn blocked(
+        &mut self,
+        names: &Names,
+        which: u128,
+        number: u64,
+        turn: TurnRequest,
+        now: Moment,
+    ) -> Option<Permission> {
+        let of = u16::try_from(names.len()).unwrap_or(u16::MAX);
+        let mut blocked = None;
+        for (nth, name) in (1..).zip(names.iter()).filter(|it| which & bit(it.0 - 1) != 0) {
+            let Some(queue) = self.queues.get_mut(name) else { continue };
+            let left_ms = match queue.permission(number, turn, now) {
+                Permission::MayAsk => continue,
+                Permission::Held { left_ms, .. } => Some(left_ms),
+                Permission::NotYet | Permission::Blocked { .. } => None,
+            };
+            let place = NthKey { nth: u16::try_from(nth).unwrap_or(of), of };
+            if blocked.is_none_or(|(longest_ms, _)| left_ms > longest_ms) {
+                blocked = Some((left_ms, place));
+            }
+        }
+        blocked.map(|(left_ms, place)| Permission::Blocked { place, left_ms })
+    }
+
+    /// The servers have refused the waiter. It waits for the resources that are in the way, and others may have
+    /// the rest.
+    fn refused_several(
+        &mut self,
+        names: &Names,
+        (number, in_the_way): (u64, u128),
+        is_taken: bool,
+        now: Moment,
+    ) -> Vec<Ticket> {
+        for name in those_of(names, in_the_way) {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.refused(number, is_taken, now);
+            }
+        }
+        if in_the_way == 0 { Vec::new() } else { self.leave_but(names, number, in_the_way, now) }
+    }
+
+    /// Leaves all queues but these. Returns the waiters whose waits must be ended.
+    fn leave_but(&mut self, names: &Names, number: u64, stay: u128, now: Moment) -> Vec<Ticket> {
+        let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
+        let left = standing.queues & !stay;
+        (standing.queues, standing.holds_up_since) = (standing.queues & stay, None);
+        those_of(names, left).flat_map(|name| self.leave_one(name, number, now)).collect()
+    }
+
+    /// The waiter is about to wait. If it wants several resources, it keeps none from others for longer than it
+    /// may. Returns the waiters whose waits must be ended.
+    pub(crate) fn step_aside(
+        &mut self,
+        target: &Target,
+        number: u64,
+        wait: Wait,
+        now: Moment,
+    ) -> Vec<Ticket> {
+        let LockKind::Several(names) = &target.kind else { return Vec::new() };
+        let in_the_way = self.not_due(names, number, wait, now);
+        let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
+        if in_the_way == 0 || in_the_way == standing.queues {
+            standing.holds_up_since = None;
+            return Vec::new();
+        }
+        let since = *standing.holds_up_since.get_or_insert(now);
+        match now.ms_since(since) < HOLD_UP_MS {
+            true => Vec::new(),
+            false => self.leave_but(names, number, in_the_way, now),
+        }
+    }
+
+    fn wait_for_all(
+        &mut self,
+        names: &Names,
+        (number, ticket): (u64, Ticket),
+        wait: Wait,
+        now: Moment,
+    ) -> Moment {
+        let until = self.due(names, number, wait, now);
+        let until = match self.several.get(&number).and_then(|it| it.holds_up_since) {
+            Some(since) => until.min(since.plus_ms(HOLD_UP_MS)),
+            None => until,
+        };
+        if until > now {
+            self.note_wait(names, number, Some(ticket), until);
+        }
+        until
+    }
+
+    fn end_wait_for_all(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> bool {
+        self.note_wait(names, number, None, now);
+        self.due(names, number, wait, now) <= now
+    }
+
+    fn note_wait(&mut self, names: &Names, number: u64, ticket: Option<Ticket>, until: Moment) {
+        for name in those_of(names, self.stands_in(number)) {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.note_wait(number, ticket, until);
+            }
+        }
+    }
+
+    /// When the waiter must look again: when the last of its resources is due.
+    fn due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> Moment {
+        let standing = self.stands_in(number);
+        let dues = those_of(names, standing).map(|name| self.due_of(name, number, wait, now));
+        dues.max().unwrap_or(now)
+    }
+
+    /// The queues of the waiter in which it is not its turn: one bit for each.
+    fn not_due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> u128 {
+        let standing = self.stands_in(number);
+        let mut found = 0;
+        for (place, name) in names.iter().enumerate().filter(|it| standing & bit(it.0) != 0) {
+            if self.due_of(name, number, wait, now) > now {
+                found |= bit(place);
+            }
+        }
+        found
+    }
+
+    fn due_of(&mut self, name: &[u8], number: u64, wait: Wait, now: Moment) -> Moment {
+        // Without a pause, the servers were not asked, because another of the waiter's resources was in the
+        // way.
+        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+        let wait = Wait { pause_until, ..wait };
+        self.queues.get_mut(name).map_or(now, |queue: &mut WaitQueue| queue.due(number, wait, now))
+    }
+
+    fn stands_in(&self, number: u64) -> u128 {
+        self.several.get(&number).map_or(0, |standing| standing.queues)
+    }
+}
+
+fn bit(place: usize) -> u128 {
+    1_u128.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0)
+}
+
+/// The names whose bits are set.
+fn those_of(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
+    names.iter().enumerate().filter(move |it| which & bit(it.0) != 0).map(|it| it.1)
+}
+
+fn without(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
+    those_of(names, !which)
 }
 
 #[cfg(test)]

@@ -1,9 +1,5 @@
 //! The queue of the waiters that want one resource.
 
-mod handing_on;
-mod readers;
-mod waking;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
@@ -11,7 +7,7 @@ use std::time::Duration;
 
 use super::line::Line;
 use super::own_readers::OwnReaders;
-use super::turn::{LOOK_MS, Permission, TurnRequest, Wait, Wants};
+use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -235,7 +231,7 @@ impl WaitQueue {
         let next = next.and_then(|next| next.ticket);
         // Readers behind this one may hold the lock, too.
         let readers = if hold.is_shared() { self.call_readers(0) } else { Vec::new() };
-        handing_on::merge(next, readers)
+        merge(next, readers)
     }
 
     pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
@@ -260,7 +256,7 @@ impl WaitQueue {
         }
         let head = if was_head { self.waiting_head() } else { None };
         let readers = if was_first_writer { self.call_readers(number) } else { Vec::new() };
-        handing_on::merge(head, readers)
+        merge(head, readers)
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
@@ -389,6 +385,212 @@ impl WaitQueue {
             }
         };
         due.min(wait.until)
+    }
+}
+
+/// Readers: waiters that want a lock shared. They ask together, unless a writer came before them.
+impl WaitQueue {
+    /// What keeps a waiter from asking, because this manager has the lock.
+    fn held_from(&self, number: u64, now: Moment) -> Option<Permission> {
+        if let Some(hold) = &self.hold {
+            return Some(Permission::Held { left_ms: hold.remaining_ms(now), readers: 0 });
+        }
+        let (until, readers) = (self.readers.until()?, self.readers.len());
+        let left_ms = until.ms_since(now).max(0);
+        (!self.is_reader(number)).then_some(Permission::Held { left_ms, readers })
+    }
+
+    /// Until when the lock of this manager keeps the waiter from asking, if nothing is released.
+    fn held_until(&self, number: u64) -> Option<Moment> {
+        if let Some(hold) = &self.hold {
+            return Some(hold.valid_until());
+        }
+        let until = self.readers.until()?;
+        (!self.is_reader(number)).then_some(until)
+    }
+
+    /// Whether no lock of this manager is in the way of the head.
+    fn is_free_for_head(&self) -> bool {
+        let is_reader = self.head.as_ref().is_some_and(|head| head.wants == Wants::Shared);
+        self.hold.is_none() && (is_reader || self.readers.is_empty())
+    }
+
+    /// This manager no longer has the lock through this hold.
+    fn let_go_of(&mut self, hold: &HeldLock) {
+        self.hold.take_if(|ours| ours.token() == hold.token());
+        self.readers.remove(hold);
+    }
+
+    /// This manager now has the lock shared through the hold that was exclusive before. Returns the waiters
+    /// whose waits must be ended.
+    pub(super) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
+        let Some(ours) = self.hold.take_if(|ours| ours.token() == hold.token()) else {
+            return Vec::new();
+        };
+        self.readers.add(&ours);
+        self.call_readers(0)
+    }
+
+    /// Lets readers ask without a pause if no writer comes before them and they joined after this one. Returns
+    /// those that wait.
+    fn call_readers(&mut self, after: u64) -> Vec<Ticket> {
+        if self.hold.is_some() {
+            return Vec::new();
+        }
+        let mut called = Vec::new();
+        let mut call = |waiter: &mut Waiter| {
+            waiter.is_called = true;
+            called.extend(waiter.ticket);
+        };
+        let is_called = |it: &&mut Waiter| it.wants == Wants::Shared && it.number > after;
+        self.head.iter_mut().find(is_called).into_iter().for_each(&mut call);
+        let first = after + 1;
+        let before = self.first_writer.unwrap_or(u64::MAX).max(first);
+        while let Some(&number) = self.uncalled.range(first..before).next() {
+            self.uncalled.remove(&number);
+            self.behind.get_mut(&number).into_iter().for_each(&mut call);
+        }
+        called
+    }
+
+    /// Finds the first writer, because the previous one is gone. All waiters behind the head that came before
+    /// that one are readers.
+    fn find_first_writer(&mut self, previous: u64) {
+        let is_writer = |waiter: &&Waiter| waiter.wants != Wants::Shared;
+        let head = self.head.iter().find(is_writer);
+        let behind = self.behind.range(previous..).map(|it| it.1).find(is_writer);
+        self.first_writer = head.into_iter().chain(behind).map(|it| it.number).min();
+    }
+
+    /// The waiter asks the servers. If it is refused, it may be called again.
+    fn end_call(&mut self, number: u64) {
+        if let Some(waiter) = self.find(number) {
+            waiter.is_called = false;
+            self.note_uncalled(number);
+        }
+    }
+
+    /// From now on, a call is news for this waiter, if it is a reader behind the head.
+    fn note_uncalled(&mut self, number: u64) {
+        if self.behind.get(&number).is_some_and(|waiter| waiter.wants == Wants::Shared) {
+            self.uncalled.insert(number);
+        }
+    }
+
+    /// Whether this is a reader that no writer comes before.
+    fn leads(&self, waiter: &Waiter) -> bool {
+        waiter.wants == Wants::Shared && self.first_writer.is_none_or(|first| waiter.number < first)
+    }
+
+    fn is_reader(&self, number: u64) -> bool {
+        self.look_at(number).is_some_and(|waiter| waiter.wants == Wants::Shared)
+    }
+
+    fn is_called(&self, number: u64) -> bool {
+        self.look_at(number).is_some_and(|waiter| waiter.is_called)
+    }
+
+    fn look_at(&self, number: u64) -> Option<&Waiter> {
+        match self.is_head(number) {
+            true => self.head.as_ref(),
+            false => self.behind.get(&number),
+        }
+    }
+}
+
+/// What happens to a queue when this manager gives up the lock.
+impl WaitQueue {
+    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
+        self.let_go_of(hold);
+        if !self.is_free_for_head() {
+            return (Next::Nobody, false);
+        }
+        let has_rivals = self.has_rivals(now);
+        let readers = self.call_readers(0);
+        let Some(head) = &mut self.head else { return (Next::Nobody, has_rivals) };
+        let run_ms = if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS };
+        if now.ms_since(self.run_since) >= run_ms {
+            self.run_since = now;
+            return (Next::Tell(merge(self.waiting_head(), readers)), true);
+        }
+        match head.ticket {
+            _ if head.wants == Wants::Shared => {
+                (self.open_at, self.is_handed_on) = (Some(now), true);
+                (Next::Tell(readers), false)
+            }
+            Some(ticket) if head.wants == Wants::Several => {
+                (self.open_at, self.is_handed_on) = (Some(now), true);
+                (Next::Tell(vec![ticket]), false)
+            }
+            Some(ticket) => {
+                (head.ticket, self.asks_in_vain) = (None, false);
+                (Next::Ask(ticket), false)
+            }
+            None => {
+                self.open_at = Some(now);
+                (Next::Nobody, false)
+            }
+        }
+    }
+
+    pub(super) fn stand_back(&mut self, until: Moment) {
+        self.open_at = Some(until);
+    }
+
+    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
+        self.let_go_of(hold);
+        if !self.is_free_for_head() {
+            return Vec::new();
+        }
+        self.open_at = Some(now);
+        let readers = self.call_readers(0);
+        merge(self.waiting_head(), readers)
+    }
+}
+
+/// The head and these readers. The head is not listed twice if it is one of the readers.
+fn merge(head: Option<Ticket>, readers: Vec<Ticket>) -> Vec<Ticket> {
+    match head {
+        Some(head) if readers.first() != Some(&head) => [vec![head], readers].concat(),
+        _ => readers,
+    }
+}
+
+/// What a queue has to do with the lines on the servers.
+impl WaitQueue {
+    /// A release of this manager has woken another client, which must get its chance now. The next waiter asks
+    /// at this moment.
+    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
+        (self.rival_at, self.woken_at) = (Some(now), Some(now));
+        if self.head.is_none() {
+            self.open_at = Some(until);
+        }
+    }
+
+    /// Whether another client was woken lately.
+    pub(super) fn was_woken(&self, now: Moment) -> bool {
+        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
+    }
+
+    /// Whether this waiter may stand in line on the servers: it is the head, and no lock of this manager is in
+    /// its way.
+    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
+        self.is_head(number) && self.is_free_for_head()
+    }
+
+    /// Whether this is the only waiter that uses the queue's place in line. A waiter that wants several
+    /// resources has its own place.
+    pub(super) fn is_alone(&self, number: u64) -> bool {
+        self.is_head(number) && self.behind.values().all(|waiter| waiter.wants == Wants::Several)
+    }
+
+    /// The number of the head, if it wants other resources, too.
+    pub(super) fn head_of_several(&self) -> Option<u64> {
+        self.head.as_ref().filter(|head| head.wants == Wants::Several).map(|head| head.number)
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some()
     }
 }
 

@@ -1,3 +1,6 @@
+mod pushes;
+mod several;
+
 use super::queue::RIVAL_MS;
 use super::*;
 use crate::held_lock::Asked;

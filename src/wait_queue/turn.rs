@@ -1,6 +1,6 @@
 //! What a waiter and its queue tell each other.
 
-use crate::command::Place;
+use crate::command::NthKey;
 use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -40,7 +40,7 @@ pub(crate) enum Permission {
     NotYet,
     /// One of several resources is in the way. This manager has its lock for this long, or it is not the
     /// waiter's turn there.
-    Blocked { place: Place, left_ms: Option<i64> },
+    Blocked { place: NthKey, left_ms: Option<i64> },
 }
 
 /// What a waiter waits for.

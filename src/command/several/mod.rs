@@ -13,7 +13,7 @@ pub(crate) mod repair;
 pub(crate) mod waking;
 
 use super::Verb;
-use super::answer::{Answer, Place};
+use super::answer::{Answer, NthKey};
 use super::definition::{Definition, Subject};
 use super::encoder::Encoder;
 use super::leave;
@@ -68,9 +68,9 @@ fn blocked(subject: &Subject, nth: i64, said: i64) -> Option<Answer> {
 }
 
 /// The place of the n-th resource, from 1.
-fn place(subject: &Subject, nth: i64) -> Option<Place> {
+fn place(subject: &Subject, nth: i64) -> Option<NthKey> {
     let (nth, of) = (u16::try_from(nth).ok()?, u16::try_from(subject.names().len()).ok()?);
-    (1..=of).contains(&nth).then_some(Place { nth, of })
+    (1..=of).contains(&nth).then_some(NthKey { nth, of })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn says(verb: Verb, numbers: &[i64]) -> Option<Answer> {
 }
 
 fn blocked(nth: u16, left_ms: Option<i64>) -> Option<Answer> {
-    Some(Answer::Blocked { place: Place { nth, of: 3 }, left_ms })
+    Some(Answer::Blocked { place: NthKey { nth, of: 3 }, left_ms })
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn replies_become_answers() {
     assert_eq!(answer(Verb::RaiseFence, Int(1)), Some(Answer::Done));
     assert_eq!(answer(Verb::RaiseFence, Int(0)), Some(Answer::Absent));
     for verb in [Verb::Extend, Verb::Inspect] {
-        let place = Place { nth: 2, of: 3 };
+        let place = NthKey { nth: 2, of: 3 };
         assert_eq!(says(verb, &[0, -2, 2]), Some(Answer::Lacking { place }));
         assert_eq!(says(verb, &[2, 9, 3]), blocked(3, Some(9)));
     }

@@ -115,7 +115,7 @@ mod tests {
     use redis::Value::{Array, Int};
 
     use super::*;
-    use crate::command::Place;
+    use crate::command::NthKey;
     use crate::lock_kind::LockKind;
 
     fn two(lines: u128) -> Subject {
@@ -148,7 +148,7 @@ mod tests {
     fn replies_become_answers() {
         let enrolled = |said: &[i64]| decode_enrol(&two(3), &mut numbers(said).drain(..));
         let at = |rank, left_ms, is_shared| {
-            let place = Place { nth: 2, of: 2 };
+            let place = NthKey { nth: 2, of: 2 };
             Some(Answer::EnrolledForOne { place, left_ms, rank, is_shared })
         };
         assert_eq!(enrolled(&[0, 7, 3, 2]), at(Some(3), Some(7), false));

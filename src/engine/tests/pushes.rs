@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transport::server::Pushed;
-use crate::wait_queue::Place;
+use crate::wait_queue::QueueRank;
 
 const RESOURCE: &[u8] = b"r";
 
@@ -16,7 +16,7 @@ fn stand_in_line(engine: &mut Engine) -> (Ticket, u64) {
     assert!(queues.may_stand_in_line(&target, number));
     let line = queues.line(&target, number).unwrap();
     line.begin_look(asked.place(), 1);
-    let heard = [0, 1].map(|server| (server, Place::Behind(0)));
+    let heard = [0, 1].map(|server| (server, QueueRank::Behind(0)));
     line.note(&heard, ServerSet::default(), Default::default(), NOW);
     let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
     queues.wait(&target, number, asked, wait, NOW);

@@ -3,14 +3,14 @@
 use crate::command::Answer;
 use crate::moment::Moment;
 use crate::quorum::ballot::{Ballot, Vote};
-use crate::wait_queue::Place;
+use crate::wait_queue::QueueRank;
 
 /// What the servers say of their lines.
 pub(super) struct Places {
     asked_at: Moment,
     /// Yes: the resource is free. No: we stand in line.
     ballot: Ballot,
-    heard: Vec<(usize, Place)>,
+    heard: Vec<(usize, QueueRank)>,
 }
 
 impl Places {
@@ -26,7 +26,7 @@ impl Places {
         &self.ballot
     }
 
-    pub(super) fn heard(&self) -> &[(usize, Place)] {
+    pub(super) fn heard(&self) -> &[(usize, QueueRank)] {
         &self.heard
     }
 
@@ -39,25 +39,25 @@ impl Places {
     /// taken.
     pub(super) fn hear(&mut self, server: usize, answer: Answer) -> Option<Answer> {
         let (vote, place, reason) = match answer {
-            Answer::Free => (Vote::Yes, Some(Place::Free), None),
+            Answer::Free => (Vote::Yes, Some(QueueRank::Free), None),
             Answer::Enrolled { left_ms, rank } => {
                 // PTTL returns this value if the key has gone at this very moment.
                 let left_ms = (left_ms != -2).then_some(left_ms);
-                (Vote::No, Some(Place::Behind(rank)), Some(Answer::Foreign { left_ms }))
+                (Vote::No, Some(QueueRank::Behind(rank)), Some(Answer::Foreign { left_ms }))
             }
             Answer::EnrolledForPermit { rank, .. } => {
-                (Vote::No, Some(Place::Behind(rank)), Some(answer))
+                (Vote::No, Some(QueueRank::Behind(rank)), Some(answer))
             }
             Answer::EnrolledForOne { rank, .. } => {
-                (Vote::No, rank.map(Place::Behind), Some(answer))
+                (Vote::No, rank.map(QueueRank::Behind), Some(answer))
             }
             Answer::EnrolledBehindReaders { left_ms, rank } => {
                 let left_ms = (left_ms != -2).then_some(left_ms);
                 let reason = Answer::Shared { readers: 0, left_ms };
-                (Vote::No, Some(Place::Behind(rank)), Some(reason))
+                (Vote::No, Some(QueueRank::Behind(rank)), Some(reason))
             }
             Answer::EnrolledBehindWriter { left_ms, rank } => {
-                (Vote::No, Some(Place::Behind(rank)), Some(Answer::WriterWaits { left_ms }))
+                (Vote::No, Some(QueueRank::Behind(rank)), Some(Answer::WriterWaits { left_ms }))
             }
             other => (Vote::Unusable, None, Some(other)),
         };

@@ -2,7 +2,7 @@
 
 use super::super::question::Question;
 use super::*;
-use crate::command::{Place, SlotValue};
+use crate::command::{NthKey, SlotValue};
 use crate::held_lock::Asked;
 use crate::quorum::round::Outcome;
 use crate::quorum::validity::Drift;
@@ -35,7 +35,7 @@ fn behind_readers(server: usize, left_ms: i64) -> Word {
 
 /// Of three resources, another client has this one, and we stand in its line.
 fn behind_one(server: usize, nth: u16, is_shared: bool) -> Word {
-    let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(70), Some(0));
+    let (place, left_ms, rank) = (NthKey { nth, of: 3 }, Some(70), Some(0));
     (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared })
 }
 
@@ -46,7 +46,7 @@ fn any_server_can_name_a_blocking_resource() {
     assert_eq!(question.in_the_way(), 0b101);
     assert_eq!(question.readers_in_the_way(), 0b100);
     // An attempt is not told who holds the resource. It may be readers.
-    let blocked = Answer::Blocked { place: Place { nth: 2, of: 3 }, left_ms: None };
+    let blocked = Answer::Blocked { place: NthKey { nth: 2, of: 3 }, left_ms: None };
     let question = in_line(&[(0, blocked)]);
     assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0b010, 0b010));
     let question = in_line(&[behind(0, 70)]);

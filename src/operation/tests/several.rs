@@ -1,12 +1,12 @@
 //! A lock of several resources at once: what is said of the resource that is in the way.
 
 use super::*;
-use crate::command::Place;
+use crate::command::NthKey;
 use crate::command::Verb::{Acquire as Acquiring, Enrol, Intend, Leave, Release as Releasing};
 
 /// The resource of this number, from 1, is in the way on this server.
 fn blocked(server: usize, nth: u16) -> Word {
-    let place = Place { nth, of: 3 };
+    let place = NthKey { nth, of: 3 };
     (server, Answer::Blocked { place, left_ms: Some(50_000) })
 }
 
@@ -34,7 +34,7 @@ fn a_writer_for_several_announces_only_the_blocked_one() {
 
 /// Another client has this resource alone, and we stand in its line.
 fn behind_one(server: usize, nth: u16) -> Word {
-    let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(50_000), Some(0));
+    let (place, left_ms, rank) = (NthKey { nth, of: 3 }, Some(50_000), Some(0));
     (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared: false })
 }
 

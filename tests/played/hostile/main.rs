@@ -26,8 +26,6 @@ mod check;
 mod command;
 #[path = "../../../src/continued.rs"]
 mod continued;
-#[path = "../../../src/counted.rs"]
-mod counted;
 #[path = "../../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../../src/engine/mod.rs"]
@@ -66,8 +64,6 @@ mod process_state;
 mod quorum;
 #[path = "../../../src/redlock.rs"]
 mod redlock;
-#[path = "../../../src/reentrant.rs"]
-mod reentrant;
 #[path = "../../../src/refusal.rs"]
 mod refusal;
 #[path = "../../../src/room.rs"]
@@ -80,8 +76,6 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
-#[path = "../../../src/shared_lock.rs"]
-mod shared_lock;
 #[path = "../../../src/slot_set.rs"]
 mod slot_set;
 #[path = "../../../src/stats/mod.rs"]

@@ -47,7 +47,7 @@ const LIMITS: [Fact; 61] = [
     ),
     (
         "| levels of a lock that is taken again | 2,147,483,647 |",
-        "src/reentrant.rs",
+        "src/lease.rs",
         "INNER_LEVELS_MAX: u32 = i32::MAX as u32 - 1;",
     ),
     (
@@ -84,11 +84,11 @@ const LIMITS: [Fact; 61] = [
     ("is down for 2 s", "src/transport/addresses.rs", "DOWN_MS: i64 = 2_000;"),
     ("once a second,", "src/transport/asking.rs", "REST_MIN_MS: i64 = 1_000;"),
     ("every 60 s while it is down", "src/transport/addresses.rs", "PAUSE_MAX_MS: i64 = 60_000;"),
-    ("| 1,024, or 8 MiB;", "src/transport/queue/bounds.rs", "REQUESTS_MAX: usize = 1024;"),
-    ("or 8 MiB;", "src/transport/queue/bounds.rs", "REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;"),
+    ("| 1,024, or 8 MiB;", "src/transport/queue.rs", "REQUESTS_MAX: usize = 1024;"),
+    ("or 8 MiB;", "src/transport/queue.rs", "REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;"),
     (
         "16 times and 4 times",
-        "src/transport/queue/bounds.rs",
+        "src/transport/queue.rs",
         "REQUIRED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;",
     ),
     (

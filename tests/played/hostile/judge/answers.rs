@@ -1,7 +1,7 @@
 //! The answers to requests, derived from the replies.
 
 use super::Asked;
-use crate::command::{Answer, Place, Slots, Verb};
+use crate::command::{Answer, NthKey, Slots, Verb};
 use crate::failure::Failure;
 use crate::resp::Reply;
 
@@ -152,7 +152,7 @@ fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
 /// The answer to a request about two resources; `None` if this is no reply to it.
 fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let place = |nth: i64| u16::try_from(nth).ok().filter(|nth| [1, 2].contains(nth));
-    let place = |nth: i64| place(nth).map(|nth| Place { nth, of: 2 });
+    let place = |nth: i64| place(nth).map(|nth| NthKey { nth, of: 2 });
     let blocked = |nth: i64, left_ms: i64| {
         let left_ms = (left_ms != -2).then_some(left_ms);
         place(nth).map(|place| Answer::Blocked { place, left_ms })

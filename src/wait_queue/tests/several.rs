@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 use crate::held_lock::HeldLock;
 use crate::token::Token;
 use crate::wait_queue::turn::Next;
@@ -51,8 +51,8 @@ fn wait(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> (Vec<
     (told, queues.wait(target, number, ticket(number), WAIT, at_ms(ms)))
 }
 
-fn place(nth: u16) -> Place {
-    Place { nth, of: 2 }
+fn place(nth: u16) -> NthKey {
+    NthKey { nth, of: 2 }
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_free_resource_is_reserved_only_for_a_while() {
     );
     assert!(queues.end_wait(&target, both, WAIT, at_ms(104)));
     let blocked = queues.begin(&target, both, PATIENT, at_ms(104));
-    assert!(matches!(blocked, Permission::Blocked { place: Place { nth: 1, .. }, .. }));
+    assert!(matches!(blocked, Permission::Blocked { place: NthKey { nth: 1, .. }, .. }));
     wait(&mut queues, &target, both, 104);
     let position = queues.begin(&one("a"), later, PATIENT, at_ms(105));
     assert!(matches!(position, Permission::Held { .. }), "{position:?}");
