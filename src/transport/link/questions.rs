@@ -75,7 +75,8 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("cannot resolve the host name: {error}").into(), now))
+        let words = format!("cannot resolve the host name: {error}");
+        Some(self.note_failure(Why::new(Trouble::UnknownName, words), now))
     }
 
     /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
