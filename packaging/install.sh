@@ -86,7 +86,7 @@ lay_down() {
     lay_down_manual
     [ -z "${TOOL:-}" ] || lay_down_tool
     tell_the_dynamic_linker
-    echo "redlock $version is installed in $to_lib, $to_include and $to_man"
+    echo "redlock $version is installed in $to_lib, $to_include and $to_man${TOOL:+, and the command redlock in $to_bin}"
     say_what_is_to_be_told
 }
 

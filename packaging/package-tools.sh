@@ -34,7 +34,7 @@ get() {
     python3 -m venv "$into" || give_up 'python3 makes no virtual environment (Debian: apt-get install python3-venv)'
     pip="$into/bin/python -m pip --quiet --disable-pip-version-check"
     $pip install --requirement "$here/packaging/python/tools.txt" || give_up 'pip could not get them'
-    $pip wheel --wheel-dir "$into/wheels" --requirement "$here/packaging/python/beside.txt" \
+    $pip wheel --use-pep517 --wheel-dir "$into/wheels" --requirement "$here/packaging/python/beside.txt" \
         || give_up 'pip could not get what is in packaging/python/beside.txt'
 }
 
@@ -42,7 +42,7 @@ give_up() {
     echo "package-tools: $*:" >&2
     echo "  python3 -m venv $into" >&2
     echo "  $into/bin/pip install -r packaging/python/tools.txt" >&2
-    echo "  $into/bin/pip wheel -w $into/wheels -r packaging/python/beside.txt" >&2
+    echo "  $into/bin/pip wheel --use-pep517 -w $into/wheels -r packaging/python/beside.txt" >&2
     echo "  cat packaging/python/tools.txt packaging/python/beside.txt > $into/wanted" >&2
     exit 3
 }

@@ -32,7 +32,7 @@ pub enum Status {
 
 /// A failure: its kind, and a message that says what was wrong. The message never contains a token or a
 /// password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     status: Status,
     cause: Cause,
@@ -109,4 +109,29 @@ impl fmt::Display for Error {
     }
 }
 
+/// With the message as [`Display`](fmt::Display) has it: a program whose `main` returns the error prints this.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.words(Language::Rust);
+        f.debug_struct("Error").field("status", &self.status).field("message", &message).finish()
+    }
+}
+
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::argument::Argument;
+
+    #[test]
+    fn a_debugger_sees_the_message() {
+        let error = Error::argument(Argument::Ttl, "is wrong");
+        let shown = format!("{error:?}");
+        assert_eq!(
+            shown,
+            format!("Error {{ status: InvalidArgument, message: {:?} }}", error.to_string())
+        );
+        assert!(shown.contains("ttl is wrong"), "{shown}");
+    }
+}

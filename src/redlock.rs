@@ -67,7 +67,10 @@ impl RedLock {
 
     /// Adds a server: a host and a port, or a URL and port 0.
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
-        let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
+        // Many programs pass a list of servers, and no message quotes what was passed: it may have a password.
+        let number = self.servers.iter().count() + 1;
+        let endpoint = Endpoint::parse(host_or_url, port)
+            .map_err(|words| Error::invalid(format!("server {number}: {words}")))?;
         if !self.states.is_empty() {
             let words = "servers cannot be added after the first call that contacts servers";
             return Err(Error::invalid(words));

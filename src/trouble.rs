@@ -9,6 +9,8 @@ use crate::refusal::Refusal;
 pub enum Trouble {
     /// No program listens at its address.
     ConnectionRefused,
+    /// The resolver does not know its host name.
+    UnknownName,
     /// Its certificate is not accepted.
     Certificate,
     /// It needs a password, and there is none.

@@ -11,7 +11,7 @@ use super::place::{Place, has_zone};
 use super::sentinels::Sentinels;
 use super::tls;
 use super::url_parts::{
-    check_database, check_escapes, check_extras, without_zone, wrong_part, wrong_value,
+    check_database, check_escapes, check_extras, without_zone, wrong_login, wrong_part, wrong_value,
 };
 
 /// A server as the user named it.
@@ -91,7 +91,8 @@ impl Endpoint {
             ));
         }
         // The parsers' own words are not passed on, because they may quote the URL with its password.
-        let fault = |what: &str| format!("invalid {scheme}:// URL: {what}");
+        let login = if kind == Kind::Path { None } else { wrong_login(url) };
+        let fault = |what: &str| format!("invalid {scheme}:// URL: {}", login.unwrap_or(what));
         // The parsers skip line ends and tabs wherever they find them.
         if url.chars().any(char::is_control) {
             return Err(fault("it contains a control character"));
@@ -317,7 +318,10 @@ mod tests {
         for scheme in ["redis", "rediss", "redis-sentinel"] {
             let words = name(&format!("{scheme}://u:p%ZZ@h/m"), 0);
             assert!(words.contains("invalid % escape in the password"), "{words}");
+            let words = name(&format!("{scheme}://u:12/34@h/m"), 0);
+            assert!(words.ends_with("as %2F %3F %23"), "{words}");
         }
+        assert!(name("unix:///@?x@", 0).contains("unknown query parameter"));
     }
 
     #[test]
@@ -384,6 +388,7 @@ mod tests {
             "redis://u:s3cret@/x",
             "s3cret://h",
             "redis://:s3cret@h/x",
+            "redis://:s3cret/s3cret@h",
             "u:s3cret@h",
             "u:s3cret@h:1",
         ] {

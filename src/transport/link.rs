@@ -774,7 +774,7 @@ impl Link {
         self.name_where(|addresses| addresses.begin_look_up(now))
     }
 
-    /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
+    /// The same, also for a server that was reached before: it is down, and may have moved.
     pub(super) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         match self.down_since {
             Some(since) => self.name_where(|it| it.begin_look_up_of_lost(since, now)),
@@ -833,7 +833,8 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("cannot resolve the host name: {error}").into(), now))
+        let words = format!("cannot resolve the host name: {error}");
+        Some(self.note_failure(Why::new(Trouble::UnknownName, words), now))
     }
 
     /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the

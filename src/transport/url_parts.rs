@@ -37,6 +37,15 @@ pub(super) fn check_escapes(url: &str) -> Result<(), String> {
     }
 }
 
+/// What to do if a user or a password has a character that ends the part of a URL where a login is: an @ follows that
+/// part. The parsers would name the port or the host as wrong. The query of a Sentinel URL may have an @.
+pub(super) fn wrong_login(url: &str) -> Option<&'static str> {
+    let rest = url.split_once("://").map_or(url, |it| it.1);
+    let rest = rest.split("?sentinel_").next().unwrap_or_default();
+    let further = &rest[rest.find(['/', '?', '#'])?..];
+    further.contains('@').then_some("write / ? and # in a user or password as %2F %3F %23")
+}
+
 fn is_escaped(text: &str) -> bool {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();
@@ -157,6 +166,17 @@ mod tests {
             let words = check_escapes(url).expect_err("it is wrong");
             assert!(words.contains(&format!("in the {part}: write")), "{url}: {words}");
             assert!(!words.contains("s3cret"));
+        }
+    }
+
+    #[test]
+    fn a_login_that_ends_too_early_is_noticed() {
+        for url in ["redis://:a/b@h:1", "redis://u:a?b@h", "redis://u:1#b@h", "redis://:a@b/c@h"] {
+            assert!(wrong_login(url).is_some(), "{url}");
+        }
+        let sentinel = "redis-sentinel://u:p@a/m/x?sentinel_password=p@q";
+        for url in ["redis://u:p@h/x", "redis://u:p@h", "redis://h/x", "redis://h:x", sentinel] {
+            assert_eq!(wrong_login(url), None, "{url}");
         }
     }
 

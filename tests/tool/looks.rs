@@ -166,6 +166,9 @@ fn doctor_finds_faults_and_suggests_remedies() {
     }
     let told = finish(redlock(&cluster, &["doctor", "--json"])).json();
     assert_eq!(told["well"], false);
+
+    let outcome = finish(redlock(&cluster, &["doctor", "--servers", "redlock.invalid:6379"]));
+    assert!(outcome.stdout.contains("correct the host name"), "{outcome:?}");
 }
 
 #[test]

@@ -99,7 +99,9 @@ fn the_manual_page_is_complete_and_well_formed() {
     let page = fs::read_to_string(&file).expect("the page").replace('\\', "");
     let verbs = ["run", "status", "unlock", "list", "doctor", "top", "bench", "completions"];
     let general = finish(bare(&["--help"])).stdout;
+    let synopsis = page.split(".SH ").find(|it| it.starts_with("SYNOPSIS")).expect("a synopsis");
     for verb in verbs {
+        assert!(synopsis.contains(&format!(".B redlock {verb}\n")), "{verb}");
         assert!(page.contains(&format!(".SS {verb}")), "{verb}");
         assert!(general.contains(&format!("  {verb} ")), "{verb}");
         let help = finish(bare(&[verb, "--help"])).stdout;

@@ -38,6 +38,11 @@ fn a_held_lock_is_taken() {
         let outcome = finish(redlock(&cluster, arguments));
         assert_eq!(outcome.status, Some(expected), "{outcome:?}");
         assert_eq!(expected != 0, outcome.stderr.contains("held by another client"), "{outcome:?}");
+        assert_eq!(
+            expected != 0,
+            outcome.stderr.contains("redlock: r: 0 of 3 servers"),
+            "{outcome:?}"
+        );
     }
     let outcome = finish(redlock(&cluster, &["--json", "run", "-n", "r", "--", "true"]));
     assert_eq!(outcome.event("taken")["status"], 124);

@@ -122,7 +122,7 @@ pub(crate) enum Verb {
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_RUN)]
 pub(crate) struct Run {
-    /// How long the lock stays on the servers if this machine dies; renewed after each third of that
+    /// How long the lock stays on the servers if this machine dies; renewed after a sixth to a third of that
     #[arg(short, long, default_value = "10s", value_parser = time::parse, value_name = "TIME")]
     ttl: Duration,
     /// How long to wait for the lock: a time, 0 for a single attempt, or forever

@@ -118,6 +118,7 @@ fn cure(trouble: Option<Trouble>, is_connected: bool) -> &'static str {
             "wait: the vote counts again without any action; find out what set the clock"
         }
         Trouble::ConnectionRefused => "start the server, or correct the address and the port",
+        Trouble::UnknownName => "correct the host name, or its entry in the DNS",
         Trouble::NoPassword => "set REDLOCK_PASSWORD, or the password in the configuration file",
         Trouble::WrongPassword => "correct the user or the password",
         Trouble::NoPermission => {

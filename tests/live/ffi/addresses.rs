@@ -35,6 +35,7 @@ fn a_host_may_name_its_port() {
     for (host, port) in [("127.0.0.1", 6379), ("redis://redis-1.example", 0), ("::1", 6379)] {
         refused(&manager, manager.add(host, port), &["already added"]);
     }
+    refused(&manager, manager.add("h:x", 0), &["server 5: port is 0"]);
 }
 
 #[test]

@@ -128,7 +128,10 @@ fn judge_call(text: &[u8], port: i32, parsed: Option<Result<Endpoint, String>>) 
     seen::note(&status);
     match parsed {
         Some(Ok(_)) => assert_eq!((status, words), (REDLOCK_OK, "")),
-        Some(Err(right)) => assert_eq!((status, words), (REDLOCK_INVALID_ARGUMENT, &*right)),
+        Some(Err(right)) => {
+            let right = format!("server 1: {right}");
+            assert_eq!((status, words), (REDLOCK_INVALID_ARGUMENT, &*right));
+        }
         None => assert_eq!((status, words), (REDLOCK_INVALID_ARGUMENT, "host_or_url is not UTF-8")),
     }
     // SAFETY: it was made above, and is freed once.

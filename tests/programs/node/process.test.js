@@ -233,6 +233,26 @@ test('the module is imported', async (t) => {
     console.log(Manager === require(MODULE).Manager, TakenError.name, version === require(MODULE).version);`), 'true TakenError true\n');
 });
 
+test('the module is in a bundle', async (t) => {
+  const addon = process.env.REDLOCK_ADDON ?? path.join(MODULE, 'build', 'redlock.node');
+  // Bundlers leave only the modules of Node.js to `require`, and __dirname is missing in an ECMAScript module.
+  const running = (environment) => program(t, `
+    const fs = require('node:fs');
+    const source = fs.readFileSync(require.resolve(MODULE), 'utf8');
+    delete globalThis.__dirname;
+    const builtin = (id) => { if (!id.startsWith('node:')) throw new Error('a bundle has no ' + id); return require(id); };
+    const bundled = { exports: {} };
+    try {
+      new Function('require', 'module', source)(builtin, bundled);
+      console.log(bundled.exports.version);
+    } catch (error) {
+      console.log(error.message);
+    }`, { environment });
+  await assertEndsWell(running({ REDLOCK_ADDON: addon }), `${version}\n`);
+  const { stdout } = await running({ REDLOCK_ADDON: '/nowhere/redlock.node' }).ended;
+  assert.match(stdout, /cannot load the redlock addon.*Cannot find module '\/nowhere\/redlock.node'/);
+});
+
 // Libraries that do not match, each with words: path=words. A user of the addon may have another library than
 // it was built with. Only node.rs makes them.
 const STRANGERS = (process.env.REDLOCK_TEST_STRANGERS ?? '').split(',').filter((it) => it !== '');

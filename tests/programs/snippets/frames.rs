@@ -142,7 +142,8 @@ pub(super) fn python(snippet: &Snippet) -> String {
 
 /// With `locker` and `manager`, which are one manager.
 pub(super) fn ruby(snippet: &Snippet) -> String {
-    let mut first = "require 'redlock'\n".to_owned();
+    let is_required = declares(snippet, "require_relative \"redlock\"");
+    let mut first = if is_required { "" } else { "require 'redlock'\n" }.to_owned();
     for name in ["locker", "manager"] {
         if uses(snippet, name) && !declares(snippet, &format!("{name} = ")) {
             first.push_str(&format!("{name} = Redlock::Manager.new({SERVERS})\n"));

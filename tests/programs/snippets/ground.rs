@@ -70,6 +70,7 @@ impl Ground {
             ("node_modules/redlock-native", root.join("c-examples/node")),
             ("redlock_native.py", root.join("c-examples/python/redlock.py")),
             ("redlock/native.rb", root.join("c-examples/ruby/redlock.rb")),
+            ("redlock.rb", root.join("c-examples/ruby/redlock.rb")),
             #[cfg(feature = "tls")]
             ("servers", self.room.as_ref().map_or_else(PathBuf::new, Showroom::directory)),
         ] {

@@ -122,7 +122,11 @@ fn take(
         watch.wait_for(manager, manager.acquire_async(&wanted), &mut waiting)?
     };
     taken.map_err(|error| {
-        let failure = Failure::from(error);
+        let mut failure = Failure::from(error);
+        // In a log of several jobs, this tells which one it was.
+        if let (Kind::Taken | Kind::Unreachable, [name, ..]) = (failure.kind, &*options.names) {
+            failure.words = format!("{name}: {}", failure.words);
+        }
         match (failure.kind, options.conflict_exit_code) {
             (Kind::Taken, Some(status)) => Failure { kind: Kind::Chosen(status), ..failure },
             _ => failure,
