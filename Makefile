@@ -70,7 +70,7 @@ help:
 	@echo 'make test-portable the process and every language with the library that packages have (10 minutes)'
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
 	@echo '                  (ONLY=M05,M16: these; 40 minutes)'
-	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
+	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (some hours)'
 	@echo 'make abi-record   record the interface that programs are built against in abi/'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'

@@ -1,5 +1,6 @@
 //! Broken copies. A test that has never failed proves little. Each paragraph of the lists beside this file breaks
-//! the library in one way, and names the tests that must notice it.
+//! the library in one way, and names the tests that must notice it. `tests/README.md` says what deserves a copy:
+//! promises, faults that once were, and what cargo-mutants does not change.
 //!
 //! Without arguments, as in `cargo test`, this program only checks that every copy can still be made. So a change
 //! of the library cannot silently disarm one. `--run` makes all of them (`make mutants`), and `--run M05,M16`
