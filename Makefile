@@ -51,9 +51,12 @@ help:
 	@echo 'make tool         build the command alone: $(TOOL)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make demo-fencing see what goes wrong with locks that end by themselves, and what stops it (10 seconds)'
-	@echo 'make check        what can be checked without a server (2 minutes)'
-	@echo 'make test         check everything (10 to 15 minutes on two processors, and 5 more with nothing built before)'
+	@echo 'make check        lint, and what can be tested without a server (2 minutes)'
+	@echo 'make test         the tests: the core, schedules in a simulated world, real servers, each language'
+	@echo '                  (6 minutes on two processors, 9 with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
+	@echo 'make test-all     the rest: lint, memory errors, packages, demos, more seeds, every byte, other compilers'
+	@echo '                  (25 minutes)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
@@ -148,17 +151,25 @@ $(EXAMPLES)/demo-fencing-set_clock.so: c-examples/fencing/preload/set_clock.c
 # How many parts run in parallel.
 JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
-test: test-tools build lint
+PARTS = CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk
+
+test: test-tools
 	$(CARGO) test --workspace --no-run
-	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
+	@$(PARTS) test
+
+# Everything that `make test` leaves out. Together they check everything, and nothing twice.
+.PHONY: test-all
+test-all: test-tools package-tools lint build tool
+	$(CARGO) test --workspace --no-run
+	@$(PARTS) test-all
 
 # The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
 CHECKED = exports facts header history hostile model numbering pages played project standing tidy versions
 .PHONY: check
 check: lint
-	$(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
+	REDLOCK_FEW=1 $(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
 
-test-tools: package-tools
+test-tools:
 	@$(TOOLS) test
 
 # The tools that make and check the packages for languages. System programs are installed. Python programs go into
@@ -190,7 +201,7 @@ test-registries: build
 # the same.
 PORTABLE = $(TARGET)/portable/libredlock.so
 .PHONY: test-portable
-test-portable: test-tools build
+test-portable: test-tools package-tools build
 	@mkdir -p $(dir $(PORTABLE))
 	@sh packaging/portable.sh $(RELEASE) $(TARGET)/package-tools $(PORTABLE)
 	REDLOCK_TEST_LIBRARY="$(abspath $(PORTABLE))" $(CARGO) test --test guest --test programs

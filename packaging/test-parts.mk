@@ -1,38 +1,97 @@
-# The parts of `make test`, which run in parallel. Most parts spend most of the time waiting for servers or
-# clocks. The output of a part is printed in one piece when the part has ended. After a part has failed, no other
-# part begins.
+# The parts of `make test` and `make test-all`, which run in parallel. Most parts spend most of the time waiting for
+# servers or clocks. The output of a part is printed in one piece when the part has ended. After a part has failed, no
+# other part begins.
 #
 # The Makefile calls this file when everything is built. It passes CARGO, MAKE and everything that its targets
 # need.
 
-.PHONY: parts
 # The longest parts come first.
-parts: memory programs matrix tls guest played behaviour the-rest tool registries mutants packages install demo demo-fencing
+.PHONY: test test-all
+test: programs matrix tls guest played behaviour the-rest tool
+test-all: memory other-servers programs-again registries places seeds guest-again compilers packages install tls-again \
+	abi-again mutants demo demo-fencing
 
 # Tests run with the whole workspace, as they were built. For a single package, the shared crates have other
 # features. Then cargo would build the library and each program again.
 TEST = $(CARGO) test --quiet --workspace
 
-.PHONY: memory registries packages install demo demo-fencing
-memory registries packages install demo demo-fencing:
-	@$(MAKE) --no-print-directory -f Makefile test-$@
+# make test ---------------------------------------------------------------------------------------
+
+# Names, or parts of names, of tests that `make test` leaves out and `make test-all` runs. They repeat other tests
+# under another condition, compile once more, or look for leaks.
+LATER_programs = one_server_is_down under_the_race_detector a_frozen_server a_killed_server \
+	while_a_task_waits while_a_greenlet_waits while_a_fiber_waits while_a_call_waits while_a_goroutine_waits \
+	leak_nothing with_every_compiler in_every_standard both_compilers
+LATER_guest = over_tls
+LATER_played = golden_plays_of_a_few_seeds
+LATER_tls = without::
+LATER_abi = the_library_has_the_recorded_functions
+
+# A part of the seeds, and of the places at which a conversation is interrupted.
+test: export REDLOCK_FEW = 1
+# Of each pair of compilers, one that knows the newest standard.
+test: export REDLOCK_TEST_COMPILERS = clang clang++
 
 # These tests wait for servers and clocks more than they compute. They get four threads for each processor.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
-matrix tls behaviour the-rest: export RUST_TEST_THREADS = $(shell expr 4 \* $(PROCESSORS))
+matrix tls behaviour the-rest places other-servers: export RUST_TEST_THREADS = $(shell expr 4 \* $(PROCESSORS))
 # The tests of the languages also compile.
-programs: export RUST_TEST_THREADS = $(shell expr 2 \* $(PROCESSORS))
+programs programs-again compilers: export RUST_TEST_THREADS = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: programs matrix tls guest played behaviour mutants tool
-programs matrix tls guest played behaviour mutants tool:
-	$(TEST) --test $@
+.PHONY: programs matrix tls guest played behaviour tool
+programs matrix tls guest played behaviour tool:
+	$(TEST) --test $@ -- $(LATER_$@:%=--skip %)
 
 # The rest is all programs that are not in this list. So a new test program is included automatically.
-ALONE = memory programs matrix tls guest played behaviour mutants
+ALONE = programs matrix tls guest played behaviour mutants
 PROGRAMS = $(shell sed -n '/^\[\[test\]\]/{n;s/name = "\(.*\)"/\1/p;}' Cargo.toml)
 OTHERS = $(filter-out $(ALONE),$(PROGRAMS))
 
 .PHONY: the-rest
 the-rest:
-	$(TEST) --lib --bins --examples $(foreach program,$(OTHERS),--test $(program))
+	$(TEST) --lib --bins --examples $(foreach program,$(OTHERS),--test $(program)) -- $(LATER_abi:%=--skip %)
 	$(TEST) --doc
+
+# make test-all: what `make test` leaves out ----------------------------------------------------------
+
+.PHONY: memory registries packages install demo demo-fencing
+memory registries packages install demo demo-fencing:
+	@$(MAKE) --no-print-directory -f Makefile test-$@
+
+.PHONY: programs-again guest-again tls-again abi-again
+programs-again guest-again tls-again abi-again: %-again:
+	$(TEST) --test $* -- $(LATER_$*)
+
+# C and C++ with the compilers that `make test` leaves out.
+.PHONY: compilers
+compilers:
+	REDLOCK_TEST_COMPILERS='gcc g++' $(TEST) --test programs -- c:: cpp:: $(LATER_programs:%=--skip %)
+
+# Interrupted at every byte.
+.PHONY: places
+places:
+	REDLOCK_EVERY_BYTE=1 $(TEST) --test matrix --test tls -- byte
+
+# In a build that plays twenty times as fast: all seeds of the tests, all recorded plays, and more seeds.
+PLAYED = $(CARGO) test --quiet --profile simulation --test played --
+SIMULATE = @$(MAKE) --no-print-directory -f Makefile simulate SEEDS=10000
+.PHONY: seeds
+seeds:
+	$(PLAYED) schedules::plays $(LATER_played)
+	$(PLAYED) --ignored golden_plays
+	$(SIMULATE)
+	$(SIMULATE) FENCED=1
+	$(SIMULATE) GUARDED=1
+	$(SIMULATE) STEPPED=1
+	$(SIMULATE) LIVES=1
+
+# With the other servers that `make test-servers` has put here. That one runs more with them.
+OTHER_SERVERS = $(wildcard $(or $(CARGO_TARGET_DIR),target)/servers/*/*-server)
+.PHONY: other-servers
+other-servers:
+	@$(if $(OTHER_SERVERS),:,echo 'test-all: no other server is here (make test-servers)')
+	$(foreach it,$(OTHER_SERVERS),REDLOCK_FEW=1 REDIS_SERVER=$(abspath $(it)) $(TEST) --test servers --test behaviour --test matrix &&) :
+
+.PHONY: mutants
+mutants:
+	$(TEST) --test mutants

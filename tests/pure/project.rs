@@ -40,6 +40,29 @@ fn every_test_program_is_built() {
     assert_eq!(named, there);
 }
 
+/// `make test` leaves out tests by these names, and `make test-all` runs them. Without a test of such a name,
+/// the second would run nothing.
+#[test]
+fn each_test_that_waits_for_test_all_exists() {
+    let parts = read("packaging/test-parts.mk").replace("\\\n", " ");
+    let lists = parts.lines().filter_map(|it| it.strip_prefix("LATER_")?.split_once(" = "));
+    let programs = test_programs();
+    let mut lists_read = 0;
+    for (program, names) in lists {
+        let (_, main) = programs.iter().find(|it| it.0 == program).expect("a test program");
+        let sources = sources_in(main.parent().expect("it is in a folder")).concat();
+        for name in names.split_whitespace() {
+            let is_there = match name.strip_suffix("::") {
+                Some(module) => sources.contains(&format!("mod {module};")),
+                None => sources.lines().any(|it| it.starts_with("fn ") && it.contains(name)),
+            };
+            assert!(is_there, "no test of {program} is called {name}");
+        }
+        lists_read += 1;
+    }
+    assert!(lists_read >= 3, "test-parts.mk is not what this reads");
+}
+
 /// The fuzz targets compile the library's files in a workspace of their own, which no other test builds. They
 /// need neither TLS nor the system's randomness.
 #[test]

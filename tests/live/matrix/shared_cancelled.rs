@@ -269,8 +269,9 @@ fn r12_a_connecting_downgrade_is_cancelled_at_any_byte() {
                     let rig = Rig::start(1);
                     let holder = rig.connected();
                     let cut = |count: &u64| connecting(manner, (&rig, &holder), (way, *count));
-                    let cuts = (0..).step_by(Way::Replies.step()).take_while(cut).count();
-                    assert!(cuts >= 60, "{cuts} places are no handshake: {way:?}");
+                    let step = Way::Replies.step();
+                    let bytes = step * (0..).step_by(step).take_while(cut).count();
+                    assert!(bytes >= 660, "{bytes} bytes are no handshake: {way:?}");
                 });
             }
         }

@@ -8,6 +8,7 @@
 mod lane;
 mod link;
 
+use std::env;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsRawFd;
@@ -35,11 +36,16 @@ pub(crate) const BOTH: [Way; 2] = [Way::Requests, Way::Replies];
 impl Way {
     /// The step for tests that interrupt a conversation with a handshake. Its requests are interrupted at
     /// every byte. Its replies contain thousands of bytes of INFO, so they are interrupted at intervals, or
-    /// at every byte with REDLOCK_EVERY_BYTE in the environment.
+    /// at every byte with REDLOCK_EVERY_BYTE in the environment. With REDLOCK_FEW, as in `make
+    /// test`, both steps are longer.
     pub(crate) fn step(self) -> usize {
+        let is_set = |name: &str| env::var_os(name).is_some();
         match self {
-            Self::Replies if std::env::var_os("REDLOCK_EVERY_BYTE").is_none() => 11,
-            _ => 1,
+            _ if is_set("REDLOCK_EVERY_BYTE") => 1,
+            Self::Requests if is_set("REDLOCK_FEW") => 5,
+            Self::Replies if is_set("REDLOCK_FEW") => 33,
+            Self::Requests => 1,
+            Self::Replies => 11,
         }
     }
 }
