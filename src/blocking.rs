@@ -6,9 +6,9 @@ use crate::argument::Argument;
 use crate::call::Call;
 use crate::check;
 use crate::error::Error;
-use crate::held_lock::HeldLock;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, upgrade, words};
+use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
@@ -103,28 +103,28 @@ impl Runtime {
         check::resource(resource)?;
         check::ttl(ttl_ms, self.settings().drift())?;
         let now = self.now();
-        let hold = match lease.own_lock()? {
-            Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
+        let lock = match lease.own_lock()? {
+            Some(lock) if lock.is_held(now) && !is_lock_of(lock, resource) => {
                 return Err(Error::invalid(
                     "the lease still holds another resource: unlock it first",
                 ));
             }
-            Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
+            Some(lock) if lock.is_held(now) && lock.slot().is_some() => {
                 return Err(Error::invalid(
                     "the lease holds a semaphore permit: extend it instead",
                 ));
             }
-            Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
+            Some(lock) if lock.is_held(now) => Some(Arc::clone(lock)),
             _ => self.continued().find(resource, now),
         };
-        if hold.as_ref().is_some_and(|hold| hold.is_shared()) {
+        if lock.as_ref().is_some_and(|lock| lock.is_shared()) {
             return Err(upgrade());
         }
-        match hold {
-            Some(hold) => {
-                let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
+        match lock {
+            Some(lock) => {
+                let begun = self.begin_extend(&lock, ttl_ms, self.settings().retry_count())?;
                 // If this is the same lock, its keep-alive goes on. Another lock is not kept alive.
-                let is_same = lease.hold.as_ref().is_some_and(|own| Arc::ptr_eq(own, &hold));
+                let is_same = lease.lock.as_ref().is_some_and(|own| Arc::ptr_eq(own, &lock));
                 let keeper = lease.keeper.take().filter(|_| is_same);
                 let inner_levels = if is_same { lease.inner_levels } else { 0 };
                 lease.begin(resource);
@@ -136,8 +136,8 @@ impl Runtime {
                 self.lock(resource, ttl_ms, lease)?;
             }
         }
-        if let Some(hold) = &lease.hold {
-            self.continued().remember(hold, now);
+        if let Some(lock) = &lease.lock {
+            self.continued().remember(lock, now);
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Runtime {
     pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
         let view = self.view(lease.required_lock()?)?;
         lease.check_one_level()?;
-        let ticket = LockTicket::of(view.hold()).to_text();
+        let ticket = LockTicket::of(view.held_lock()).to_text();
         if ticket.len() >= room {
             let words = format!(
                 "the ticket needs a buffer of {} bytes, but it has {room}",
@@ -172,7 +172,7 @@ impl Runtime {
             );
             return Err(Error::invalid(words));
         }
-        self.continued().forget(view.hold());
+        self.continued().forget(view.held_lock());
         match self.run(Box::new(Detach::new(view)), None) {
             Ok(Ended::Detached) => {
                 lease.keeper = None;
@@ -286,8 +286,8 @@ impl Drop for Underway {
 }
 
 /// Whether it is a lock of this resource alone.
-fn is_lock_of(hold: &HeldLock, resource: &[u8]) -> bool {
-    matches!(hold.target().names(), [only] if **only == *resource)
+fn is_lock_of(lock: &Lock, resource: &[u8]) -> bool {
+    matches!(lock.target().names(), [only] if **only == *resource)
 }
 
 /// The demand of this thread for one attempt.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::held_lock::HeldLock;
+use crate::lock::Lock;
 use crate::moment::Moment;
 use crate::room::Room;
 
@@ -15,9 +15,9 @@ pub(crate) struct ContinuedLocks {
 
 #[derive(Default)]
 struct Kept {
-    holds: HashMap<Arc<[u8]>, Arc<HeldLock>>,
+    locks: HashMap<Arc<[u8]>, Arc<Lock>>,
     /// The same locks, each once, and some forgotten ones, in the order in which they are checked.
-    turns: VecDeque<Arc<HeldLock>>,
+    turns: VecDeque<Arc<Lock>>,
     /// How many locks were checked in all.
     #[cfg(test)]
     looked_at: usize,
@@ -29,25 +29,25 @@ const LOOKED_AT: usize = 2;
 
 impl ContinuedLocks {
     /// The lock of a resource, if it is still held.
-    pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<HeldLock>> {
-        self.kept().holds.get(resource).filter(|hold| hold.is_held(now)).cloned()
+    pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<Lock>> {
+        self.kept().locks.get(resource).filter(|lock| lock.is_held(now)).cloned()
     }
 
     /// Remembers a lock, and forgets some of the locks that have ended.
-    pub(crate) fn remember(&self, hold: &Arc<HeldLock>, now: Moment) {
+    pub(crate) fn remember(&self, lock: &Arc<Lock>, now: Moment) {
         let mut kept = self.kept();
-        let before = kept.holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
-        if before.is_none_or(|before| !Arc::ptr_eq(&before, hold)) {
-            kept.turns.push_back(Arc::clone(hold));
+        let before = kept.locks.insert(Arc::clone(lock.resource()), Arc::clone(lock));
+        if before.is_none_or(|before| !Arc::ptr_eq(&before, lock)) {
+            kept.turns.push_back(Arc::clone(lock));
         }
         kept.forget_ended(now);
     }
 
     /// Forgets this lock, but not a later one of the same resource.
-    pub(crate) fn forget(&self, hold: &HeldLock) {
+    pub(crate) fn forget(&self, lock: &Lock) {
         let mut kept = self.kept();
-        if kept.holds.get(hold.resource()).is_some_and(|known| known.token() == hold.token()) {
-            kept.holds.remove(hold.resource());
+        if kept.locks.get(lock.resource()).is_some_and(|known| known.token() == lock.token()) {
+            kept.locks.remove(lock.resource());
         }
     }
 
@@ -64,42 +64,42 @@ impl ContinuedLocks {
 impl Kept {
     fn forget_ended(&mut self, now: Moment) {
         for _ in 0..LOOKED_AT {
-            let Some(hold) = self.turns.pop_front() else { return };
+            let Some(lock) = self.turns.pop_front() else { return };
             #[cfg(test)]
             {
                 self.looked_at += 1;
             }
-            if !self.holds.get(hold.resource()).is_some_and(|known| Arc::ptr_eq(known, &hold)) {
+            if !self.locks.get(lock.resource()).is_some_and(|known| Arc::ptr_eq(known, &lock)) {
                 continue;
             }
-            if hold.is_held(now) {
-                self.turns.push_back(hold);
+            if lock.is_held(now) {
+                self.turns.push_back(lock);
             } else {
-                self.holds.remove(hold.resource());
+                self.locks.remove(lock.resource());
             }
         }
         self.turns.give_back();
-        self.holds.give_back();
+        self.locks.give_back();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::held_lock::Phase;
+    use crate::lock::Phase;
     use crate::token::Token;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
-    fn hold(number: usize, ttl_ms: i64) -> Arc<HeldLock> {
+    fn held_lock(number: usize, ttl_ms: i64) -> Arc<Lock> {
         let (resource, token) = (number.to_string().into_bytes(), Token::from_random([7; 20]));
-        Arc::new(HeldLock::of_one_server(&resource, token, (NOW, ttl_ms)))
+        Arc::new(Lock::of_one_server(&resource, token, (NOW, ttl_ms)))
     }
 
     impl ContinuedLocks {
         fn sizes(&self) -> [usize; 2] {
             let kept = self.kept();
-            [kept.holds.len(), kept.turns.len()]
+            [kept.locks.len(), kept.turns.len()]
         }
     }
 
@@ -107,11 +107,11 @@ mod tests {
     fn remembering_a_lock_stays_cheap_with_many_locks() {
         const HELD: usize = 40_000;
         let continued = ContinuedLocks::default();
-        let holds: Vec<_> = (0..HELD).map(|it| hold(it, 10_000)).collect();
+        let locks: Vec<_> = (0..HELD).map(|it| held_lock(it, 10_000)).collect();
         for _ in 0..2 {
-            holds.iter().for_each(|it| continued.remember(it, NOW));
+            locks.iter().for_each(|it| continued.remember(it, NOW));
         }
-        assert!(holds.iter().all(|it| continued.find(it.resource(), NOW).is_some()));
+        assert!(locks.iter().all(|it| continued.find(it.resource(), NOW).is_some()));
         let looked_at = continued.kept().looked_at;
         assert!(looked_at <= LOOKED_AT * 2 * HELD, "{looked_at}");
     }
@@ -119,19 +119,19 @@ mod tests {
     #[test]
     fn ended_locks_are_forgotten() {
         let continued = ContinuedLocks::default();
-        let long = hold(0, 1_000_000);
+        let long = held_lock(0, 1_000_000);
         continued.remember(&long, NOW);
         let remember = |nth: usize, now: Moment| {
-            let hold = hold(nth, 10_000);
-            continued.remember(&hold, now);
-            hold
+            let lock = held_lock(nth, 10_000);
+            continued.remember(&lock, now);
+            lock
         };
         // Each lock ends before the next one is remembered: by itself, or because it is released.
         for nth in 1..2_000 {
-            let hold = remember(nth, NOW);
-            hold.pass_to(Phase::Over);
+            let lock = remember(nth, NOW);
+            lock.pass_to(Phase::Over);
             if nth % 2 == 0 {
-                continued.forget(&hold);
+                continued.forget(&lock);
             }
             assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
         }
@@ -150,14 +150,14 @@ mod tests {
         assert!(continued.sizes().iter().all(|it| *it > 10_000), "{:?}", continued.sizes());
         (0..20_000).for_each(|it| drop(remember(20_000 + it, NOW.plus_ms(10_000))));
         let kept = continued.kept();
-        let room = [kept.holds.capacity(), kept.turns.capacity()];
+        let room = [kept.locks.capacity(), kept.turns.capacity()];
         assert!(room.iter().all(|it| *it <= 128), "{room:?}");
     }
 
     #[test]
     fn an_expired_lock_is_not_continued() {
         let continued = ContinuedLocks::default();
-        let lock = hold(0, 10_000);
+        let lock = held_lock(0, 10_000);
         continued.remember(&lock, NOW);
         let end = lock.valid_until();
         assert!(continued.find(b"0", end.plus_ms(-1)).is_some());
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn forgetting_an_old_lock_keeps_the_later_one() {
         let continued = ContinuedLocks::default();
-        let (early, late) = (hold(0, 10_000), {
+        let (early, late) = (held_lock(0, 10_000), {
             let token = Token::from_random([8; 20]);
-            Arc::new(HeldLock::of_one_server(b"0", token, (NOW, 10_000)))
+            Arc::new(Lock::of_one_server(b"0", token, (NOW, 10_000)))
         });
         continued.remember(&early, NOW);
         continued.remember(&late, NOW);

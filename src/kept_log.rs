@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::error::Error;
 use crate::fork::{ForkGuard, ForkMutex};
-use crate::log::{Level, Line};
+use crate::log::{Level, LogLine};
 use crate::system::process::{Generation, this_process};
 
 /// The maximum number of lines that a caller may ask to keep.
@@ -19,7 +19,7 @@ pub(crate) struct KeptLog {
 #[derive(Default)]
 struct State {
     most: usize,
-    lines: VecDeque<Line>,
+    lines: VecDeque<LogLine>,
     /// The process that the lines belong to.
     process: Generation,
 }
@@ -44,7 +44,7 @@ impl KeptLog {
     }
 
     /// Takes the oldest line.
-    pub(crate) fn take(&self) -> Option<Line> {
+    pub(crate) fn take(&self) -> Option<LogLine> {
         self.state().ok()?.lines.pop_front()
     }
 

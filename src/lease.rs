@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::call::{Call, Canceller};
 use crate::error::{Error, Status};
-use crate::held_lock::HeldLock;
 use crate::keeper::Keeper;
+use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -20,7 +20,7 @@ use crate::system::clock;
 pub struct Lease {
     /// Lets another thread cancel the call that uses the lease.
     pub(crate) call: Arc<Call>,
-    pub(crate) hold: Option<Arc<HeldLock>>,
+    pub(crate) lock: Option<Arc<Lock>>,
     /// Present if the lock is kept alive.
     pub(crate) keeper: Option<Keeper>,
     pub(crate) resource: Arc<[u8]>,
@@ -63,19 +63,19 @@ impl Lease {
 
     /// Whether the lock is held and valid now, by this machine's clock.
     pub fn is_held(&self) -> bool {
-        self.hold.as_ref().is_some_and(|hold| hold.is_held(clock::now()))
+        self.lock.as_ref().is_some_and(|lock| lock.is_held(clock::now()))
     }
 
     /// Whether the lock that a call reports as held is not held any more. A lock that was given away, or that belongs
     /// to the parent process, is not reported as held.
     pub(crate) fn is_over(&self) -> bool {
-        let reported = |hold: &&Arc<HeldLock>| hold.is_ours() && !hold.is_detached();
-        self.hold.as_ref().filter(reported).is_some_and(|hold| !hold.is_held(clock::now()))
+        let reported = |lock: &&Arc<Lock>| lock.is_ours() && !lock.is_detached();
+        self.lock.as_ref().filter(reported).is_some_and(|lock| !lock.is_held(clock::now()))
     }
 
     /// How long the lock is still valid, rounded down; 0 if it is not held.
     pub fn remaining_ms(&self) -> i64 {
-        self.hold.as_ref().map_or(0, |hold| hold.remaining_ms(clock::now()))
+        self.lock.as_ref().map_or(0, |lock| lock.remaining_ms(clock::now()))
     }
 
     /// How long the lock was valid when it was granted or last extended; 0 if there is no lock.
@@ -100,17 +100,17 @@ impl Lease {
 
     /// The token of the lock on the servers, if there is a lock.
     pub fn token(&self) -> Option<&str> {
-        self.hold.as_ref().map(|hold| hold.token().as_str())
+        self.lock.as_ref().map(|lock| lock.token().as_str())
     }
 
     /// The fencing token of the lock; 0 if it has none, or if there is no lock.
     pub fn fencing_token(&self) -> i64 {
-        self.hold.as_ref().map_or(0, |hold| hold.fencing_token())
+        self.lock.as_ref().map_or(0, |lock| lock.fencing_token())
     }
 
     /// Whether others may hold the lock at the same time.
     pub fn is_shared(&self) -> bool {
-        self.hold.as_ref().is_some_and(|hold| hold.is_shared())
+        self.lock.as_ref().is_some_and(|lock| lock.is_shared())
     }
 
     /// A message about servers that could not take part in the last call, if the call succeeded anyway. Empty
@@ -121,15 +121,15 @@ impl Lease {
 
     /// Makes the lease hold a lock that was taken or extended. `absent` describes the servers that did not
     /// take part.
-    pub(crate) fn keep(&mut self, hold: Arc<HeldLock>, absent: String, now: Moment) {
+    pub(crate) fn keep(&mut self, lock: Arc<Lock>, absent: String, now: Moment) {
         self.absent = absent;
-        self.validity_ms = hold.valid_until().ms_since(now);
-        self.hold = Some(hold);
+        self.validity_ms = lock.valid_until().ms_since(now);
+        self.lock = Some(lock);
     }
 
     /// Makes the lease empty.
     pub(crate) fn clear(&mut self) {
-        self.hold = None;
+        self.lock = None;
         self.validity_ms = 0;
         self.absent.clear();
         self.inner_levels = 0;
@@ -159,17 +159,17 @@ const INNER_LEVELS_MAX: u32 = i32::MAX as u32 - 1;
 /// The lock, for calls that use it.
 impl Lease {
     /// The lock, if there is one, even if it is no longer held. An error if it belongs to the parent process.
-    pub(crate) fn own_lock(&self) -> Result<Option<&Arc<HeldLock>>, Error> {
-        match &self.hold {
-            Some(hold) if !hold.is_ours() => {
+    pub(crate) fn own_lock(&self) -> Result<Option<&Arc<Lock>>, Error> {
+        match &self.lock {
+            Some(lock) if !lock.is_ours() => {
                 Err(Error::new(Status::Forked, "the lease belongs to the parent process"))
             }
-            hold => Ok(hold.as_ref()),
+            lock => Ok(lock.as_ref()),
         }
     }
 
     /// The lock, which must be there, even if it is no longer held.
-    pub(crate) fn required_lock(&self) -> Result<&Arc<HeldLock>, Error> {
+    pub(crate) fn required_lock(&self) -> Result<&Arc<Lock>, Error> {
         let lacking = || Error::new(Status::Lost, "the lease holds no lock");
         self.own_lock()?.ok_or_else(lacking)
     }
@@ -190,8 +190,8 @@ impl Lease {
 
     /// How many unlocks release the lock of this lease; 0 if it has none.
     pub fn levels(&self) -> u32 {
-        match &self.hold {
-            Some(hold) if hold.is_ours() => self.inner_levels + 1,
+        match &self.lock {
+            Some(lock) if lock.is_ours() => self.inner_levels + 1,
             _ => 0,
         }
     }
@@ -213,15 +213,15 @@ mod tests {
 
     use super::*;
     use crate::error::Status;
-    use crate::held_lock::{HeldLock, Phase};
+    use crate::lock::{Lock, Phase};
     use crate::token::Token;
 
     fn lease(ttl_ms: i64) -> Lease {
         let token = Token::from_random([7; 20]);
-        let hold = Arc::new(HeldLock::of_one_server(b"r", token, (clock::now(), ttl_ms)));
+        let lock = Arc::new(Lock::of_one_server(b"r", token, (clock::now(), ttl_ms)));
         let mut lease = Lease::new();
         lease.begin(b"r");
-        lease.keep(hold, "words of the call before".to_owned(), clock::now());
+        lease.keep(lock, "words of the call before".to_owned(), clock::now());
         lease
     }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(empty.retain().map_err(|it| it.status()), Err(Status::Lost));
         let mut expired = lease(0);
         let mut lost = lease(600_000);
-        lost.hold.as_ref().expect("a lock").pass_to(Phase::Lost);
+        lost.lock.as_ref().expect("a lock").pass_to(Phase::Lost);
         for lease in [&mut expired, &mut lost] {
             assert_eq!(lease.retain().map_err(|it| it.status()), Err(Status::Lost));
             // It still takes the same number of unlocks.
@@ -264,9 +264,9 @@ mod tests {
     fn a_reused_lease_has_one_level() {
         let mut lease = lease(600_000);
         lease.retain().unwrap();
-        let hold = lease.hold.clone().unwrap();
+        let lock = lease.lock.clone().unwrap();
         lease.begin(b"r");
-        lease.keep(hold, String::new(), clock::now());
+        lease.keep(lock, String::new(), clock::now());
         assert_eq!(lease.levels(), 1);
     }
 }

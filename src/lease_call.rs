@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::argument::Argument;
 use crate::check;
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
+use crate::lock::{Lock, Phase, View};
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
@@ -110,11 +110,11 @@ impl Runtime {
     /// Begins to extend a lock that this lease holds, or, with this number of tries, a lock that it will hold.
     pub(crate) fn begin_extend(
         &self,
-        hold: &Arc<HeldLock>,
+        lock: &Arc<Lock>,
         ttl_ms: i64,
         tries: i64,
     ) -> Result<Begun, Error> {
-        let view = self.view(hold)?;
+        let view = self.view(lock)?;
         self.warn_of(ttl_ms);
         let operation = Box::new(Extend::new(view.clone(), ttl_ms).with_tries(tries));
         Ok(Begun { operation, then: Then::Extend(view) })
@@ -129,7 +129,7 @@ impl Runtime {
         if lease.inner_levels > 0 {
             return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
         }
-        self.continued().forget(view.hold());
+        self.continued().forget(view.held_lock());
         // From now on nobody is told that the lock cannot be kept, even if it was lost before.
         lease.keeper.iter().for_each(Keeper::give_up);
         let operation = Box::new(Release::new(view.clone()).after(stays_until));
@@ -138,15 +138,15 @@ impl Runtime {
 
     /// Begins to release a lock whose keys stay until `least_ms` after it was taken.
     pub(crate) fn begin_unlock_after(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
-        let hold = lease.required_lock()?;
-        let ttl_ms = hold.ttl_ms();
+        let lock = lease.required_lock()?;
+        let ttl_ms = lock.ttl_ms();
         Error::check_time(Argument::HoldAtLeast, least_ms, 0..=ttl_ms)?;
-        if hold.is_shared() || hold.slot().is_some() {
+        if lock.is_shared() || lock.slot().is_some() {
             let words =
                 "not possible for shared locks and permits: other holders use the same keys";
             return Err(Error::invalid(words));
         }
-        self.begin_release(lease, hold.asked_at().plus_ms(least_ms))
+        self.begin_release(lease, lock.asked_at().plus_ms(least_ms))
     }
 
     /// Empties the lease for the lock of a ticket, if the ticket can be read.
@@ -159,14 +159,14 @@ impl Runtime {
 
     /// Checks that the lease may be used for another lock.
     fn check_free(&self, lease: &Lease, wanted: Option<&Demand<'_>>) -> Result<(), Error> {
-        let Some(hold) = lease.own_lock()?.filter(|hold| hold.is_held(self.now())) else {
+        let Some(lock) = lease.own_lock()?.filter(|lock| lock.is_held(self.now())) else {
             return Ok(());
         };
         let is_same = |demand: &&Demand<'_>| {
-            demand.kind == LockKind::Exclusive && *demand.resource == **hold.resource()
+            demand.kind == LockKind::Exclusive && *demand.resource == **lock.resource()
         };
         match wanted.filter(is_same) {
-            Some(_) if hold.is_shared() => Err(upgrade()),
+            Some(_) if lock.is_shared() => Err(upgrade()),
             _ => Err(Error::invalid("the lease still holds a lock: unlock it first")),
         }
     }
@@ -183,9 +183,9 @@ impl Runtime {
         lease.is_new = matches!(then, Then::Hold);
         match then {
             Then::Hold => match end {
-                Ok(Ended::Acquired { hold, absent, keeper }) => {
+                Ok(Ended::Acquired { lock, absent, keeper }) => {
                     lease.keeper = keeper;
-                    lease.keep(hold, absent, self.now());
+                    lease.keep(lock, absent, self.now());
                     Ok(())
                 }
                 Ok(_) => Ok(()),
@@ -196,7 +196,7 @@ impl Runtime {
             },
             Then::Extend(view) => self.finish_extension(&view, end, lease),
             Then::Clear(view) => {
-                if view.hold().is_over() || view.hold().is_detached() {
+                if view.held_lock().is_over() || view.held_lock().is_detached() {
                     lease.clear();
                 }
                 lease.absent = words(end)?;
@@ -210,8 +210,8 @@ impl Runtime {
                 Ok(())
             }
             Then::Note(view) => {
-                if view.hold().has_ended() {
-                    self.continued().forget(view.hold());
+                if view.held_lock().has_ended() {
+                    self.continued().forget(view.held_lock());
                 }
                 lease.absent = words(end)?;
                 Ok(())
@@ -223,16 +223,16 @@ impl Runtime {
     /// when the caller gets the result. A logger, an event loop or an executor may have taken its time since the servers
     /// answered. If the lock has ended, the call fails, and what is left of the lock is released without waiting.
     pub(crate) fn in_time(&self, lease: &mut Lease) -> Result<(), Error> {
-        match &lease.hold {
-            Some(hold) if lease.is_over() => {
+        match &lease.lock {
+            Some(lock) if lease.is_over() => {
                 if !lease.is_new {
                     // The holder does not release the lock here. The keep-alive must report that it was lost.
-                    hold.pass_to(Phase::Lost);
+                    lock.pass_to(Phase::Lost);
                 } else if let Some(keeper) = &lease.keeper {
                     // The caller was never told that it holds the lock, so it is not told that the lock was lost.
                     keeper.give_up();
                 }
-                self.continued().forget(hold);
+                self.continued().forget(lock);
             }
             _ => return Ok(()),
         }
@@ -243,30 +243,30 @@ impl Runtime {
     }
 
     fn finish_extension(&self, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
-        let (hold, now) = (view.hold(), self.now());
+        let (lock, now) = (view.held_lock(), self.now());
         let error = match words(end) {
             Ok(absent) => {
-                lease.keep(Arc::clone(hold), absent, now);
+                lease.keep(Arc::clone(lock), absent, now);
                 return Ok(());
             }
             Err(error) => error,
         };
-        if hold.has_ended() {
-            self.continued().forget(hold);
+        if lock.has_ended() {
+            self.continued().forget(lock);
             lease.clear();
-        } else if lease.hold.is_none() {
+        } else if lease.lock.is_none() {
             // A lock that was valid stays valid, and a fresh lease can hold it.
-            lease.keep(Arc::clone(hold), String::new(), now);
+            lease.keep(Arc::clone(lock), String::new(), now);
         }
         Err(error)
     }
 
     /// The lock, with the servers in the order of this manager.
-    pub(crate) fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
+    pub(crate) fn view(&self, lock: &Arc<Lock>) -> Result<View, Error> {
         let other = || {
             Error::invalid("the lock is on other servers or databases than those of this manager")
         };
-        View::new(hold, self.roster()).ok_or_else(other)
+        View::new(lock, self.roster()).ok_or_else(other)
     }
 }
 
@@ -295,8 +295,8 @@ pub(crate) fn words(end: End) -> Result<String, Error> {
 /// Shared locks.
 impl Runtime {
     pub(crate) fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
-        let hold = lease.required_lock()?;
-        let words = match hold.target().kind {
+        let lock = lease.required_lock()?;
+        let words = match lock.target().kind {
             LockKind::Exclusive | LockKind::Shared => None,
             LockKind::Several(_) => Some("a lock of several resources cannot be shared"),
             LockKind::Permit { .. } => Some("a semaphore permit cannot be shared"),
@@ -304,7 +304,7 @@ impl Runtime {
         if let Some(words) = words {
             return Err(Error::invalid(words));
         }
-        let view = self.view(hold)?;
+        let view = self.view(lock)?;
         let operation = Box::new(Downgrade::new(view.clone()));
         Ok(Begun { operation, then: Then::Extend(view) })
     }

@@ -73,11 +73,11 @@ pub mod failure;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
-mod held_lock;
 mod keeper;
 mod kept_log;
 mod lease;
 mod lease_call;
+mod lock;
 #[doc(hidden)]
 pub mod lock_kind;
 mod lock_ticket;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::check;
 use crate::error::Error;
-use crate::held_lock::HeldLock;
+use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target};
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::token::Token;
@@ -43,12 +43,12 @@ pub(crate) struct LockTicket {
 }
 
 impl LockTicket {
-    pub(crate) fn of(hold: &HeldLock) -> Self {
+    pub(crate) fn of(lock: &Lock) -> Self {
         Self {
-            target: hold.key(),
-            ttl_ms: hold.ttl_ms(),
-            fencing_token: hold.fencing_token(),
-            token: *hold.token(),
+            target: lock.key(),
+            ttl_ms: lock.ttl_ms(),
+            fencing_token: lock.fencing_token(),
+            token: *lock.token(),
         }
     }
 

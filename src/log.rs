@@ -35,7 +35,7 @@ pub enum Level {
 pub type Logger = Arc<dyn Fn(Level, &str) + Send + Sync>;
 
 /// One line and its level.
-pub(crate) type Line = (Level, String);
+pub(crate) type LogLine = (Level, String);
 
 /// The queue of lines, and the logger.
 #[derive(Default)]
@@ -50,7 +50,7 @@ struct State {
     logger: Option<Logger>,
     /// The process whose lines these are.
     process: Generation,
-    lines: VecDeque<Line>,
+    lines: VecDeque<LogLine>,
     bytes: usize,
     left_out: u64,
     /// Whether a thread is passing lines to the logger. Only one thread does so at a time, so that the
@@ -75,7 +75,7 @@ impl Log {
 
     /// Keeps lines until a thread passes them to the logger. This calls no foreign code, so the caller may
     /// hold any mutex.
-    pub(crate) fn keep(&self, lines: Vec<Line>) {
+    pub(crate) fn keep(&self, lines: Vec<LogLine>) {
         if lines.is_empty() {
             return;
         }
@@ -127,7 +127,7 @@ impl Log {
 
 impl State {
     /// If there is no room, drops the oldest lines: the last ones describe the present state.
-    fn keep(&mut self, line: Line) {
+    fn keep(&mut self, line: LogLine) {
         self.bytes += line.1.len();
         self.lines.push_back(line);
         while self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX && self.lines.len() > 1 {
@@ -136,13 +136,13 @@ impl State {
         }
     }
 
-    fn take(&mut self) -> Option<Line> {
+    fn take(&mut self) -> Option<LogLine> {
         let line = self.lines.pop_front()?;
         self.bytes -= line.1.len();
         Some(line)
     }
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<LogLine> {
         match std::mem::take(&mut self.left_out) {
             0 => self.take(),
             count => {
@@ -174,7 +174,7 @@ impl<'a> Turn<'a> {
 
     /// The next line, and the logger for it. If there is none, the turn ends at the same moment: a later
     /// line is passed on by the thread that adds it.
-    fn next(&mut self) -> Option<(Logger, Line)> {
+    fn next(&mut self) -> Option<(Logger, LogLine)> {
         let mut state = self.log.state().ok()?;
         if let Some(logger) = state.logger.clone()
             && let Some(line) = state.next()
@@ -218,7 +218,7 @@ mod tests {
         log
     }
 
-    fn lines(numbers: impl Iterator<Item = usize>) -> Vec<Line> {
+    fn lines(numbers: impl Iterator<Item = usize>) -> Vec<LogLine> {
         numbers.map(|it| (Level::Info, it.to_string())).collect()
     }
 

@@ -13,7 +13,7 @@ use crate::continued::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
-use crate::log::{Level, Line, Log};
+use crate::log::{Level, Log, LogLine};
 use crate::moment::Moment;
 use crate::operation::{End, Operation, Payload, Prepared};
 use crate::settings::Settings;
@@ -23,8 +23,8 @@ use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::system::thread;
 use crate::transport::account::PasswordRequest;
+use crate::transport::address::{self, Lookup};
 use crate::transport::endpoint::Endpoint;
-use crate::transport::place::{self, Lookup};
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
 use crate::transport::server::ServerSnapshot;
@@ -54,7 +54,7 @@ struct WakerAndLog {
     log: Arc<Log>,
 }
 
-impl Host<Vec<Line>> for WakerAndLog {
+impl Host<Vec<LogLine>> for WakerAndLog {
     fn wake(&self) {
         self.waker.iter().for_each(Waker::wake);
     }
@@ -69,7 +69,7 @@ impl Host<Vec<Line>> for WakerAndLog {
         this_process() == process
     }
 
-    fn keep(&self, lines: Vec<Line>) {
+    fn keep(&self, lines: Vec<LogLine>) {
         self.log.keep(lines);
     }
 }
@@ -484,7 +484,7 @@ impl LookedUp {
 /// Asks the resolver, with no mutex held, because it may be slow.
 fn look_up(name: &Lookup) -> LookedUp {
     let began = clock::now();
-    let found = place::look_up(&name.name, name.port);
+    let found = address::look_up(&name.name, name.port);
     LookedUp { found, began, ended: clock::now() }
 }
 

@@ -8,9 +8,9 @@ use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::stats::Tracing;
-use crate::transport::access::Access;
 use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
+use crate::transport::security::Security;
 use crate::transport::timeouts::Timeouts;
 
 /// The maximum timeout for a server: a day.
@@ -27,7 +27,7 @@ pub struct Settings {
     has_fencing: AtomicBool,
     tracing: AtomicU8,
     timeouts: Arc<Timeouts>,
-    access: Arc<Access>,
+    access: Arc<Security>,
     guard: Arc<Rules>,
 }
 
@@ -151,7 +151,7 @@ impl Settings {
         &self.guard
     }
 
-    pub fn access(&self) -> &Arc<Access> {
+    pub fn access(&self) -> &Arc<Security> {
         &self.access
     }
 }

@@ -7,10 +7,10 @@ use crate::call::Call;
 use crate::check;
 use crate::engine::{Notice, Wakening};
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, Then};
+use crate::lock::{Lock, View};
 use crate::moment::Moment;
 use crate::operation::Ended;
 use crate::operation::acquire::Keeping;
@@ -131,9 +131,9 @@ impl Runtime {
 
     /// The lock of this lease, which must be held if it is to be kept.
     pub(crate) fn view_to_keep(&self, lease: &Lease) -> Result<View, Error> {
-        let hold = lease.required_lock()?;
-        let view = self.view(hold)?;
-        match hold.is_held(self.now()) {
+        let lock = lease.required_lock()?;
+        let view = self.view(lock)?;
+        match lock.is_held(self.now()) {
             true => Ok(view),
             false => Err(Error::new(Status::Lost, "the lock is no longer held")),
         }
@@ -141,7 +141,7 @@ impl Runtime {
 
     /// Releases a lock that nobody wants, without waiting.
     pub(crate) fn discard(&self, lease: &Lease) {
-        lease.hold.iter().for_each(|hold| self.release_unwanted(hold));
+        lease.lock.iter().for_each(|lock| self.release_unwanted(lock));
     }
 
     /// Nobody takes events any more: releases the locks whose events were not taken.
@@ -166,13 +166,13 @@ impl Runtime {
     }
 
     fn discard_notice(&self, notice: &Notice) {
-        if let Ok(Ended::Acquired { hold, .. }) = &notice.end {
-            self.release_unwanted(hold);
+        if let Ok(Ended::Acquired { lock, .. }) = &notice.end {
+            self.release_unwanted(lock);
         }
     }
 
-    fn release_unwanted(&self, hold: &Arc<HeldLock>) {
-        if let Ok(view) = self.view(hold) {
+    fn release_unwanted(&self, lock: &Arc<Lock>) {
+        if let Ok(view) = self.view(lock) {
             self.submit_and_send(Box::new(Release::new(view)), Box::new(Companion::Nobody));
         }
     }
@@ -230,15 +230,15 @@ impl Runtime {
                 Some(Event::Done { lease, tag, outcome })
             }
             Companion::Kept { kept, tag } => {
-                let (hold, error) = match end {
-                    Ok(Ended::Unkept { hold, error }) => (Some(hold), error),
+                let (lock, error) = match end {
+                    Ok(Ended::Unkept { lock, error }) => (Some(lock), error),
                     Ok(_) => return None,
                     Err(failed) => (None, failed.error),
                 };
                 let is_over =
-                    kept.is_given_up() || hold.as_ref().is_some_and(|it| it.was_released());
-                let left = |hold: Arc<HeldLock>| hold.remaining_ms(self.now());
-                (!is_over).then(|| Event::Lost { tag, error, remaining_ms: hold.map_or(0, left) })
+                    kept.is_given_up() || lock.as_ref().is_some_and(|it| it.was_released());
+                let left = |lock: Arc<Lock>| lock.remaining_ms(self.now());
+                (!is_over).then(|| Event::Lost { tag, error, remaining_ms: lock.map_or(0, left) })
             }
             Companion::Nobody => None,
         }

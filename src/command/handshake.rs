@@ -118,7 +118,7 @@ fn steps(
     ];
     // Only since Redis 7.0 one command can ask for several sections.
     let info = |section: &str, judge| Step::new(redis::cmd("INFO").arg(section), judge);
-    let questions = [
+    let rounds = [
         match is_guarded {
             true => info("server", |reply, learnt| {
                 is_told(reply)?;
@@ -143,7 +143,7 @@ fn steps(
     let guards = guard_steps().into_iter().filter(|_| is_guarded);
     // The replies before it have the older form.
     let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
-    let steps = log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards);
+    let steps = log_in.into_iter().chain(select).chain(probes).chain(rounds).chain(guards);
     steps.chain(greeting).collect()
 }
 

@@ -81,9 +81,9 @@ pub enum Verb {
     /// Turn an exclusive lock into a shared one, which keeps its end.
     Downgrade,
     /// Announce a waiting writer, if readers hold the resource.
-    Intend,
+    AnnounceWriter,
     /// Take back that announcement.
-    Recant,
+    WithdrawWriter,
     /// Set the key again on a server that lost it, unless it exists. Has the form of an acquire.
     Repair,
     /// Delete the key if it has the token. For a semaphore: every slot that has it.
@@ -99,7 +99,7 @@ pub enum Verb {
     /// Ask for the value of the key and its remaining time.
     Inspect,
     /// Join the wait queue, with the channel of the token, unless nobody holds the key.
-    Enrol,
+    JoinWaitlist,
     /// Leave the wait queue, and pass on a wake-up that came too late.
     Leave,
 }
@@ -119,7 +119,7 @@ impl Verb {
             (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
             (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
             (Self::ReleaseAndWake, LockKind::Shared) => &shared::release::AND_WAKE,
-            (Self::Enrol, LockKind::Shared) => &shared::enrol::DEFINITION,
+            (Self::JoinWaitlist, LockKind::Shared) => &shared::enrol::DEFINITION,
             (Self::Inspect, LockKind::Shared) => &shared::inspect::DEFINITION,
             (verb, _) => verb.exclusive(),
         }
@@ -131,8 +131,8 @@ impl Verb {
             Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
             Self::AcquireAgain => &acquire_again::DEFINITION,
             Self::Downgrade => &shared::extend::DOWNGRADE,
-            Self::Intend => &shared::intend::DEFINITION,
-            Self::Recant => &shared::intend::RECANT,
+            Self::AnnounceWriter => &shared::intend::DEFINITION,
+            Self::WithdrawWriter => &shared::intend::RECANT,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::ReadFences => &read_fences::DEFINITION,
@@ -142,7 +142,7 @@ impl Verb {
             Self::ReleaseAndWake | Self::ReleaseRestAndWake => &release_and_wake::DEFINITION,
             Self::ReleaseAfter => &release_after::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
-            Self::Enrol => &enrol::DEFINITION,
+            Self::JoinWaitlist => &enrol::DEFINITION,
             Self::Leave => &leave::DEFINITION,
         }
     }
@@ -159,10 +159,10 @@ impl Verb {
             Self::ReleaseRest => &release_permits::REST,
             Self::ReleaseRestAndWake => &release_permits::REST_AND_WAKE,
             // Questions about readers concern a single resource.
-            Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
+            Self::Inspect | Self::Downgrade | Self::AnnounceWriter | Self::WithdrawWriter => {
                 &inspect_permits::DEFINITION
             }
-            Self::Enrol => &wait_for_permits::ENROL,
+            Self::JoinWaitlist => &wait_for_permits::ENROL,
             Self::Leave => &wait_for_permits::LEAVE,
             Self::ReadFences => &read_fences::DEFINITION,
             Self::RestoreFences => &restore_fences::DEFINITION,
@@ -180,19 +180,23 @@ impl Verb {
                 Self::AcquireFenced | Self::RaiseFence,
                 LockKind::Exclusive | LockKind::Several(_),
             ) => "~NAME or ~redlock:fence (NAME: the resource)",
-            (Self::AcquireAgain | Self::Downgrade | Self::Intend | Self::Recant, _)
+            (
+                Self::AcquireAgain | Self::Downgrade | Self::AnnounceWriter | Self::WithdrawWriter,
+                _,
+            )
             | (_, LockKind::Shared) => "~NAME, ~NAME:r, ~NAME:i or ~NAME:w (NAME: the resource)",
             (_, LockKind::Permit { .. }) => "~NAME, ~NAME#* or ~NAME:w (NAME: the resource)",
-            (Self::Enrol | Self::Leave | Self::ReleaseAndWake | Self::ReleaseRestAndWake, _) => {
-                "~NAME or ~NAME:w (NAME: the resource)"
-            }
+            (
+                Self::JoinWaitlist | Self::Leave | Self::ReleaseAndWake | Self::ReleaseRestAndWake,
+                _,
+            ) => "~NAME or ~NAME:w (NAME: the resource)",
             _ => "~NAME (NAME: the resource)",
         }
     }
 }
 
 /// Receives every server's answer to a request, even if nobody waits for the answer any more.
-pub trait Witness: Send + Sync {
+pub trait ReplyObserver: Send + Sync {
     /// A server has given this answer, received at `now`. The verb and the number identify the request.
     /// Called with a mutex held, before any caller gets the answer, so it must only take note.
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment);
@@ -206,19 +210,19 @@ pub trait Witness: Send + Sync {
 pub struct Setter {
     server: usize,
     number: u32,
-    witness: Weak<dyn Witness>,
+    observer: Weak<dyn ReplyObserver>,
 }
 
 impl Setter {
     /// Whether the lock still exists.
     pub(crate) fn matters(&self) -> bool {
-        self.witness.strong_count() > 0
+        self.observer.strong_count() > 0
     }
 
     /// It will not be carried out any more.
     pub(crate) fn note_end(&self) {
-        if let Some(witness) = self.witness.upgrade() {
-            witness.hear_end(self.server, self.number);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.hear_end(self.server, self.number);
         }
     }
 }
@@ -238,12 +242,12 @@ impl Told {
     }
 
     pub(crate) fn setter(&self, server: usize, number: u32) -> Setter {
-        let witness = Arc::clone(&self.0) as Arc<dyn Witness>;
-        Setter { server, number, witness: Arc::downgrade(&witness) }
+        let observer = Arc::clone(&self.0) as Arc<dyn ReplyObserver>;
+        Setter { server, number, observer: Arc::downgrade(&observer) }
     }
 
-    pub(crate) fn witness(&self) -> Arc<dyn Witness> {
-        Arc::clone(&self.0) as Arc<dyn Witness>
+    pub(crate) fn observer(&self) -> Arc<dyn ReplyObserver> {
+        Arc::clone(&self.0) as Arc<dyn ReplyObserver>
     }
 
     pub(crate) fn all(&self) -> Vec<(usize, u32)> {
@@ -252,7 +256,7 @@ impl Told {
 }
 
 #[cfg(test)]
-impl Witness for Ended {
+impl ReplyObserver for Ended {
     fn hear(&self, _: usize, _: (Verb, u32), _: &Answer, _: Moment) {}
 
     fn hear_end(&self, server: usize, number: u32) {
@@ -274,7 +278,7 @@ pub struct Request {
     size: usize,
     /// The servers that get it although nobody waits for the answer. Of a move, those that may get it at all.
     recipients: ServerSet,
-    witness: Option<Arc<dyn Witness>>,
+    observer: Option<Arc<dyn ReplyObserver>>,
     /// Indexed by the form that a server's capabilities require.
     encoded: [OnceLock<Encoded>; FORMS],
 }
@@ -294,7 +298,7 @@ impl Request {
         let definition = verb.definition(&subject.kind);
         let size = size(verb, definition, &subject);
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
-        Self { verb, number: 0, subject, definition, size, recipients, witness: None, encoded }
+        Self { verb, number: 0, subject, definition, size, recipients, observer: None, encoded }
     }
 
     /// Sets the servers that must get it. A release that cannot be sent now is sent later, until the TTL is over.
@@ -347,22 +351,22 @@ impl Request {
 
     /// Sets the witness that receives the answers.
     #[must_use]
-    pub fn before(self, witness: Arc<dyn Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
+    pub fn before(self, observer: Arc<dyn ReplyObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// A server has given this answer, received at `now`. Called before any caller gets it.
     pub fn note(&self, server: usize, answer: &Answer, now: Moment) {
-        if let Some(witness) = &self.witness {
-            witness.hear(server, (self.verb, self.number), answer, now);
+        if let Some(observer) = &self.observer {
+            observer.hear(server, (self.verb, self.number), answer, now);
         }
     }
 
     /// The request as one that may set a key on this server, if it is one.
     pub(crate) fn setter(&self, server: usize) -> Option<Setter> {
         let sets = self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Repair);
-        let witness = self.witness.as_ref().filter(|_| sets)?;
-        Some(Setter { server, number: self.number, witness: Arc::downgrade(witness) })
+        let observer = self.observer.as_ref().filter(|_| sets)?;
+        Some(Setter { server, number: self.number, observer: Arc::downgrade(observer) })
     }
 
     /// Whether this server must get it although nobody waits for the answer.
@@ -406,7 +410,7 @@ impl Request {
 
     /// Whether it is of use only if the server sends push messages.
     pub fn needs_pushes(&self) -> bool {
-        self.verb == Verb::Enrol
+        self.verb == Verb::JoinWaitlist
     }
 
     /// Whether the answer gives the key's end by the server's clock, in milliseconds, and not its remaining time.

@@ -7,12 +7,12 @@ pub(crate) type Script = &'static &'static str;
 /// comment lines are left out. The compiler builds it, so there is nothing to set up at run time.
 ///
 /// `N` is the length of the file. The line is no longer than that.
-pub(super) struct Line<const N: usize> {
+pub(super) struct ScriptText<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
 
-impl<const N: usize> Line<N> {
+impl<const N: usize> ScriptText<N> {
     pub(super) const fn of(file: &str) -> Self {
         let mut script = Self { bytes: [0; N], length: 0 };
         let mut rest = file.as_bytes();
@@ -64,8 +64,8 @@ const fn first_line(text: &[u8]) -> (&[u8], &[u8]) {
 macro_rules! script {
     ($($file:literal),+ $(; $end:literal)?) => {{
         const FILE: &str = concat!($(include_str!($file)),+ $(, $end)?);
-        const LINE: $crate::command::script::Line<{ FILE.len() }> =
-            $crate::command::script::Line::of(FILE);
+        const LINE: $crate::command::script::ScriptText<{ FILE.len() }> =
+            $crate::command::script::ScriptText::of(FILE);
         LINE.text()
     }};
 }
@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn a_script_is_sent_without_comments_and_layout() {
         const FILE: &str = "-- What it does.\n\n  if a then\n\treturn -1\n  -- more\nend  \n";
-        const SCRIPT: Line<{ FILE.len() }> = Line::of(FILE);
+        const SCRIPT: ScriptText<{ FILE.len() }> = ScriptText::of(FILE);
         assert_eq!(SCRIPT.text(), "if a then return -1 end");
-        assert_eq!(Line::<0>::of("").text(), "");
-        assert_eq!(Line::<9>::of("return 0").text(), "return 0");
+        assert_eq!(ScriptText::<0>::of("").text(), "");
+        assert_eq!(ScriptText::<9>::of("return 0").text(), "return 0");
     }
 }

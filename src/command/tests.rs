@@ -65,9 +65,9 @@ fn readers_use_scripts_and_writers_plain_commands() {
         (Verb::Release, " 2 r r:r T 315360000000"),
         (Verb::Inspect, " 2 r r:r T 128 315360000000"),
         (Verb::ReleaseAndWake, " 2 r r:r T 315360000000"),
-        (Verb::Enrol, " 3 r r:w r:i redlock:w:ABABABABABABABABABABABABABABABAB 0 15000 500"),
-        (Verb::Intend, " 2 r r:i 500"),
-        (Verb::Recant, " 1 r:i redlock:writer"),
+        (Verb::JoinWaitlist, " 3 r r:w r:i redlock:w:ABABABABABABABABABABABABABABABAB 0 15000 500"),
+        (Verb::AnnounceWriter, " 2 r r:i 500"),
+        (Verb::WithdrawWriter, " 1 r:i redlock:writer"),
     ];
     for (verb, end) in ends {
         for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::EXPIRY_TIME] {
@@ -94,11 +94,11 @@ fn the_size_of_a_request_is_well_estimated() {
         }
     }
     let shared = [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Inspect, Verb::Downgrade];
-    for verb in [&shared[..], &[Verb::Enrol]].concat() {
+    for verb in [&shared[..], &[Verb::JoinWaitlist]].concat() {
         is_as_long_as_counted(verb, LockKind::Shared, PLAIN);
     }
     is_as_long_as_counted(Verb::ReleaseAndWake, LockKind::Shared, Capabilities::WAKING);
-    for verb in [Verb::AcquireAgain, Verb::Intend, Verb::Recant] {
+    for verb in [Verb::AcquireAgain, Verb::AnnounceWriter, Verb::WithdrawWriter] {
         is_as_long_as_counted(verb, LockKind::Exclusive, PLAIN);
     }
 }
@@ -120,7 +120,7 @@ fn each_verb_states_its_effect_on_the_key() {
         (Verb::Acquire, KeyEffect::Leaves),
         (Verb::AcquireAgain, KeyEffect::Leaves),
         (Verb::Downgrade, KeyEffect::Passes),
-        (Verb::Intend, KeyEffect::Passes),
+        (Verb::AnnounceWriter, KeyEffect::Passes),
         (Verb::AcquireFenced, KeyEffect::Leaves),
         (Verb::RaiseFence, KeyEffect::Passes),
         (Verb::ReadFences, KeyEffect::Passes),
@@ -211,7 +211,7 @@ fn a_refused_key_is_named_by_the_keys_of_the_request() {
     };
     let exclusive = |verb| words(verb, LockKind::Exclusive);
     assert_eq!(exclusive(Verb::Extend), "NOPERM: user lacks ~NAME (NAME: the resource)");
-    assert!(exclusive(Verb::Enrol).contains("user lacks ~NAME or ~NAME:w ("));
+    assert!(exclusive(Verb::JoinWaitlist).contains("user lacks ~NAME or ~NAME:w ("));
     assert!(exclusive(Verb::AcquireFenced).contains("user lacks ~NAME or ~redlock:fence ("));
     assert!(words(Verb::Acquire, LockKind::Shared).contains("~NAME:r, ~NAME:i"));
     assert!(words(Verb::Acquire, LockKind::Permit { of: 3 }).contains("~NAME#*"));

@@ -23,16 +23,16 @@ pub(super) const LINE_TTL_MS: i64 = 15_000;
 const DIGITS: usize = 32;
 
 /// The key of the wait queue of a resource.
-pub(super) fn line(resource: &[u8]) -> Line<'_> {
-    Line { resource }
+pub(super) fn line(resource: &[u8]) -> WaitlistKey<'_> {
+    WaitlistKey { resource }
 }
 
 /// The key of a wait queue, which is composed while it is written.
-pub(super) struct Line<'a> {
+pub(super) struct WaitlistKey<'a> {
     resource: &'a [u8],
 }
 
-impl ToRedisArgs for Line<'_> {
+impl ToRedisArgs for WaitlistKey<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let mut key = out.writer_for_next_arg();
         // Writing to memory does not fail.
@@ -42,7 +42,7 @@ impl ToRedisArgs for Line<'_> {
 
 /// The key of the wait queue for any permit of a semaphore. None if this resource does not have the name of a
 /// slot, with a number.
-pub(super) fn line_of_permits(resource: &[u8]) -> Option<Line<'_>> {
+pub(super) fn line_of_permits(resource: &[u8]) -> Option<WaitlistKey<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
 }
 

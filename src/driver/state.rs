@@ -11,7 +11,7 @@ pub(super) struct State<E: Driven> {
     pub(super) polling: bool,
     /// Whether the last driver woke other threads when it left.
     pub(super) has_woken_others: bool,
-    places: Vec<Place<E::End>>,
+    places: Vec<ThreadSlot<E::End>>,
     /// Places that no call uses.
     free: Vec<usize>,
     /// How many threads that wait for events are awake. Each of them looks for an event before it sleeps.
@@ -23,7 +23,7 @@ pub(super) struct State<E: Driven> {
 }
 
 /// A thread and its call.
-struct Place<T> {
+struct ThreadSlot<T> {
     role: Role,
     end: Option<T>,
     sleeper: Option<Arc<Parker<T>>>,
@@ -75,7 +75,7 @@ impl<E: Driven> State<E> {
 
     pub(super) fn take_place(&mut self, role: Role) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { role, end: None, sleeper: None });
+            self.places.push(ThreadSlot { role, end: None, sleeper: None });
             self.places.len() - 1
         });
         self.places[place].role = role;
@@ -113,7 +113,7 @@ impl<E: Driven> State<E> {
 
     /// Whether the thread at this place must stop driving and do something else.
     pub(super) fn has_something_for(&self, place: usize) -> bool {
-        let Place { role, end, .. } = &self.places[place];
+        let ThreadSlot { role, end, .. } = &self.places[place];
         end.is_some()
             || self.engine.has_chore()
             || role.listens() && self.engine.has_event()
@@ -208,8 +208,8 @@ impl<E: Driven> State<E> {
         }
     }
 
-    fn wake_one(&mut self, may_be: impl Fn(&Place<E::End>) -> bool) {
-        let is_asleep = |place: &Place<E::End>| place.sleeper.is_some() && may_be(place);
+    fn wake_one(&mut self, may_be: impl Fn(&ThreadSlot<E::End>) -> bool) {
+        let is_asleep = |place: &ThreadSlot<E::End>| place.sleeper.is_some() && may_be(place);
         if let Some(place) = self.places.iter().position(is_asleep) {
             self.wake(place);
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::operation::{Event, Urgency};
 use crate::room::Room;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 /// Why an operation goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl Lane {
 /// The operations that wait, and the events that let them go on.
 #[derive(Default)]
 pub(super) struct Lanes {
-    lanes: [VecDeque<(Ticket, Event)>; LANES],
+    lanes: [VecDeque<(OpId, Event)>; LANES],
     /// The lane from which the last one was taken.
     last: usize,
 }
 
 impl Lanes {
-    pub(super) fn push(&mut self, lane: Lane, ticket: Ticket, event: Event) {
+    pub(super) fn push(&mut self, lane: Lane, ticket: OpId, event: Event) {
         self.lanes[lane.0].push_back((ticket, event));
     }
 
@@ -66,7 +66,7 @@ impl Lanes {
 
     /// Takes the next one. The lanes behind the first one take turns: a crowd in one of them does not keep the
     /// others waiting.
-    pub(super) fn pop(&mut self) -> Option<(Lane, Ticket, Event)> {
+    pub(super) fn pop(&mut self) -> Option<(Lane, OpId, Event)> {
         let others = (1..LANES).map(|ahead| 1 + (self.last + ahead - 1) % (LANES - 1));
         let lane = [KEEPING.0].into_iter().chain(others).find(|&it| !self.lanes[it].is_empty())?;
         if lane != KEEPING.0 {
@@ -85,7 +85,7 @@ mod tests {
     const REASONS: [Reason; 3] = [Reason::Begins, Reason::IsCalled, Reason::IsDue];
 
     fn push(lanes: &mut Lanes, lane: Lane, number: usize) {
-        lanes.push(lane, Ticket::new(number, 1), Event::TimeOut);
+        lanes.push(lane, OpId::new(number, 1), Event::TimeOut);
     }
 
     fn places(lanes: &mut Lanes) -> Vec<usize> {

@@ -31,8 +31,8 @@ use crate::call::Call;
 use crate::command::{Answer, Request, Verb};
 use crate::driver::Driven;
 use crate::failure::Failure;
-use crate::held_lock::{HeldLock, View};
-use crate::log::Line;
+use crate::lock::{Lock, View};
+use crate::log::LogLine;
 use crate::moment::Moment;
 use crate::operation::release::Release;
 use crate::operation::restore::Restore;
@@ -44,9 +44,9 @@ use crate::system::socket::Watched;
 use crate::system::{clock, socket};
 use crate::token::Token;
 use crate::transport::interest::Interest;
+use crate::transport::op_id::OpId;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Pushed, Server};
-use crate::transport::ticket::Ticket;
 
 /// How many operations may go on in one turn. That takes about a millisecond, and a look at the sockets little in
 /// comparison.
@@ -57,7 +57,7 @@ pub(crate) struct Engine {
     /// The descriptor that wakes the driver.
     waker: RawFd,
     /// Questions to close. A question may be in the list twice.
-    decided: Vec<Ticket>,
+    decided: Vec<OpId>,
     /// Results for waiting threads, by their places.
     ends: VecDeque<(usize, Wakening)>,
     /// Notices for the threads that ask for events.
@@ -268,8 +268,8 @@ impl Engine {
 
     fn cancel_at(&mut self, place: usize) {
         let Some(slot) = self.state.slots.get_mut(place) else { return };
-        let ticket = Ticket::new(place, slot.generation);
-        match slot.question.take() {
+        let ticket = OpId::new(place, slot.generation);
+        match slot.round.take() {
             None => self.step(place, cancelled()),
             Some(mut open) => {
                 let now = clock::now();
@@ -297,8 +297,8 @@ impl Engine {
     }
 
     /// Releases a lock that nobody was told of, without waiting.
-    fn release_unwanted(&mut self, hold: &Arc<HeldLock>) {
-        if let Some(view) = View::new(hold, &self.state.roster) {
+    fn release_unwanted(&mut self, lock: &Arc<Lock>) {
+        if let Some(view) = View::new(lock, &self.state.roster) {
             self.submit(Box::new(Release::new(view)), Box::new(()), None);
         }
     }
@@ -345,7 +345,7 @@ impl Engine {
     }
 
     /// An operation begins. If too many questions are open, it begins later.
-    fn begin(&mut self, ticket: Ticket) {
+    fn begin(&mut self, ticket: OpId) {
         match self.state.may_begin(ticket, self.now) {
             true => self.step(ticket.place(), Event::Started),
             false => self.state.call(ticket, Event::Started, Reason::Begins),
@@ -412,7 +412,7 @@ impl Engine {
     fn settle(&mut self, now: Moment) {
         loop {
             if let Some((ticket, event)) = self.state.turns.pop_front() {
-                if self.state.find(ticket).is_some_and(|slot| slot.question.is_none()) {
+                if self.state.find(ticket).is_some_and(|slot| slot.round.is_none()) {
                     self.step(ticket.place(), event);
                 }
             } else if self.has_news() {
@@ -472,7 +472,7 @@ impl Driven for Engine {
     type Event = Notice;
     type Chore = Chore;
     type Watch = Watch;
-    type Words = Vec<Line>;
+    type Words = Vec<LogLine>;
 
     fn advance(&mut self) {
         let now = clock::now();
@@ -565,7 +565,7 @@ impl Driven for Engine {
 
     fn discard(&mut self, end: Wakening) {
         match end {
-            Wakening::Ended(Ok(Ended::Acquired { hold, .. })) => self.release_unwanted(&hold),
+            Wakening::Ended(Ok(Ended::Acquired { lock, .. })) => self.release_unwanted(&lock),
             // Another thread may take it.
             Wakening::Noticed(notice) => self.notices.push(notice),
             Wakening::Ended(_) | Wakening::NoCall | Wakening::TimeUp => {}
@@ -615,7 +615,7 @@ impl Driven for Engine {
         !self.state.effects.lines.is_empty()
     }
 
-    fn take_words(&mut self) -> Vec<Line> {
+    fn take_words(&mut self) -> Vec<LogLine> {
         mem::take(&mut self.state.effects.lines)
     }
 }
@@ -676,8 +676,8 @@ impl Engine {
     fn hear_push(&mut self, Pushed { server, resource, .. }: Pushed, now: Moment) {
         let slots = &self.state.slots;
         let is_asked = |place: usize| {
-            let question = slots.get(place).and_then(|slot| slot.question.as_ref());
-            question.is_some_and(|open| open.pending.contains(server))
+            let round = slots.get(place).and_then(|slot| slot.round.as_ref());
+            round.is_some_and(|open| open.pending.contains(server))
         };
         let heard = self.state.wait_queues.pushed(&resource, server, is_asked, now);
         // The operation may be due now, and the thread that polls does not know that.
@@ -724,7 +724,7 @@ impl Engine {
                 self.hear_push(pushed, now);
             }
             let Some(slot) = self.state.find(it.ticket) else { continue };
-            let Some(open) = slot.question.as_mut().filter(|open| open.pending.contains(it.server))
+            let Some(open) = slot.round.as_mut().filter(|open| open.pending.contains(it.server))
             else {
                 continue;
             };
@@ -747,10 +747,10 @@ impl Engine {
     }
 
     /// Shortens the wait of a question that makes haste: see [`crate::operation::Operation::haste`].
-    fn hasten(&mut self, ticket: Ticket, doublings: u32, now: Moment) {
+    fn hasten(&mut self, ticket: OpId, doublings: u32, now: Moment) {
         let servers = &self.state.servers;
         let slot = self.state.slots.get_mut(ticket.place());
-        let Some(open) = slot.and_then(|slot| slot.question.as_mut()) else { return };
+        let Some(open) = slot.and_then(|slot| slot.round.as_mut()) else { return };
         let pending = servers.iter().enumerate().filter(|(index, _)| open.pending.contains(*index));
         let usual_us = pending.filter_map(|(_, server)| server.round_trip_us()).max();
         let usual = Duration::from_micros(usual_us.unwrap_or_default().max(0).unsigned_abs());
@@ -763,9 +763,8 @@ impl Engine {
     /// Readiness was found out before the clock was read, and this thread may have been kept from running
     /// in between. So all servers are checked once more before any question times out.
     fn look_again(&mut self, due: &[usize], now: Moment) {
-        let asks = |&place: &usize| {
-            self.state.slots.get(place).is_some_and(|slot| slot.question.is_some())
-        };
+        let asks =
+            |&place: &usize| self.state.slots.get(place).is_some_and(|slot| slot.round.is_some());
         if due.iter().any(asks) {
             self.state.visit_servers(|server, effects| server.handle_ready(now, effects));
             self.settle(now);
@@ -789,8 +788,8 @@ impl Engine {
     fn expire_one(&mut self, place: usize, now: Moment) {
         let slot = self.state.slots.get(place).filter(|slot| now >= slot.until);
         let Some(slot) = slot else { return };
-        let ticket = Ticket::new(place, slot.generation);
-        let Some(open) = &slot.question else {
+        let ticket = OpId::new(place, slot.generation);
+        let Some(open) = &slot.round else {
             return self.state.call(ticket, Event::TimeOut, Reason::IsDue);
         };
         let until = open.answer_by(ticket, slot.until, &self.state.servers);
@@ -802,10 +801,10 @@ impl Engine {
     }
 
     /// Reports every server that has not answered to the operation as failed.
-    fn give_up_on_servers(&mut self, ticket: Ticket, now: Moment) {
+    fn give_up_on_servers(&mut self, ticket: OpId, now: Moment) {
         for (index, server) in self.state.servers.iter_mut().enumerate() {
             let Some(slot) = self.state.slots.get_mut(ticket.place()) else { return };
-            let (Some(open), Some(operation)) = (&mut slot.question, &mut slot.operation) else {
+            let (Some(open), Some(operation)) = (&mut slot.round, &mut slot.operation) else {
                 return;
             };
             if !open.pending.contains(index) {
@@ -823,10 +822,10 @@ impl Engine {
     }
 
     /// Closes the question. It does not wait for servers that have not answered.
-    fn close(&mut self, ticket: Ticket, now: Moment) {
-        let slot = self.state.find(ticket).filter(|slot| slot.question.is_some());
+    fn close(&mut self, ticket: OpId, now: Moment) {
+        let slot = self.state.find(ticket).filter(|slot| slot.round.is_some());
         let Some((Some(mut open), Some(mut operation))) =
-            slot.map(|slot| (slot.question.take(), slot.operation.take()))
+            slot.map(|slot| (slot.round.take(), slot.operation.take()))
         else {
             return;
         };

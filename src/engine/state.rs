@@ -16,9 +16,9 @@ use crate::settings::Settings;
 use crate::stats::{Counts, Mark, Outcome, Record};
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
+use crate::transport::op_id::OpId;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
-use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
 /// The maximum number of open questions. More questions would only wait in the queues of the servers, and
@@ -40,7 +40,7 @@ pub(super) struct State {
     generation: u64,
     /// Events that are delivered as soon as the current step is over, before anything else happens. Each
     /// comes from one release, or from one message of a server.
-    pub(super) turns: VecDeque<(Ticket, Event)>,
+    pub(super) turns: VecDeque<(OpId, Event)>,
     /// The operations that go on when there is room for a question.
     lanes: Lanes,
     /// Whether operations could go on, and the turn of the engine was over before they did.
@@ -71,7 +71,7 @@ pub(super) struct Slot {
     urgency: Urgency,
     /// The lanes in which the operation waits, as bits. It waits in each of them once.
     pub(super) lanes: u8,
-    pub(super) question: Option<Open>,
+    pub(super) round: Option<Open>,
     /// Whether it waits for a chore.
     prepares: bool,
     /// Whether it waits for a message that servers may push.
@@ -95,7 +95,7 @@ pub(super) enum Caller {
 /// Preparing to connect to at least `enough` servers. This takes time, so it is done with no mutex held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chore {
-    pub(super) ticket: Ticket,
+    pub(super) ticket: OpId,
     pub(crate) enough: usize,
 }
 
@@ -150,7 +150,7 @@ impl State {
         operation: Box<dyn Operation>,
         caller: Caller,
         call: Option<Arc<Call>>,
-    ) -> Ticket {
+    ) -> OpId {
         let generation = self.next_generation();
         let names = self.settings.tracing().names_resources();
         let resource = operation.resource().filter(|_| names).map(Arc::clone);
@@ -163,13 +163,13 @@ impl State {
             urgency: operation.urgency(),
             operation: Some(operation),
             lanes: 0,
-            question: None,
+            round: None,
             prepares: false,
             listens: false,
             keeps: None,
             until: Moment::NEVER,
         };
-        Ticket::new(self.slots.add(slot), generation)
+        OpId::new(self.slots.add(slot), generation)
     }
 
     /// The operation has ended.
@@ -209,7 +209,7 @@ impl State {
     pub(super) fn bring_limit_nearer(&mut self, place: usize) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         let limit = slot.operation.as_ref().and_then(|operation| operation.limit());
-        let (Some(open), Some(limit)) = (slot.question.as_mut(), limit) else { return };
+        let (Some(open), Some(limit)) = (slot.round.as_mut(), limit) else { return };
         open.limit = open.limit.min(limit);
         let until = slot.until.min(open.limit);
         self.set_until(place, until);
@@ -292,7 +292,7 @@ impl State {
 
     /// Has an operation go on when there is room for a question. If the operation waits in that lane already,
     /// this changes nothing. An operation that has asked the servers meanwhile goes on by itself.
-    pub(super) fn call(&mut self, ticket: Ticket, event: Event, reason: Reason) {
+    pub(super) fn call(&mut self, ticket: OpId, event: Event, reason: Reason) {
         let Some(slot) = self.find(ticket) else { return };
         let lane = Lane::of(slot.urgency, reason);
         if slot.lanes & lane.bit() == 0 {
@@ -302,7 +302,7 @@ impl State {
     }
 
     /// Whether an operation that begins may do so now, and overtakes no other.
-    pub(super) fn may_begin(&mut self, ticket: Ticket, now: Moment) -> bool {
+    pub(super) fn may_begin(&mut self, ticket: OpId, now: Moment) -> bool {
         let urgency = self.find(ticket).map_or(Urgency::Wants, |slot| slot.urgency);
         !self.lanes.has_any_in(Lane::of(urgency, Reason::Begins)) && self.may_ask(now)
     }
@@ -314,12 +314,12 @@ impl State {
 
     /// Takes the next operation from the lanes. Returns its event; none if the operation has gone on or ended
     /// meanwhile.
-    pub(super) fn take_next(&mut self) -> Option<(Ticket, Event)> {
+    pub(super) fn take_next(&mut self) -> Option<(OpId, Event)> {
         let (lane, ticket, event) = self.lanes.pop()?;
         let slot = self.find(ticket).filter(|slot| slot.lanes & lane.bit() != 0)?;
         // Whatever it was called for, it looks at all of it now.
         slot.lanes = 0;
-        slot.question.is_none().then_some((ticket, event))
+        slot.round.is_none().then_some((ticket, event))
     }
 
     /// When the next operation has something due.
@@ -335,7 +335,7 @@ impl State {
         self.timers.take_due(now, |place| due_at(&self.slots, place))
     }
 
-    pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Slot> {
+    pub(super) fn find(&mut self, ticket: OpId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(ticket.place());
         slot.filter(|slot| slot.generation == ticket.generation())
     }
@@ -360,7 +360,7 @@ fn due_at(slots: &Slots<Slot>, place: usize) -> Moment {
 impl Open {
     /// When the question stops waiting. The threads may have been kept from running between the start of
     /// the question and the sending of its request: that time does not count against the servers.
-    pub(super) fn answer_by(&self, ticket: Ticket, until: Moment, servers: &[Server]) -> Moment {
+    pub(super) fn answer_by(&self, ticket: OpId, until: Moment, servers: &[Server]) -> Moment {
         let pending = servers.iter().enumerate().filter(|(index, _)| self.pending.contains(*index));
         let sent_at = pending.filter_map(|(_, server)| server.sent_at(ticket)).max();
         let answer_by = sent_at.map_or(until, |sent_at| sent_at.plus_ms(self.reply_ms).max(until));

@@ -15,9 +15,9 @@ use crate::stats::Mark;
 use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::token::{self, Token};
+use crate::transport::op_id::OpId;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
-use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
 /// The state of the engine, for the operation at one place.
@@ -61,15 +61,15 @@ impl<'a> Step<'a> {
         &mut self,
         limits: Limits,
         until: Moment,
-        mut ask: impl FnMut(&mut Server, Ticket, &mut Effects),
+        mut ask: impl FnMut(&mut Server, OpId, &mut Effects),
     ) {
         let Limits { since, reply_ms, until: limit } = limits;
         let pending = ServerSet::first(self.state.servers.len());
         let generation = self.state.next_generation();
-        let ticket = Ticket::new(self.place, generation);
+        let ticket = OpId::new(self.place, generation);
         if let Some(slot) = self.state.slots.get_mut(self.place) {
             let sent = ServerSet::default();
-            slot.question = Some(Open { pending, sent, since, reply_ms, limit });
+            slot.round = Some(Open { pending, sent, since, reply_ms, limit });
             (slot.generation, slot.lanes) = (generation, 0);
         }
         self.state.note_open(self.place);
@@ -116,9 +116,9 @@ impl Actions for Step<'_> {
         self.state.begin_listening(self.place);
     }
 
-    fn ticket(&self) -> Ticket {
+    fn ticket(&self) -> OpId {
         let generation = self.state.slots.get(self.place).map_or(0, |slot| slot.generation);
-        Ticket::new(self.place, generation)
+        OpId::new(self.place, generation)
     }
 
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool {
@@ -196,21 +196,21 @@ impl Actions for Step<'_> {
 
     fn wake_keepers(&mut self, lock: Token) {
         let ticket = |&(_, place): &(Token, usize)| {
-            Some(Ticket::new(place, self.state.slots.get(place)?.generation))
+            Some(OpId::new(place, self.state.slots.get(place)?.generation))
         };
         let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
-        let woken: Vec<Ticket> = keepers.filter_map(ticket).collect();
+        let woken: Vec<OpId> = keepers.filter_map(ticket).collect();
         for keeper in woken {
             self.state.bring_limit_nearer(keeper.place());
             self.end_wait(keeper);
         }
     }
 
-    fn give_turn(&mut self, ticket: Ticket) {
+    fn give_turn(&mut self, ticket: OpId) {
         self.state.turns.push_back((ticket, Event::YourTurn));
     }
 
-    fn end_wait(&mut self, ticket: Ticket) {
+    fn end_wait(&mut self, ticket: OpId) {
         self.state.call(ticket, Event::TimeOut, Reason::IsCalled);
     }
 

@@ -8,7 +8,7 @@ use crate::command::Answer;
 use crate::driver::Driven;
 use crate::error::Status;
 use crate::lock_kind::Target;
-use crate::operation::question::Question;
+use crate::operation::round::Round;
 use crate::operation::{Actions, Ended};
 use crate::server_set::ServerSet;
 use crate::transport::endpoint::Endpoint;
@@ -40,7 +40,7 @@ impl Operation for Enough {
         }
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 
@@ -74,7 +74,7 @@ impl Operation for Waiter {
         actions.wait_until(until);
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 
@@ -97,33 +97,33 @@ fn engine_of_three() -> Engine {
 }
 
 /// The ticket of the operation whose end the thread at this place waits for.
-fn ticket(engine: &Engine, thread: usize) -> Ticket {
+fn ticket(engine: &Engine, thread: usize) -> OpId {
     let is_its = |slot: &Slot| matches!(slot.caller, Caller::Thread(own) if own == thread);
     let (place, slot) = engine.state.slots.iter().find(|(_, slot)| is_its(slot)).unwrap();
-    Ticket::new(place, slot.generation)
+    OpId::new(place, slot.generation)
 }
 
 /// Opens a question for the thread at this place. The servers are sent nothing.
-fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
+fn ask(engine: &mut Engine, place: usize, answers: usize) -> (OpId, Events) {
     let events = Events::default();
     let operation = Enough { answers, events: Arc::clone(&events) };
     engine.run(place, Box::new(operation), None);
     let (pending, sent) = (ServerSet::first(3), ServerSet::default());
-    let question = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
+    let round = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
     let asked = ticket(engine, place);
-    engine.state.find(asked).unwrap().question = Some(question);
+    engine.state.find(asked).unwrap().round = Some(round);
     engine.state.note_open(asked.place());
     (ticket(engine, place), events)
 }
 
 /// This number of servers answer.
-fn bring(engine: &mut Engine, ticket: Ticket, servers: usize) {
+fn bring(engine: &mut Engine, ticket: OpId, servers: usize) {
     let answer = |server| Delivery { ticket, server, answer: Answer::Done, sent: true };
     engine.state.effects.deliveries.extend((0..servers).map(answer));
     engine.settle(NOW);
 }
 
-fn end_wait(engine: &mut Engine, ticket: Ticket) {
+fn end_wait(engine: &mut Engine, ticket: OpId) {
     engine.state.call(ticket, Event::TimeOut, Reason::IsCalled);
     engine.begin_turn();
     engine.settle(NOW);

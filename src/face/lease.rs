@@ -188,7 +188,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.plain.hold.as_ref().is_some_and(|hold| hold.is_ours()) {
+        if self.plain.lock.as_ref().is_some_and(|lock| lock.is_ours()) {
             self.shared.core.discard(&self.plain);
         }
     }

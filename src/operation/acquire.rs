@@ -13,28 +13,28 @@ use self::moves::{MOVES_MAX, Moves};
 use self::raising::{Raising, release};
 use self::reader_wait::ReaderWait;
 use super::connect::{ConnectQuorum, Progress};
-use super::question::{Found, Question};
 use super::renew::Renew;
+use super::round::{Found, Round};
 use super::{
     Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, QUESTION_TTL_MS, cancelled,
     reply_ms,
 };
-use crate::command::{Request, Verb, Witness};
+use crate::command::{ReplyObserver, Request, Verb};
 use crate::error::{Error, Status};
-use crate::held_lock::{Asked, Granted, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
+use crate::lock::{Asked, Granted, Lock, View};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff;
-use crate::quorum::backoff::{Backoff, Refusal};
-use crate::quorum::round::Outcome;
+use crate::quorum::backoff::{Backoff, Denial};
+use crate::quorum::tally::Outcome;
 use crate::quorum::untold::Untold;
 use crate::server_set::ServerSet;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
-use crate::wait_queue::{Left, Line, Permission, QueueRank, STAND_BACK, TurnRequest, Wait};
+use crate::wait_queue::{Left, Permission, QueueRank, STAND_BACK, TurnRequest, Wait, Waitlist};
 
 /// How much longer than its plan an attempt may take if it was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -99,9 +99,9 @@ enum Stage {
     Submitted,
     /// Before an attempt that is cut short at that moment.
     Connecting(Box<ConnectQuorum>, Moment),
-    Asking(Box<Question>),
+    Asking(Box<Round>),
     /// Asking the servers about their lines. Also holds the result of the last try.
-    Looking(Box<Question>, Option<Box<Miss>>),
+    Looking(Box<Round>, Option<Box<Miss>>),
     /// A quorum has granted the lock, and its fencing token is being brought to a quorum.
     Raising(Box<Raising>),
     /// Waiting for the turn, or for the end of a pause. Also holds the result of the last try.
@@ -223,7 +223,7 @@ impl Acquire {
         let asked = Asked { at: since, ttl_ms, window_ms, drift: actions.settings().drift() };
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
-        let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
+        let lock = Arc::new(Lock::new(target.clone(), token, asked, roster));
         let permits = target.kind.permits();
         let verb = self.verb(actions.settings().has_fencing());
         let request = match verb {
@@ -232,41 +232,41 @@ impl Acquire {
             }
             _ => Request::new(verb, target, token, ttl_ms),
         };
-        let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        let request = request.before(Arc::clone(&lock) as Arc<dyn ReplyObserver>);
         self.note_attempt(actions);
         (self.cut, self.moves) = (cut, Moves::default());
         self.stage = Stage::Asking(Box::new(match permits {
-            Some(of) => Question::permit(hold, of, servers),
-            None => Question::acquire(hold, servers),
+            Some(of) => Round::permit(lock, of, servers),
+            None => Round::acquire(lock, servers),
         }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// Evaluates an attempt. If the lock was not taken, releases what may be left of it on the servers.
-    fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
-        let Some(hold) = question.attempted().map(Arc::clone) else { return };
+    fn conclude(&mut self, round: Box<Round>, sent: ServerSet, actions: &mut dyn Actions) {
+        let Some(lock) = round.attempted().map(Arc::clone) else { return };
         let sent = self.moves.note_sent(sent);
-        let Some(question) = self.conclude_slots(&hold, question, actions) else { return };
-        let status = match question.outcome() {
+        let Some(round) = self.conclude_slots(&lock, round, actions) else { return };
+        let status = match round.outcome() {
             // The driver may have been kept from running since the last answer came.
-            Outcome::Reached if actions.now() < hold.deadline() => {
-                let (token, is_to_raise) = question.fencing_token();
-                hold.set_fencing_token(token);
+            Outcome::Reached if actions.now() < lock.deadline() => {
+                let (token, is_to_raise) = round.fencing_token();
+                lock.set_fencing_token(token);
                 return match is_to_raise {
-                    true => self.raise(Raising::new(question, sent), actions),
-                    false => self.take(hold, &question, sent, actions),
+                    true => self.raise(Raising::new(round, sent), actions),
+                    false => self.take(lock, &round, sent, actions),
                 };
             }
             Outcome::Reached | Outcome::TooLate => Status::TooSlow,
             Outcome::Refused => Status::Taken,
             Outcome::Unreachable => Status::Unreachable,
         };
-        release(&question, sent, actions);
+        release(&round, sent, actions);
         // A divided attempt means that another client has the lock, even if too few servers say so.
-        let is_taken = self.note_divided(&question) || status == Status::Taken;
-        self.reader_wait.note(&self.wanted.target, &question);
+        let is_taken = self.note_divided(&round) || status == Status::Taken;
+        self.reader_wait.note(&self.wanted.target, &round);
         // This includes late servers. What they may have granted is released, so it is no news that they are free.
-        let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
+        let (returned, miss) = (round.may_have_it(sent), Miss::Votes(status, round));
         self.note(&miss, actions);
         if !is_taken || !self.may_stand_in_line(actions) {
             return self.miss(miss, actions);
@@ -277,43 +277,37 @@ impl Acquire {
     }
 
     /// The lock is taken. These servers were sent the request.
-    fn take(
-        &mut self,
-        hold: Arc<HeldLock>,
-        question: &Question,
-        sent: ServerSet,
-        actions: &mut dyn Actions,
-    ) {
-        hold.take(question.voters(), sent);
-        self.succeed(hold, question, actions);
+    fn take(&mut self, lock: Arc<Lock>, round: &Round, sent: ServerSet, actions: &mut dyn Actions) {
+        lock.take(round.voters(), sent);
+        self.succeed(lock, round, actions);
     }
 
     /// The lock is taken.
-    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
+    fn succeed(&mut self, lock: Arc<Lock>, round: &Round, actions: &mut dyn Actions) {
         self.reader_wait.end(actions);
-        let absent = question.absent(actions.roster());
+        let absent = round.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let (left, next) = queues.acquired(&self.wanted.target, number.get(), &hold);
+            let (left, next) = queues.acquired(&self.wanted.target, number.get(), &lock);
             tell_of_leaving(left, actions);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
-        let view = View::new(&hold, actions.roster());
+        let view = View::new(&lock, actions.roster());
         let keeping = self.wanted.keeping.take();
         let keeper = keeping.zip(view).map(|(keeping, view)| {
             let Keeping { keeper, kept, payload } = *keeping;
             actions.begin(Box::new(Renew::new(view, kept)), payload);
             keeper
         });
-        actions.end(Ok(Ended::Acquired { hold, absent, keeper }));
+        actions.end(Ok(Ended::Acquired { lock, absent, keeper }));
     }
 
     /// Tells the queue what the servers said.
     fn note(&mut self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, question) = miss {
+        if let Miss::Votes(status, round) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
             self.was_refused |= is_taken;
-            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let (target, waiter) = (&self.wanted.target, (self.number(), round.in_the_way()));
             let next = actions.wait_queues().refused(target, waiter, is_taken, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
             self.leave_lines_behind(actions);
@@ -323,7 +317,7 @@ impl Acquire {
     /// Ends at once. Anything that may have been granted is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
+            Stage::Asking(round) => release(round, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             Stage::Looking(..) => self.note_cut_look(sent, actions),
             _ => {}
@@ -349,14 +343,14 @@ impl Operation for Acquire {
                     self.miss(miss, actions);
                 }
             },
-            (Stage::Asking(question), Event::Closed { sent }) => {
-                self.conclude(question, sent, actions);
+            (Stage::Asking(round), Event::Closed { sent }) => {
+                self.conclude(round, sent, actions);
             }
             (Stage::Raising(raising), Event::Closed { .. }) => {
                 self.conclude_raising(*raising, actions);
             }
-            (Stage::Looking(question, miss), Event::Closed { sent }) => {
-                self.conclude_look(question, miss, sent, actions);
+            (Stage::Looking(round, miss), Event::Closed { sent }) => {
+                self.conclude_look(round, miss, sent, actions);
             }
             (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
             (Stage::Waiting(wait, miss), Event::Pushed { .. }) => self.wait(wait, miss, actions),
@@ -383,12 +377,12 @@ impl Operation for Acquire {
         Some(&self.wanted.target.resource)
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted | Stage::Waiting(..) => None,
-            Stage::Connecting(quorum, _) => quorum.question(),
-            Stage::Asking(question) | Stage::Looking(question, _) => Some(question),
-            Stage::Raising(raising) => raising.question(),
+            Stage::Connecting(quorum, _) => quorum.round(),
+            Stage::Asking(round) | Stage::Looking(round, _) => Some(round),
+            Stage::Raising(raising) => raising.round(),
         }
     }
 
@@ -420,23 +414,23 @@ impl Acquire {
     /// Raises the token. The servers that drew it are asked, too, because each says whether it still has the
     /// lock.
     fn raise(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
-        let Some(hold) = raising.hold().map(Arc::clone) else { return };
-        let (target, ttl_ms) = (hold.key(), self.wanted.ttl_ms);
-        let request = Request::new(Verb::RaiseFence, target, *hold.token(), ttl_ms)
-            .with_fence(hold.fencing_token());
-        let (since, until) = (actions.now(), hold.deadline().min(self.cut));
+        let Some(lock) = raising.held_lock().map(Arc::clone) else { return };
+        let (target, ttl_ms) = (lock.key(), self.wanted.ttl_ms);
+        let request = Request::new(Verb::RaiseFence, target, *lock.token(), ttl_ms)
+            .with_fence(lock.fencing_token());
+        let (since, until) = (actions.now(), lock.deadline().min(self.cut));
         let reply_ms = reply_ms(actions, ttl_ms);
-        raising.raised = Some(Box::new(Question::raise(hold, actions.roster().len())));
+        raising.raised = Some(Box::new(Round::raise(lock, actions.roster().len())));
         self.stage = Stage::Raising(Box::new(raising));
         actions.ask(request, Limits { since, until, reply_ms });
     }
 
     fn conclude_raising(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
-        let (hold, raised) = (raising.hold().map(Arc::clone), raising.raised.take());
-        let (Some(hold), Some(raised)) = (hold, raised) else { return };
+        let (lock, raised) = (raising.held_lock().map(Arc::clone), raising.raised.take());
+        let (Some(lock), Some(raised)) = (lock, raised) else { return };
         let status = match raised.outcome() {
-            Outcome::Reached if actions.now() < hold.deadline() => {
-                return self.take(hold, &raising.granted, raising.sent, actions);
+            Outcome::Reached if actions.now() < lock.deadline() => {
+                return self.take(lock, &raising.granted, raising.sent, actions);
             }
             Outcome::Reached | Outcome::TooLate => Status::TooSlow,
             // Servers that granted the lock have lost it since.
@@ -461,7 +455,7 @@ impl Acquire {
     fn hastes(&self, now: Moment) -> Option<u32> {
         let tries_again = matches!(self.wanted.plan, Plan::Until(until) if now < until);
         match &self.stage {
-            Stage::Asking(question) if tries_again && question.is_divided() => {
+            Stage::Asking(round) if tries_again && round.is_divided() => {
                 Some(self.divided.min(DOUBLINGS_MAX))
             }
             _ => None,
@@ -469,8 +463,8 @@ impl Acquire {
     }
 
     /// Notes an attempt that has failed. Returns whether it was divided to its end.
-    fn note_divided(&mut self, question: &Question) -> bool {
-        let is_divided = question.is_divided();
+    fn note_divided(&mut self, round: &Round) -> bool {
+        let is_divided = round.is_divided();
         self.divided += u32::from(is_divided);
         is_divided
     }
@@ -486,44 +480,38 @@ impl Acquire {
     /// after that start.
     fn conclude_slots(
         &mut self,
-        hold: &Arc<HeldLock>,
-        question: Box<Question>,
+        lock: &Arc<Lock>,
+        round: Box<Round>,
         actions: &mut dyn Actions,
-    ) -> Option<Box<Question>> {
-        let is_valid = actions.now() < hold.deadline();
-        match question.slot() {
+    ) -> Option<Box<Round>> {
+        let is_valid = actions.now() < lock.deadline();
+        match round.slot() {
             Found::Had(slot, voters) if is_valid => {
-                self.take_slot(hold, slot, voters, &question, actions);
+                self.take_slot(lock, slot, voters, &round, actions);
             }
             Found::MayMove(slot) if is_valid && self.moves.count < MOVES_MAX => {
-                self.move_to(hold, slot, &question, actions);
+                self.move_to(lock, slot, &round, actions);
             }
-            _ => return Some(question),
+            _ => return Some(round),
         }
         None
     }
 
     /// Asks the servers for this slot that have answered the last request. A server that has given us another
     /// slot releases that slot if it can give us this one.
-    fn move_to(
-        &mut self,
-        hold: &Arc<HeldLock>,
-        slot: u16,
-        question: &Question,
-        actions: &mut dyn Actions,
-    ) {
+    fn move_to(&mut self, lock: &Arc<Lock>, slot: u16, round: &Round, actions: &mut dyn Actions) {
         self.moves.count += 1;
-        let servers = self.moves.next(question, actions.roster().len());
-        let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
+        let servers = self.moves.next(round, actions.roster().len());
+        let (target, ttl_ms) = (lock.target().clone(), self.wanted.ttl_ms);
         let of = target.kind.permits().unwrap_or(1);
-        let request = Request::new(Verb::Move, target, *hold.token(), ttl_ms)
+        let request = Request::new(Verb::Move, target, *lock.token(), ttl_ms)
             .with_slot(slot)
             .to(servers)
-            .before(Arc::clone(hold) as Arc<dyn Witness>);
-        let (since, until) = (actions.now(), hold.deadline().min(self.cut));
+            .before(Arc::clone(lock) as Arc<dyn ReplyObserver>);
+        let (since, until) = (actions.now(), lock.deadline().min(self.cut));
         let reply_ms = reply_ms(actions, ttl_ms);
-        let question = Question::permit(Arc::clone(hold), of, actions.roster().len());
-        self.stage = Stage::Asking(Box::new(question));
+        let round = Round::permit(Arc::clone(lock), of, actions.roster().len());
+        self.stage = Stage::Asking(Box::new(round));
         actions.ask(request, Limits { since, until, reply_ms });
     }
 
@@ -531,26 +519,26 @@ impl Acquire {
     /// released.
     fn take_slot(
         &mut self,
-        hold: &Arc<HeldLock>,
+        lock: &Arc<Lock>,
         slot: u16,
         voters: ServerSet,
-        question: &Question,
+        round: &Round,
         actions: &mut dyn Actions,
     ) {
-        let (sent, given) = (self.moves.sent, question.slots_given());
-        hold.take_slot(slot, &Granted { voters, sent, given: &given }, actions.now());
+        let (sent, given) = (self.moves.sent, round.slots_given());
+        lock.take_slot(slot, &Granted { voters, sent, given: &given }, actions.now());
         let has_it = given.iter().filter(|it| it.1 == Some(slot)).map(|it| it.0).collect();
         let rest = sent.minus(has_it).minus(voters);
         if !rest.is_empty() {
-            let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+            let (target, ttl_ms) = (lock.target().clone(), lock.longest_ttl_ms());
             let verb = match actions.settings().has_waking() {
                 true => Verb::ReleaseRestAndWake,
                 false => Verb::ReleaseRest,
             };
-            let release = Request::new(verb, target, *hold.token(), ttl_ms);
+            let release = Request::new(verb, target, *lock.token(), ttl_ms);
             actions.tell(release.with_slot(slot).to(rest));
         }
-        self.succeed(Arc::clone(hold), question, actions);
+        self.succeed(Arc::clone(lock), round, actions);
     }
 }
 
@@ -575,7 +563,7 @@ impl Acquire {
 
     /// Waits before the next try, or fails if there is none.
     fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
-        if matches!(&miss, Miss::Votes(_, question) if question.is_hopeless()) {
+        if matches!(&miss, Miss::Votes(_, round) if round.is_hopeless()) {
             return self.fail(miss.error(actions.roster()), None, actions);
         }
         match self.wait_after(&miss, actions) {
@@ -614,9 +602,9 @@ impl Acquire {
         now: Moment,
         actions: &mut dyn Actions,
     ) -> Result<Moment, Error> {
-        let Miss::Votes(status, question) = miss else { return Ok(Moment::NEVER) };
+        let Miss::Votes(status, round) = miss else { return Ok(Moment::NEVER) };
         let settings = actions.settings();
-        let refusal = question.refusal(settings.drift(), now);
+        let refusal = round.refusal(settings.drift(), now);
         let longest = backoff::longest(settings.retry_delay_ms());
         let longest = match status {
             Status::Unreachable => longest.max(DOWN_PAUSE),
@@ -750,16 +738,17 @@ impl Acquire {
     /// look first.
     fn poll(&mut self, miss: Miss, actions: &mut dyn Actions) -> Option<Miss> {
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
-        let (Miss::Votes(_, question), Plan::Until(until)) = (&miss, self.wanted.plan) else {
+        let (Miss::Votes(_, round), Plan::Until(until)) = (&miss, self.wanted.plan) else {
             return Some(miss);
         };
         let line = actions.wait_queues().line(&self.wanted.target, self.number());
-        let is_to_try = |line: &mut Line| line.will_hear(quorum) && line.untold().is_to_try(now);
+        let is_to_try =
+            |line: &mut Waitlist| line.will_hear(quorum) && line.untold().is_to_try(now);
         if now >= until || !line.is_some_and(is_to_try) {
             return Some(miss);
         }
         let Ok(random) = actions.random() else { return Some(miss) };
-        let refusal = question.refusal(actions.settings().drift(), now);
+        let refusal = round.refusal(actions.settings().drift(), now);
         self.wait_in_line(&refusal, (None, random), until, Box::new(miss), actions);
         None
     }
@@ -775,8 +764,9 @@ impl Acquire {
         let line = actions.wait_queues().line(&target, self.number());
         let waiting_since = line.map_or(wall_us, |line| line.begin_look(asker, wall_us));
         let lines = actions.wait_queues().lines_of(self.number(), miss.is_some());
-        let request = Request::new(Verb::Enrol, target, channel, QUESTION_TTL_MS).with_lines(lines);
-        self.stage = Stage::Looking(Box::new(Question::line(since, servers)), miss);
+        let request =
+            Request::new(Verb::JoinWaitlist, target, channel, QUESTION_TTL_MS).with_lines(lines);
+        self.stage = Stage::Looking(Box::new(Round::line(since, servers)), miss);
         let (until, reply_ms) = (self.cut_at(since), reply_ms(actions, self.wanted.ttl_ms));
         actions.ask(request.waiting_since(waiting_since), Limits { since, until, reply_ms });
     }
@@ -792,14 +782,14 @@ impl Acquire {
     /// Evaluates what the servers said of the line. A byte was sent to these servers.
     fn conclude_look(
         &mut self,
-        question: Box<Question>,
+        round: Box<Round>,
         miss: Option<Box<Miss>>,
         sent: ServerSet,
         actions: &mut dyn Actions,
     ) {
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
-        let refusal = question.refusal(actions.settings().drift(), now);
-        let (places, number) = (question.places(), self.number());
+        let refusal = round.refusal(actions.settings().drift(), now);
+        let (places, number) = (round.places(), self.number());
         let is_taken = places.iter().any(|heard| heard.1 != QueueRank::Free);
         let mut ranks: Vec<u32> = places.iter().filter_map(rank).collect();
         ranks.sort_unstable();
@@ -809,23 +799,22 @@ impl Acquire {
             Err(error) => return self.fail(error, None, actions),
         };
         let queues = actions.wait_queues();
-        let next =
-            queues.refused(&self.wanted.target, (number, question.in_the_way()), is_taken, now);
+        let next = queues.refused(&self.wanted.target, (number, round.in_the_way()), is_taken, now);
         let line = queues.line(&self.wanted.target, number);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
-            line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
+            line.note(places, round.unheard_of(sent), (refusal.round_trip, random), now);
             if line.due(quorum) <= now {
                 line.untold().note_free(now);
             }
             (line.will_hear(quorum), line.due(quorum))
         });
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        self.reader_wait.note(&self.wanted.target, &question);
+        self.reader_wait.note(&self.wanted.target, &round);
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
         let is_over = due <= now || now >= until;
         let miss = match (will_hear, miss) {
             _ if is_over => return self.try_once(actions),
-            (true, _) => Box::new(Miss::Votes(Status::Taken, question)),
+            (true, _) => Box::new(Miss::Votes(Status::Taken, round)),
             // Too few servers will tell, so it asks as if there were no lines.
             (false, Some(miss)) => return self.miss(*miss, actions),
             (false, None) => return self.try_once(actions),
@@ -837,7 +826,7 @@ impl Acquire {
     /// has looked.
     fn wait_in_line(
         &mut self,
-        refusal: &Refusal,
+        refusal: &Denial,
         (rank, random): (Option<u32>, u64),
         until: Moment,
         miss: Box<Miss>,
@@ -846,7 +835,7 @@ impl Acquire {
         let (number, now) = (self.number(), actions.now());
         let mut nothing = Untold::default();
         let line = actions.wait_queues().line(&self.wanted.target, number);
-        let untold = line.map_or(&mut nothing, Line::untold);
+        let untold = line.map_or(&mut nothing, Waitlist::untold);
         let pause_until = self.backoff.fallback(refusal, (rank, untold), random, now);
         self.wait(Wait { pause_until, until }, miss, actions);
     }

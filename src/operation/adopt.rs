@@ -4,14 +4,14 @@ use std::mem;
 use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::{Confirmation, Question};
+use super::round::{Confirmation, Round};
 use super::{Actions, Ended, Event, Limits, Operation, Urgency, cancelled, reply_ms};
-use crate::command::{Request, Verb, Witness};
+use crate::command::{ReplyObserver, Request, Verb};
 use crate::error::Status;
-use crate::held_lock::{Asked, HeldLock};
+use crate::lock::{Asked, Lock};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::server_set::ServerSet;
 use crate::stats::{Account, Kind};
@@ -26,7 +26,7 @@ pub(crate) struct Adopt {
 enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
-    Asking(Arc<HeldLock>, Box<Question>),
+    Asking(Arc<Lock>, Box<Round>),
 }
 
 impl Adopt {
@@ -51,30 +51,30 @@ impl Adopt {
         let asked = Asked { at: since, ttl_ms: *ttl_ms, window_ms, drift };
         let roster = actions.roster().clone();
         let confirmation = Confirmation::new(*token, drift, since, 1);
-        let question = Question::adopt(confirmation, roster.len());
-        let hold = Arc::new(HeldLock::new(target.clone(), *token, asked, roster));
-        hold.set_fencing_token(*fencing_token);
+        let round = Round::adopt(confirmation, roster.len());
+        let lock = Arc::new(Lock::new(target.clone(), *token, asked, roster));
+        lock.set_fencing_token(*fencing_token);
         let request = Request::new(Verb::Inspect, target.clone(), *token, *ttl_ms)
-            .before(Arc::clone(&hold) as Arc<dyn Witness>);
-        self.stage = Stage::Asking(hold, Box::new(question));
+            .before(Arc::clone(&lock) as Arc<dyn ReplyObserver>);
+        self.stage = Stage::Asking(lock, Box::new(round));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
     }
 
-    fn conclude(hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
+    fn conclude(lock: Arc<Lock>, round: &Round, actions: &mut dyn Actions) {
         let (now, roster) = (actions.now(), actions.roster());
         // A lock without an end is valid for as long as any lock can be.
-        let left_ms = question.confirmed_ms(now).min(TTL_MAX_MS);
-        let status = match question.outcome() {
+        let left_ms = round.confirmed_ms(now).min(TTL_MAX_MS);
+        let status = match round.outcome() {
             Outcome::Reached if left_ms > 0 => {
                 let all = ServerSet::first(roster.len());
-                hold.adopt(question.voters(), all, now.plus_ms(left_ms));
-                let absent = question.absent(roster);
-                return actions.end(Ok(Ended::Acquired { hold, absent, keeper: None }));
+                lock.adopt(round.voters(), all, now.plus_ms(left_ms));
+                let absent = round.absent(roster);
+                return actions.end(Ok(Ended::Acquired { lock, absent, keeper: None }));
             }
             Outcome::Unreachable => Status::Unreachable,
             Outcome::Reached | Outcome::Refused | Outcome::TooLate => Status::Lost,
         };
-        let error = question.error(status, roster);
+        let error = round.error(status, roster);
         actions.end(Err(error.into()));
     }
 }
@@ -93,7 +93,7 @@ impl Operation for Adopt {
                 Progress::Connected => self.ask(actions),
                 Progress::Failed(miss) => miss.end(actions),
             },
-            Stage::Asking(hold, question) => Self::conclude(hold, &question, actions),
+            Stage::Asking(lock, round) => Self::conclude(lock, &round, actions),
         }
     }
 
@@ -109,11 +109,11 @@ impl Operation for Adopt {
         Some(&self.ticket.target.resource)
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(_, question) => Some(question),
+            Stage::Connecting(quorum) => quorum.round(),
+            Stage::Asking(_, round) => Some(round),
         }
     }
 }

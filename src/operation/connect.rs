@@ -1,11 +1,11 @@
 //! Connecting: a quorum of connections before the servers are asked, and the call that only connects.
 
-use super::question::Question;
 use super::restore::Restore;
+use super::round::Round;
 use super::{Actions, Ended, Event, Limits, Miss, Operation, Prepared, QUESTION_TTL_MS, reply_ms};
 use crate::error::Status;
 use crate::moment::Moment;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 
 /// How long the other servers get to follow once a quorum is connected: as long as the quorum took, within
 /// bounds. In a call that has something else to do, the time lies between these two values. In a call that only
@@ -32,12 +32,12 @@ pub(super) struct ConnectQuorum {
 enum Stage {
     /// Passwords are asked for, and names are looked up.
     Preparing,
-    Connecting(Box<Question>),
+    Connecting(Box<Round>),
     /// The servers that seemed promising were not enough. Names that were left out before are looked up.
-    LookingUpTheRest(Box<Question>),
+    LookingUpTheRest(Box<Round>),
     /// A quorum is connected, and the other servers may follow. Passwords are asked for again.
     PreparingToFollow,
-    Following(Box<Question>),
+    Following(Box<Round>),
 }
 
 /// The state of the attempt.
@@ -76,9 +76,9 @@ impl ConnectQuorum {
         Box::new(Self { stage, began, until: limit, limit, enough, ttl_ms, is_alone: true })
     }
 
-    pub(super) fn question(&mut self) -> Option<&mut Question> {
+    pub(super) fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
-            Stage::Connecting(question) | Stage::Following(question) => Some(question),
+            Stage::Connecting(round) | Stage::Following(round) => Some(round),
             _ => None,
         }
     }
@@ -127,8 +127,8 @@ impl ConnectQuorum {
     }
 
     fn connect(&mut self, actions: &mut dyn Actions) -> Progress {
-        let question = Question::connect(actions.roster().len());
-        self.stage = Stage::Connecting(Box::new(question));
+        let round = Round::connect(actions.roster().len());
+        self.stage = Stage::Connecting(Box::new(round));
         self.ask_for_connections(self.until, actions)
     }
 
@@ -138,7 +138,7 @@ impl ConnectQuorum {
         Progress::Pending
     }
 
-    fn follow(&mut self, meeting: Box<Question>, actions: &mut dyn Actions) -> Progress {
+    fn follow(&mut self, meeting: Box<Round>, actions: &mut dyn Actions) -> Progress {
         if meeting.outcome() == Outcome::Reached {
             self.stage = Stage::PreparingToFollow;
             actions.prepare(0);
@@ -160,7 +160,7 @@ impl ConnectQuorum {
             true => took_ms.max(STRAGGLERS_MS),
             false => took_ms.clamp(STRAGGLERS_MIN_MS, STRAGGLERS_MS),
         };
-        self.stage = Stage::Following(Box::new(Question::all_servers(actions.roster().len())));
+        self.stage = Stage::Following(Box::new(Round::all_servers(actions.roster().len())));
         self.ask_for_connections(now.plus_ms(grace_ms).min(self.limit), actions)
     }
 }
@@ -191,7 +191,7 @@ impl Connect {
             // A server that has lost its numbers has no vote until they are restored. It is reported, too.
             actions.begin(Box::new(Restore::default()), Box::new(()));
         }
-        let Some(all) = self.question() else { return };
+        let Some(all) = self.round() else { return };
         let result = match all.has_quorum() {
             true => Ok(Ended::Connected { absent: all.absent(actions.roster()) }),
             // Some connections were lost at once.
@@ -211,7 +211,7 @@ impl Operation for Connect {
         }
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
-        self.quorum.as_mut()?.question()
+    fn round(&mut self) -> Option<&mut Round> {
+        self.quorum.as_mut()?.round()
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Operation, Urgency, cancelled, forget};
-use crate::held_lock::View;
+use crate::lock::View;
 use crate::stats::{Account, Kind};
 
 /// Gives a lock away.
@@ -23,15 +23,15 @@ impl Operation for Detach {
         if let Event::Cancelled { .. } = event {
             return actions.end(Err(cancelled().into()));
         }
-        let hold = self.view.hold();
-        let check = hold.check_valid(actions.now());
-        if check.is_ok() && hold.detach() {
+        let lock = self.view.held_lock();
+        let check = lock.check_valid(actions.now());
+        if check.is_ok() && lock.detach() {
             // From now on, waiters of this manager wait for another holder.
-            forget(hold, actions);
+            forget(lock, actions);
             return actions.end(Ok(Ended::Detached));
         }
         // Another handle may have released the lock at this moment.
-        let check = check.and_then(|()| hold.check_valid(actions.now()));
+        let check = check.and_then(|()| lock.check_valid(actions.now()));
         actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
     }
 
@@ -44,10 +44,10 @@ impl Operation for Detach {
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.hold().resource())
+        Some(self.view.held_lock().resource())
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 }

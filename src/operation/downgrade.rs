@@ -8,16 +8,16 @@ use std::mem;
 use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::round::Round;
 use super::{
     Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, Urgency, cancelled, end_round,
     give_up, reply_ms, request,
 };
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
-use crate::held_lock::View;
+use crate::lock::View;
 use crate::moment::Moment;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 
@@ -35,7 +35,7 @@ enum Stage {
 
 /// The servers are asked, in the round of this number.
 struct Asking {
-    question: Question,
+    round: Round,
     number: u32,
     asked_at: Moment,
     /// Until when the lock was valid at that time.
@@ -48,29 +48,29 @@ impl Downgrade {
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        if let Err(error) = hold.check_valid(actions.now()) {
+        let lock = self.view.held_lock();
+        if let Err(error) = lock.check_valid(actions.now()) {
             give_up(&self.view, actions);
             return actions.end(Err(error.into()));
         }
-        match ConnectQuorum::if_needed(hold.valid_until(), hold.ttl_ms(), actions) {
+        match ConnectQuorum::if_needed(lock.valid_until(), lock.ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
         }
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let (view, hold, asked_at) = (&self.view, self.view.hold(), actions.now());
-        let (valid_until, ttl_ms) = (hold.valid_until(), hold.ttl_ms());
+        let (view, lock, asked_at) = (&self.view, self.view.held_lock(), actions.now());
+        let (valid_until, ttl_ms) = (lock.valid_until(), lock.ttl_ms());
         let number = view.begin_downgrade();
-        let question = Question::extend(valid_until, 0, view.clone(), actions.roster().len());
-        self.stage = Stage::Asking(Box::new(Asking { question, number, asked_at, valid_until }));
+        let round = Round::extend(valid_until, 0, view.clone(), actions.roster().len());
+        self.stage = Stage::Asking(Box::new(Asking { round, number, asked_at, valid_until }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since: asked_at, until: valid_until, reply_ms };
         actions.ask(request(Verb::Downgrade, view, ttl_ms).numbered(number), limits);
         self.call_readers(actions);
         // Waiting readers of this manager ask behind the downgrade.
-        let next = actions.wait_queues().downgraded(hold);
+        let next = actions.wait_queues().downgraded(lock);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
     }
 
@@ -78,39 +78,38 @@ impl Downgrade {
     fn call_readers(&self, actions: &mut dyn Actions) {
         if actions.settings().has_waking() {
             // The request names a channel that nobody has.
-            let resource = Arc::clone(self.view.hold().resource());
+            let resource = Arc::clone(self.view.held_lock().resource());
             let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
             actions.tell(request.to(ServerSet::first(actions.roster().len())));
         }
     }
 
     fn conclude(&self, asking: Asking, actions: &mut dyn Actions) {
-        let Asking { question, number, asked_at, valid_until } = asking;
-        let (view, hold) = (&self.view, self.view.hold());
-        let is_reached =
-            question.outcome() == Outcome::Reached && actions.now() < hold.valid_until();
-        let is_ours = end_round(view, number, is_reached, &question);
-        if hold.has_ended() {
+        let Asking { round, number, asked_at, valid_until } = asking;
+        let (view, lock) = (&self.view, self.view.held_lock());
+        let is_reached = round.outcome() == Outcome::Reached && actions.now() < lock.valid_until();
+        let is_ours = end_round(view, number, is_reached, &round);
+        if lock.has_ended() {
             // Another handle released the lock meanwhile.
-            let error = question.error(Status::Lost, actions.roster());
+            let error = round.error(Status::Lost, actions.roster());
             return actions.end(Err(error.into()));
         }
         if is_ours {
-            if hold.shorten(valid_until, question.end(actions.settings().drift(), 0, asked_at)) {
+            if lock.shorten(valid_until, round.end(actions.settings().drift(), 0, asked_at)) {
                 // The lock must be renewed earlier than the moment that its keepers wait for.
-                actions.wake_keepers(*hold.token());
+                actions.wake_keepers(*lock.token());
             }
-            return actions.end(Ok(Ended::Extended { absent: question.absent(actions.roster()) }));
+            return actions.end(Ok(Ended::Extended { absent: round.absent(actions.roster()) }));
         }
-        let is_valid = question.outcome() != Outcome::Refused
-            && actions.now() < hold.valid_until()
+        let is_valid = round.outcome() != Outcome::Refused
+            && actions.now() < lock.valid_until()
             && !view.is_lost();
         if !is_valid {
             give_up(view, actions);
-            let error = question.error(Status::Lost, actions.roster());
+            let error = round.error(Status::Lost, actions.roster());
             return actions.end(Err(error.into()));
         }
-        let error = question.error(Status::Unreachable, actions.roster());
+        let error = round.error(Status::Unreachable, actions.roster());
         actions.end(Err(shared_all_the_same(&error).into()));
     }
 }
@@ -148,14 +147,14 @@ impl Operation for Downgrade {
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.hold().resource())
+        Some(self.view.held_lock().resource())
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(asking) => Some(&mut asking.question),
+            Stage::Connecting(quorum) => quorum.round(),
+            Stage::Asking(asking) => Some(&mut asking.round),
         }
     }
 }

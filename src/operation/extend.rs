@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::round::Round;
 use super::{
     Actions, Ended, Event, Limits, Miss, Operation, Urgency, cancelled, end_round, give_up,
     release_of, reply_ms, request,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
-use crate::held_lock::View;
+use crate::lock::View;
 use crate::moment::Moment;
 use crate::quorum::backoff;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 use crate::stats::{Account, Kind};
 
 /// One attempt to extend a lock. It is a part of the operations that extend.
@@ -35,7 +35,7 @@ enum Stage {
 
 /// The servers are asked, in the round of this number.
 struct Asking {
-    question: Question,
+    round: Round,
     number: u32,
     extended_until: Moment,
     asked_at: Moment,
@@ -64,12 +64,12 @@ impl Extension {
     }
 
     pub(super) fn begin(&mut self, actions: &mut dyn Actions) -> Attempt {
-        let hold = self.view.hold();
-        if let Err(error) = hold.check_valid(actions.now()) {
+        let lock = self.view.held_lock();
+        if let Err(error) = lock.check_valid(actions.now()) {
             give_up(&self.view, actions);
             return Attempt::Failed { error, may_succeed: false };
         }
-        let limit = hold.valid_until().min(self.limit);
+        let limit = lock.valid_until().min(self.limit);
         match ConnectQuorum::if_needed(limit, self.ttl_ms, actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
@@ -95,11 +95,11 @@ impl Extension {
         matches!(self.stage, Stage::Asking(_))
     }
 
-    pub(super) fn question(&mut self) -> Option<&mut Question> {
+    pub(super) fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Over => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(asking) => Some(&mut asking.question),
+            Stage::Connecting(quorum) => quorum.round(),
+            Stage::Asking(asking) => Some(&mut asking.round),
         }
     }
 
@@ -114,24 +114,24 @@ impl Extension {
     /// Another handle may have released the lock meanwhile. Through another manager, the extension may come after that
     /// release, and a key that stays may live too long.
     fn shorten_again(&self, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        if hold.has_ended() && hold.stays_ms(actions.now()) > 0 && !hold.is_detached() {
+        let lock = self.view.held_lock();
+        if lock.has_ended() && lock.stays_ms(actions.now()) > 0 && !lock.is_detached() {
             actions.tell(release_of(&self.view, actions));
         }
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let (view, hold, since) = (&self.view, self.view.hold(), actions.now());
-        let (valid_until, ttl_ms) = (hold.valid_until(), self.ttl_ms);
-        hold.note_ttl(ttl_ms);
+        let (view, lock, since) = (&self.view, self.view.held_lock(), actions.now());
+        let (valid_until, ttl_ms) = (lock.valid_until(), self.ttl_ms);
+        lock.note_ttl(ttl_ms);
         let number = view.begin_round();
         self.stage = Stage::Asking(Box::new(Asking {
-            question: Question::extend(valid_until, ttl_ms, view.clone(), actions.roster().len()),
+            round: Round::extend(valid_until, ttl_ms, view.clone(), actions.roster().len()),
             number,
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
             asked_at: since,
             valid_until,
-            is_shared: hold.is_shared(),
+            is_shared: lock.is_shared(),
         }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
@@ -139,45 +139,45 @@ impl Extension {
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
-        let Asking { question, number, extended_until, asked_at, valid_until, is_shared } = asking;
-        let (view, hold) = (&self.view, self.view.hold());
-        let is_reached = question.outcome() == Outcome::Reached
-            && actions.now() < extended_until.max(hold.valid_until());
-        let is_extended = end_round(view, number, is_reached, &question);
-        if hold.has_ended() {
+        let Asking { round, number, extended_until, asked_at, valid_until, is_shared } = asking;
+        let (view, lock) = (&self.view, self.view.held_lock());
+        let is_reached = round.outcome() == Outcome::Reached
+            && actions.now() < extended_until.max(lock.valid_until());
+        let is_extended = end_round(view, number, is_reached, &round);
+        if lock.has_ended() {
             // Another handle released the lock meanwhile.
             self.shorten_again(actions);
-            return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
+            return failed(&Miss::Votes(Status::Lost, Box::new(round)), actions);
         }
         if is_extended {
             // The holder may ask for less time than the lock has left, and the servers may have less than it
             // has.
-            let end = question.end(actions.settings().drift(), self.ttl_ms, asked_at);
-            let is_shorter = hold.shorten(valid_until, end);
-            let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
-            hold.extend_to(extended_until, self.ttl_ms);
-            if let Err(error) = hold.check_valid(actions.now()) {
+            let end = round.end(actions.settings().drift(), self.ttl_ms, asked_at);
+            let is_shorter = lock.shorten(valid_until, end);
+            let has_other_ttl = is_shorter || lock.ttl_ms() != self.ttl_ms;
+            lock.extend_to(extended_until, self.ttl_ms);
+            if let Err(error) = lock.check_valid(actions.now()) {
                 // By their clocks, the servers have less time than was asked for, and it is already over.
                 give_up(view, actions);
                 return Attempt::Failed { error, may_succeed: false };
             }
             if has_other_ttl {
                 // With this TTL the lock may need renewal earlier than the moment that its keepers wait for.
-                actions.wake_keepers(*hold.token());
+                actions.wake_keepers(*lock.token());
             }
             self.repair(actions);
-            return Attempt::Extended { absent: question.absent(actions.roster()) };
+            return Attempt::Extended { absent: round.absent(actions.roster()) };
         }
         // Another handle may have extended the lock meanwhile. A request for an exclusive lock may be refused
         // because the lock has become shared meanwhile.
-        let is_valid = (question.outcome() != Outcome::Refused || is_shared != hold.is_shared())
-            && actions.now() < hold.valid_until()
+        let is_valid = (round.outcome() != Outcome::Refused || is_shared != lock.is_shared())
+            && actions.now() < lock.valid_until()
             && !view.is_lost();
         let status = if is_valid { Status::Unreachable } else { Status::Lost };
         if !is_valid {
             give_up(view, actions);
         }
-        failed(&Miss::Votes(status, Box::new(question)), actions)
+        failed(&Miss::Votes(status, Box::new(round)), actions)
     }
 
     /// A quorum has just vouched for the lock, so servers that have lost it are given it again. This is no
@@ -192,9 +192,9 @@ impl Extension {
         let repair = request(Verb::Repair, view, self.ttl_ms).numbered(number);
         let told = actions.tell(repair.to(servers));
         view.withdraw_repairs(servers.minus(told));
-        if view.hold().has_ended() && !view.hold().is_detached() {
+        if view.held_lock().has_ended() && !view.held_lock().is_detached() {
             // Another handle released the lock meanwhile, and its release may have come before the repair.
-            view.hold().note_release();
+            view.held_lock().note_release();
             actions.tell(release_of(view, actions));
         }
     }
@@ -202,7 +202,7 @@ impl Extension {
 
 fn failed(miss: &Miss, actions: &dyn Actions) -> Attempt {
     let may_succeed = match miss {
-        Miss::Votes(Status::Unreachable, question) => !question.is_hopeless(),
+        Miss::Votes(Status::Unreachable, round) => !round.is_hopeless(),
         _ => false,
     };
     Attempt::Failed { error: miss.error(actions.roster()), may_succeed }
@@ -277,10 +277,10 @@ impl Operation for Extend {
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.extension.view.hold().resource())
+        Some(self.extension.view.held_lock().resource())
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
-        self.extension.question()
+    fn round(&mut self) -> Option<&mut Round> {
+        self.extension.round()
     }
 }

@@ -4,13 +4,13 @@ use std::mem;
 use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
 use crate::command::{Request, Verb, shared};
 use crate::error::Status;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 
@@ -24,21 +24,21 @@ pub(crate) struct Inspect {
 enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
-    Asking(Box<Question>),
+    Asking(Box<Round>),
     /// Some servers have a token and others have the mark of readers. The question is whether the token's
     /// holder is one of the readers there.
     AskingFor(Box<InChange>),
     /// Readers hold the lock, and the question is how many. Also holds what was found before.
-    Counting(Box<Question>, Box<Question>),
+    Counting(Box<Round>, Box<Round>),
 }
 
 /// Holders that may be changing from an exclusive lock to a shared one.
 struct InChange {
     /// The current question is about the last of these tokens. There is at least one.
     tokens: Vec<Token>,
-    question: Question,
+    round: Round,
     /// What was found before.
-    first: Box<Question>,
+    first: Box<Round>,
     /// The deadline for all tokens together. The call must not take longer because there are many.
     until: Moment,
 }
@@ -66,9 +66,9 @@ impl Inspect {
     }
 
     /// The question who holds the resource. Whoever is told more than that is also told for how long.
-    fn holders(&self, actions: &dyn Actions) -> Question {
-        let question = Question::holders(actions.roster().len());
-        if self.counts { question.with_end() } else { question }
+    fn holders(&self, actions: &dyn Actions) -> Round {
+        let round = Round::holders(actions.roster().len());
+        if self.counts { round.with_end() } else { round }
     }
 
     /// Asks as the holder of an exclusive lock, which every server can answer, or as a reader.
@@ -79,20 +79,20 @@ impl Inspect {
         actions.ask(request, Limits { since, until, reply_ms });
     }
 
-    fn conclude(&mut self, holders: Box<Question>, actions: &mut dyn Actions) {
+    fn conclude(&mut self, holders: Box<Round>, actions: &mut dyn Actions) {
         if holders.outcome() != Outcome::Reached {
             return Self::fail(&holders, actions);
         }
         let tokens = holders.holders_in_change();
         if !tokens.is_empty() {
             let until = actions.now().plus_ms(reply_ms(actions, QUESTION_TTL_MS));
-            let question = self.holders(actions);
-            let change = InChange { tokens, question, first: holders, until };
+            let round = self.holders(actions);
+            let change = InChange { tokens, round, first: holders, until };
             return self.ask_for(Box::new(change), actions);
         }
         let is_shared = holders.is_locked_by(shared::VALUE);
         if self.counts && is_shared {
-            let counting = Question::readers_of(actions.roster().len());
+            let counting = Round::readers_of(actions.roster().len());
             self.stage = Stage::Counting(Box::new(counting), holders);
             return self.put((LockKind::Shared, Token::NOBODYS), Moment::NEVER, actions);
         }
@@ -100,7 +100,7 @@ impl Inspect {
     }
 
     fn conclude_for(&mut self, mut change: Box<InChange>, actions: &mut dyn Actions) {
-        let asked = &change.question;
+        let asked = &change.round;
         if asked.outcome() != Outcome::Reached {
             return Self::fail(asked, actions);
         }
@@ -109,7 +109,7 @@ impl Inspect {
         }
         change.tokens.pop();
         if !change.tokens.is_empty() {
-            change.question = self.holders(actions);
+            change.round = self.holders(actions);
             return self.ask_for(change, actions);
         }
         // The holder is none of these. But a silent server may have what other servers have, such as the mark
@@ -117,7 +117,7 @@ impl Inspect {
         if change.first.may_be_locked() {
             return Self::fail(&change.first, actions);
         }
-        Self::end(&change.question, None, actions);
+        Self::end(&change.round, None, actions);
     }
 
     fn ask_for(&mut self, change: Box<InChange>, actions: &mut dyn Actions) {
@@ -127,12 +127,12 @@ impl Inspect {
         self.put((LockKind::Shared, token), until, actions);
     }
 
-    fn fail(question: &Question, actions: &mut dyn Actions) {
-        let error = question.error(Status::Unreachable, actions.roster());
+    fn fail(round: &Round, actions: &mut dyn Actions) {
+        let error = round.error(Status::Unreachable, actions.roster());
         actions.end(Err(error.into()));
     }
 
-    fn end(holders: &Question, readers: Option<i64>, actions: &mut dyn Actions) {
+    fn end(holders: &Round, readers: Option<i64>, actions: &mut dyn Actions) {
         actions.end(Ok(Ended::Inspected {
             locked_until: holders.locked_until(),
             readers,
@@ -140,7 +140,7 @@ impl Inspect {
         }));
     }
 
-    fn conclude_count(counted: &Question, holders: &Question, actions: &mut dyn Actions) {
+    fn conclude_count(counted: &Round, holders: &Round, actions: &mut dyn Actions) {
         if counted.outcome() != Outcome::Reached {
             return Self::fail(counted, actions);
         }
@@ -175,12 +175,12 @@ impl Operation for Inspect {
         Some(&self.resource)
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(question) | Stage::Counting(question, _) => Some(question),
-            Stage::AskingFor(change) => Some(&mut change.question),
+            Stage::Connecting(quorum) => quorum.round(),
+            Stage::Asking(round) | Stage::Counting(round, _) => Some(round),
+            Stage::AskingFor(change) => Some(&mut change.round),
         }
     }
 }

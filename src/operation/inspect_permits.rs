@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
 use crate::command::{Request, Verb};
 use crate::error::Status;
@@ -22,7 +22,7 @@ pub(crate) struct InspectPermits {
 enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
-    Asking(Box<Question>),
+    Asking(Box<Round>),
 }
 
 impl InspectPermits {
@@ -40,9 +40,9 @@ impl InspectPermits {
     fn ask(&mut self, actions: &mut dyn Actions) {
         let target = self.target.clone();
         let of = target.kind.permits().unwrap_or(1);
-        let question = Question::taken(of, actions.roster().len()).with_end();
+        let round = Round::taken(of, actions.roster().len()).with_end();
         let request = Request::new(Verb::Inspect, target, Token::NOBODYS, QUESTION_TTL_MS);
-        self.stage = Stage::Asking(Box::new(question));
+        self.stage = Stage::Asking(Box::new(round));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
     }
@@ -75,10 +75,10 @@ impl Operation for InspectPermits {
         Some(&self.target.resource)
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Connecting(quorum) => quorum.round(),
             Stage::Asking(taken) => Some(taken),
         }
     }

@@ -1,8 +1,8 @@
 //! Leaving an inner level of a lock that is held at several levels. No server is asked.
 
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Operation, Urgency, cancelled};
-use crate::held_lock::View;
+use crate::lock::View;
 
 /// Leaves an inner level, and tells whether the lock is still held.
 pub(crate) struct Leave {
@@ -20,7 +20,7 @@ impl Operation for Leave {
         if let Event::Cancelled { .. } = event {
             return actions.end(Err(cancelled().into()));
         }
-        let check = self.view.hold().check_valid(actions.now());
+        let check = self.view.held_lock().check_valid(actions.now());
         actions.end(check.map(|()| Ended::Left).map_err(Into::into));
     }
 
@@ -28,7 +28,7 @@ impl Operation for Leave {
         Urgency::Holds
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 }

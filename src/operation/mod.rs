@@ -15,30 +15,30 @@ pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod inspect_permits;
 pub(crate) mod leave;
-pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
 pub(crate) mod restore;
+pub(crate) mod round;
 mod words;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use self::question::Question;
+use self::round::Round;
 use self::words::came_first;
 use crate::command::{Answer, Request, Verb};
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::BrokenOff;
+use crate::lock::{Lock, Phase, View};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::{Account, Mark};
 use crate::token::Token;
 use crate::transport::condition::Condition;
+use crate::transport::op_id::OpId;
 use crate::transport::roster::Roster;
-use crate::transport::ticket::Ticket;
 use crate::wait_queue::{Permission, WaitQueues};
 
 /// The TTL that a question uses if it is not about a lock of this manager. It gives the longest derived reply
@@ -108,12 +108,12 @@ pub(crate) trait Operation: Send {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions);
 
     /// The question that is open.
-    fn question(&mut self) -> Option<&mut Question>;
+    fn round(&mut self) -> Option<&mut Round>;
 
     /// Passes a server's answer to the open question, heard at `now`. Each server is heard at most once.
     /// Returns whether nothing more needs to be heard.
     fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        self.question().is_some_and(|question| question.hear(server, answer, now))
+        self.round().is_some_and(|round| round.hear(server, answer, now))
     }
 
     /// Whether the operation is in haste. If so, servers that have not answered do not get their whole reply
@@ -129,13 +129,13 @@ pub(crate) trait Operation: Send {
 
     /// The servers whose condition the operation must be told, now that the question is closed.
     fn wanted_conditions(&mut self) -> ServerSet {
-        self.question().map_or_else(ServerSet::default, |question| question.wanted_conditions())
+        self.round().map_or_else(ServerSet::default, |round| round.wanted_conditions())
     }
 
     /// Notes the condition of a server that the operation wants to know about.
     fn note_condition(&mut self, server: usize, condition: Condition) {
-        if let Some(question) = self.question() {
-            question.note_condition(server, condition);
+        if let Some(round) = self.round() {
+            round.note_condition(server, condition);
         }
     }
 
@@ -189,7 +189,7 @@ pub(crate) trait Actions {
     fn listen(&mut self);
 
     /// The name of this operation in a wait queue. It is valid until the operation asks the servers the next time.
-    fn ticket(&self) -> Ticket;
+    fn ticket(&self) -> OpId;
 
     /// Whether at least `enough` servers are connected and keep up, as far as can be told at once.
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool;
@@ -225,13 +225,13 @@ pub(crate) trait Actions {
     fn wake_keepers(&mut self, lock: Token);
 
     /// Gives the turn to another operation that waits, as soon as this operation has said what must be done.
-    fn give_turn(&mut self, ticket: Ticket);
+    fn give_turn(&mut self, ticket: OpId);
 
     /// Notes something that the statistics count.
     fn mark(&mut self, mark: Mark);
 
     /// Ends the wait of another operation.
-    fn end_wait(&mut self, ticket: Ticket);
+    fn end_wait(&mut self, ticket: OpId);
 
     /// Ends this operation with this result.
     fn end(&mut self, result: Result<Ended, Failed>);
@@ -245,7 +245,7 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 #[derive(Debug)]
 pub(crate) enum Ended {
     Acquired {
-        hold: Arc<HeldLock>,
+        lock: Arc<Lock>,
         absent: String,
         /// The keeper, if the lock is kept.
         keeper: Option<Keeper>,
@@ -283,7 +283,7 @@ pub(crate) enum Ended {
     Stopped,
     /// The lock cannot be kept, for this reason.
     Unkept {
-        hold: Arc<HeldLock>,
+        lock: Arc<Lock>,
         error: Error,
     },
 }
@@ -308,7 +308,7 @@ impl From<Error> for Failed {
 /// A try that failed.
 pub(crate) enum Miss {
     /// The servers did not agree.
-    Votes(Status, Box<Question>),
+    Votes(Status, Box<Round>),
     /// Another operation of this process comes first.
     Behind(Permission),
     /// An earlier slice of the wait failed with this error: another operation came first, or the servers did
@@ -326,7 +326,7 @@ impl Miss {
         match self {
             Self::Behind(permission) => came_first(*permission),
             Self::Resumed(error) => error.clone(),
-            Self::Votes(status, question) => question.error(*status, roster),
+            Self::Votes(status, round) => round.error(*status, roster),
         }
     }
 }
@@ -338,9 +338,9 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 
 /// A request about a lock. The lock hears the answers.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
-    let hold = view.hold();
-    let request = Request::new(verb, hold.key(), *hold.token(), ttl_ms);
-    request.before(view.witness())
+    let lock = view.held_lock();
+    let request = Request::new(verb, lock.key(), *lock.token(), ttl_ms);
+    request.before(view.observer())
 }
 
 /// The release of a lock on all servers that may have it. If the settings say so, it wakes clients that wait
@@ -359,27 +359,27 @@ fn waking_release(actions: &dyn Actions) -> Verb {
 
 /// The release of a lock. If its keys are to stay for a while, it does not delete them, and wakes nobody.
 fn release_as(verb: Verb, view: &View, now: Moment) -> Request {
-    let hold = view.hold();
-    let (key, ttl_ms, stays_ms) = (hold.key(), hold.longest_ttl_ms(), hold.stays_ms(now));
+    let lock = view.held_lock();
+    let (key, ttl_ms, stays_ms) = (lock.key(), lock.longest_ttl_ms(), lock.stays_ms(now));
     let verb = if stays_ms > 0 { Verb::ReleaseAfter } else { verb };
-    let request = Request::new(verb, key, *hold.token(), ttl_ms).keeping_for(stays_ms);
+    let request = Request::new(verb, key, *lock.token(), ttl_ms).keeping_for(stays_ms);
     request.to(view.servers())
 }
 
 /// The lock no longer belongs to this manager. The next operation that waits for it may ask the servers for it.
-fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
+fn forget(lock: &Lock, actions: &mut dyn Actions) {
     let now = actions.now();
-    let next = actions.wait_queues().lost(hold, now);
+    let next = actions.wait_queues().lost(lock, now);
     next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-    actions.wake_keepers(*hold.token());
+    actions.wake_keepers(*lock.token());
 }
 
 /// The lock is lost. Anything left of it on a server must not keep others out, so it is released.
 fn give_up(view: &View, actions: &mut dyn Actions) {
-    let hold = view.hold();
-    forget(hold, actions);
-    if !matches!(hold.pass_to(Phase::Over), Phase::Over | Phase::Detached) {
-        hold.note_release();
+    let lock = view.held_lock();
+    forget(lock, actions);
+    if !matches!(lock.pass_to(Phase::Over), Phase::Over | Phase::Detached) {
+        lock.note_release();
         actions.tell(release_of(view, actions));
     }
 }
@@ -390,9 +390,9 @@ fn cancelled() -> Error {
 }
 
 /// Ends a round of asking which servers have a lock. Returns whether a quorum has vouched for the lock.
-fn end_round(view: &View, number: u32, is_reached: bool, question: &Question) -> bool {
+fn end_round(view: &View, number: u32, is_reached: bool, round: &Round) -> bool {
     if is_reached {
-        return view.pass_round(number, question.voters());
+        return view.pass_round(number, round.voters());
     }
     view.fail_round(number);
     false

@@ -6,16 +6,16 @@ use std::mem;
 use std::time::Duration;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::{Absence, Question};
+use super::round::{Absence, Round};
 use super::{
     Actions, Ended, Event, Limits, Operation, Urgency, cancelled, release_as, release_of, reply_ms,
 };
 use crate::command::Verb;
 use crate::error::{Error, Status};
-use crate::held_lock::{Phase, View, detached};
+use crate::lock::{Phase, View, detached};
 use crate::moment::Moment;
 use crate::quorum::backoff;
-use crate::quorum::round::Outcome;
+use crate::quorum::tally::Outcome;
 use crate::stats::{Account, Kind};
 use crate::wait_queue::{Next, STAND_BACK};
 
@@ -42,12 +42,12 @@ pub(crate) struct Release {
 enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
-    Asking(Box<Question>),
+    Asking(Box<Round>),
 }
 
 impl Release {
     pub(crate) fn new(view: View) -> Self {
-        let was_over = view.hold().is_over();
+        let was_over = view.held_lock().is_over();
         let (never, stage) = (Moment::from_nanos(0), Stage::Submitted);
         let (was_held, is_again, asked_at, stays_until) = (false, false, never, never);
         Self { view, stays_until, was_over, was_held, is_again, asked_at, stage }
@@ -63,18 +63,18 @@ impl Release {
             let error = Error::new(Status::Lost, "the lock had already ended");
             return actions.end(Err(error.into()));
         }
-        let hold = self.view.hold();
-        self.was_held = hold.is_held(actions.now());
+        let lock = self.view.held_lock();
+        self.was_held = lock.is_held(actions.now());
         // Not before the release begins, because a call that is refused or cancelled leaves the lock as it was. And
         // not later, because an extension that finds the lock released may send a release of its own.
-        hold.stay_until(self.stays_until);
+        lock.stay_until(self.stays_until);
         // An extension that found out meanwhile that the lock is over has sent a release of its own.
-        self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
-        if hold.is_detached() {
+        self.is_again = [Phase::Releasing, Phase::Over].contains(&lock.begin_release());
+        if lock.is_detached() {
             return actions.end(Err(detached().into()));
         }
-        actions.wake_keepers(*hold.token());
-        match ConnectQuorum::if_needed(Moment::NEVER, hold.longest_ttl_ms(), actions) {
+        actions.wake_keepers(*lock.token());
+        match ConnectQuorum::if_needed(Moment::NEVER, lock.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
         }
@@ -82,20 +82,20 @@ impl Release {
 
     /// Sends the release, and behind it the request of the next waiter in the queue.
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        self.is_again |= hold.was_release_sent();
+        let lock = self.view.held_lock();
+        self.is_again |= lock.was_release_sent();
         if self.is_again {
             // Through another manager, this release may overtake the first one.
-            hold.note_release();
+            lock.note_release();
         }
         let absence = match (self.is_again, self.was_held) {
             (true, _) => Absence::Released,
             (false, true) => Absence::LostUnlessRepeated,
             (false, false) => Absence::Lost,
         };
-        let question = Question::release(absence, actions.roster().len());
-        self.stage = Stage::Asking(Box::new(question));
-        let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
+        let round = Round::release(absence, actions.roster().len());
+        self.stage = Stage::Asking(Box::new(round));
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, lock.longest_ttl_ms()));
         let (next, open) = self.let_go(actions);
         // If a waiter asks right behind the release, it is meant to be the next holder, and no other waiter is
         // told.
@@ -112,17 +112,17 @@ impl Release {
     /// that come next. Also returns, as one bit per resource, the resources that no waiter of this manager asks
     /// for right behind the release.
     fn let_go(&self, actions: &mut dyn Actions) -> (Vec<Next>, u128) {
-        let (hold, since) = (self.view.hold(), actions.now());
+        let (lock, since) = (self.view.held_lock(), actions.now());
         let (mut all, mut open) = (Vec::new(), 0);
-        for (place, resource) in hold.target().names().iter().enumerate() {
-            let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
+        for (place, resource) in lock.target().names().iter().enumerate() {
+            let (next, stands_back) = actions.wait_queues().release(lock, resource, since);
             if stands_back {
                 // Without randomness, stand back for the longest time.
                 let random = actions.random().unwrap_or(u64::MAX);
                 let is_to = actions.wait_queues().is_to_stand_back(resource, since);
                 let most = if is_to { STAND_BACK } else { Duration::ZERO };
                 let until = since.plus(backoff::jitter(most, random));
-                actions.wait_queues().stand_back(hold.target(), resource, until);
+                actions.wait_queues().stand_back(lock.target(), resource, until);
             }
             open |= open_line(place, &next);
             // Usually nobody waits, and then this takes no memory.
@@ -150,13 +150,13 @@ impl Release {
         let round_trip = Duration::from_nanos((now - self.asked_at).max(0).unsigned_abs());
         let enough = (ROUND_TRIPS_TO_TAKE * round_trip).min(STAND_BACK);
         let until = now.plus(enough + backoff::jitter(enough, random));
-        actions.wait_queues().woke(self.view.hold().target(), until, now);
+        actions.wait_queues().woke(self.view.held_lock().target(), until, now);
     }
 
-    fn conclude(&mut self, question: &Question, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        let status = match question.outcome() {
-            Outcome::Refused if !self.is_again && hold.was_release_sent() => {
+    fn conclude(&mut self, round: &Round, actions: &mut dyn Actions) {
+        let lock = self.view.held_lock();
+        let status = match round.outcome() {
+            Outcome::Refused if !self.is_again && lock.was_release_sent() => {
                 // An extension through another manager has ended meanwhile, and its release came first.
                 return self.ask(actions);
             }
@@ -165,14 +165,14 @@ impl Release {
             Outcome::Unreachable => Some(Status::Unreachable),
         };
         if status != Some(Status::Unreachable) {
-            hold.pass_to(Phase::Over);
+            lock.pass_to(Phase::Over);
         }
-        if question.has_woken() {
+        if round.has_woken() {
             self.yield_to_woken(actions);
         }
         actions.end(match status {
-            None => Ok(Ended::Released { absent: question.absent(actions.roster()) }),
-            Some(status) => Err(question.error(status, actions.roster()).into()),
+            None => Ok(Ended::Released { absent: round.absent(actions.roster()) }),
+            Some(status) => Err(round.error(status, actions.roster()).into()),
         });
     }
 }
@@ -206,7 +206,7 @@ impl Operation for Release {
                 // connected.
                 Progress::Connected | Progress::Failed(_) => self.ask(actions),
             },
-            Stage::Asking(question) => self.conclude(&question, actions),
+            Stage::Asking(round) => self.conclude(&round, actions),
         }
     }
 
@@ -217,20 +217,20 @@ impl Operation for Release {
     fn account(&self) -> Account {
         Account {
             kind: Kind::Release,
-            held_since: Some(self.view.hold().asked_at()),
+            held_since: Some(self.view.held_lock().asked_at()),
             ..Account::default()
         }
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.hold().resource())
+        Some(self.view.held_lock().resource())
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(question) => Some(question),
+            Stage::Connecting(quorum) => quorum.round(),
+            Stage::Asking(round) => Some(round),
         }
     }
 }
@@ -238,11 +238,11 @@ impl Operation for Release {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::ticket::Ticket;
+    use crate::transport::op_id::OpId;
 
     #[test]
     fn a_release_wakes_lines_without_a_local_waiter() {
-        let (ask, tell) = (Next::Ask(Ticket::new(1, 1)), Next::Tell(vec![Ticket::new(2, 1)]));
+        let (ask, tell) = (Next::Ask(OpId::new(1, 1)), Next::Tell(vec![OpId::new(2, 1)]));
         let next = [ask, Next::Nobody, tell];
         let open = next.iter().enumerate().map(|(place, next)| open_line(place, next));
         assert_eq!(open.collect::<Vec<_>>(), [0, 2, 4]);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::extend::{Attempt, Extension};
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Operation, Urgency};
 use crate::error::{Error, Status};
-use crate::held_lock::View;
 use crate::keeper::Kept;
+use crate::lock::View;
 use crate::moment::Moment;
 use crate::quorum::backoff::jitter;
 use crate::stats::Mark;
@@ -60,26 +60,26 @@ impl Renew {
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
-        actions.keep(*self.view.hold().token());
+        actions.keep(*self.view.held_lock().token());
         self.phase = actions.channel().map_or(0, |channel| (number_of(&channel) >> 1) as i64);
         self.go_on(actions);
     }
 
     /// Waits for the next step, or takes it.
     fn go_on(&mut self, actions: &mut dyn Actions) {
-        let (hold, now) = (self.view.hold(), actions.now());
-        if self.kept.is_given_up() || hold.was_released() {
+        let (lock, now) = (self.view.held_lock(), actions.now());
+        if self.kept.is_given_up() || lock.was_released() {
             return actions.end(Ok(Ended::Stopped));
         }
         let (renew_at, given_up_at) = (self.renew_at(), self.given_up_at());
-        if hold.has_ended() || now >= given_up_at {
+        if lock.has_ended() || now >= given_up_at {
             return self.end(actions);
         }
         if now < renew_at {
             self.stage = Stage::Waiting;
             return actions.wait_until(renew_at.min(given_up_at).min(self.look_at(now)));
         }
-        let mut extension = Extension::new(self.view.clone(), hold.ttl_ms(), given_up_at);
+        let mut extension = Extension::new(self.view.clone(), lock.ttl_ms(), given_up_at);
         let attempt = extension.begin(actions);
         self.stage = Stage::Extending(Box::new(extension));
         self.handle_attempt(attempt, actions);
@@ -88,8 +88,8 @@ impl Renew {
     fn handle_attempt(&mut self, attempt: Attempt, actions: &mut dyn Actions) {
         match attempt {
             Attempt::Pending => {
-                let has_question = self.question().is_some();
-                if !has_question {
+                let has_round = self.round().is_some();
+                if !has_round {
                     // The extension is preparing to connect, which may take any time.
                     actions.wait_until(self.given_up_at());
                 }
@@ -112,26 +112,26 @@ impl Renew {
 
     /// Reports that the lock cannot be kept.
     fn end(&mut self, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        let is_lost = hold.has_ended() || actions.now() >= hold.valid_until();
+        let lock = self.view.held_lock();
+        let is_lost = lock.has_ended() || actions.now() >= lock.valid_until();
         let status = if is_lost { Status::Lost } else { Status::Unreachable };
         let why = self.failure.take().map(|error| format!(": {error}")).unwrap_or_default();
         let words = format!("the lock could not be kept alive{why}");
         actions.mark(Mark::Unkept);
-        let (hold, error) = (Arc::clone(hold), Error::new(status, words));
-        actions.end(Ok(Ended::Unkept { hold, error }));
+        let (lock, error) = (Arc::clone(lock), Error::new(status, words));
+        actions.end(Ok(Ended::Unkept { lock, error }));
     }
 
     fn ttl_ms(&self) -> i64 {
-        self.view.hold().ttl_ms()
+        self.view.held_lock().ttl_ms()
     }
 
     fn renew_at(&self) -> Moment {
-        let (hold, ttl_ms) = (self.view.hold(), self.ttl_ms());
-        let granted_at = hold.valid_until().plus_ms(-ttl_ms);
+        let (lock, ttl_ms) = (self.view.held_lock(), self.ttl_ms());
+        let granted_at = lock.valid_until().plus_ms(-ttl_ms);
         let (earliest_ms, latest_ms) = (ttl_ms / EARLIEST_PARTS, ttl_ms / LATEST_PARTS);
         let spread = Duration::from_millis((latest_ms - earliest_ms).max(0).unsigned_abs());
-        let random = number_of(&(hold.token(), granted_at.as_nanos()));
+        let random = number_of(&(lock.token(), granted_at.as_nanos()));
         let renew_at = granted_at.plus_ms(earliest_ms).plus(jitter(spread, random)).as_nanos();
         let grid_ms = (ttl_ms / GRID_PARTS).clamp(1, GRID_MAX_MS);
         let phase = self.phase % grid_ms * NANOS_PER_MS;
@@ -143,7 +143,7 @@ impl Renew {
     /// keeper, and then the lock must be renewed earlier. Looking after half of the time that is left is soon
     /// enough, because no extension ends earlier than the lock does.
     fn look_at(&self, now: Moment) -> Moment {
-        now.plus_ms((self.view.hold().valid_until().ms_since(now) / 2).max(1))
+        now.plus_ms((self.view.held_lock().valid_until().ms_since(now) / 2).max(1))
     }
 
     /// When the library reports that the lock cannot be kept, unless it is extended before.
@@ -152,7 +152,7 @@ impl Renew {
         // would leave no time to renew.
         let (hundreds, rest) = (self.ttl_ms() / 100, self.ttl_ms() % 100);
         let left_ms = hundreds * LEFT_PERCENT + (rest * LEFT_PERCENT + 99) / 100 + 1;
-        self.view.hold().valid_until().plus_ms(-left_ms)
+        self.view.held_lock().valid_until().plus_ms(-left_ms)
     }
 }
 
@@ -195,13 +195,13 @@ impl Operation for Renew {
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.hold().resource())
+        Some(self.view.held_lock().resource())
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted | Stage::Waiting => None,
-            Stage::Extending(extension) => extension.question(),
+            Stage::Extending(extension) => extension.round(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::question::Question;
+use super::round::Round;
 use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
 use crate::command::{Answer, Fences, NotedMemory, Request, Restored, Verb, fence};
 use crate::moment::Moment;
@@ -14,7 +14,7 @@ use crate::token::Token;
 /// Restores what it can. It reports nothing: the next acquire finds out what has changed.
 #[derive(Default)]
 pub(crate) struct Restore {
-    question: Option<Box<Question>>,
+    round: Option<Box<Round>>,
     /// The memories whose numbers were read, by the servers, and the losses of those numbers. A server that loses its
     /// memory or its numbers meanwhile does not take what is written for the earlier ones.
     losses: Vec<(usize, NotedMemory, i64)>,
@@ -23,14 +23,14 @@ pub(crate) struct Restore {
 impl Restore {
     fn ask(&mut self, actions: &mut dyn Actions) {
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
-        self.question = Some(Box::new(Question::fences(actions.roster().len())));
+        self.round = Some(Box::new(Round::fences(actions.roster().len())));
         actions.ask(request(Verb::ReadFences), Limits { since, until: Moment::NEVER, reply_ms });
     }
 
     fn write(&self, actions: &mut dyn Actions) {
-        let Some(question) = &self.question else { return };
+        let Some(round) = &self.round else { return };
         for &(server, memory, seen_ms) in &self.losses {
-            let Some(Base { number, needs_clock, is_by_clock }) = question.restored(server) else {
+            let Some(Base { number, needs_clock, is_by_clock }) = round.restored(server) else {
                 continue;
             };
             let clock_us = if needs_clock { actions.wall_us() } else { 0 };
@@ -55,11 +55,11 @@ impl Operation for Restore {
         if let &Answer::Fences(Fences { memory: Some(memory), seen_ms, .. }) = &answer {
             self.losses.push((server, memory, seen_ms));
         }
-        self.question().is_some_and(|question| question.hear(server, answer, now))
+        self.round().is_some_and(|round| round.hear(server, answer, now))
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
-        self.question.as_deref_mut()
+    fn round(&mut self) -> Option<&mut Round> {
+        self.round.as_deref_mut()
     }
 }
 

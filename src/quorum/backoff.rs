@@ -25,7 +25,7 @@ pub fn pause(delay_ms: i64, random: u64) -> Duration {
 pub struct Backoff {
     bound: Duration,
     /// What each server said last.
-    told: Vec<Told>,
+    told: Vec<Reported>,
 }
 
 /// A server's word about its key.
@@ -40,7 +40,7 @@ pub struct Claim {
 
 /// What is known after a refusal.
 #[derive(Clone, Debug, Default)]
-pub struct Refusal {
+pub struct Denial {
     /// How long the servers took to say it.
     pub round_trip: Duration,
     /// What they said of their keys.
@@ -54,7 +54,7 @@ pub struct Refusal {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct Reported {
     server: usize,
     expiry: Moment,
     at: Moment,
@@ -100,7 +100,7 @@ impl Backoff {
     /// Until when to pause, at most for `longest`. `random` is uniform over all of u64.
     pub fn next(
         &mut self,
-        refusal: &Refusal,
+        refusal: &Denial,
         longest: Duration,
         random: u64,
         now: Moment,
@@ -118,7 +118,7 @@ impl Backoff {
     /// lock changes hands and nobody tells it.
     pub fn fallback(
         &mut self,
-        refusal: &Refusal,
+        refusal: &Denial,
         (rank, untold): (Option<u32>, &mut Untold),
         random: u64,
         now: Moment,
@@ -138,20 +138,21 @@ impl Backoff {
     }
 
     /// Whether the lock changes hands.
-    fn is_lively(refusal: &Refusal, words: &[Word]) -> bool {
+    fn is_lively(refusal: &Denial, words: &[Word]) -> bool {
         refusal.is_complete && words.contains(&Word::MovesOn) && !words.contains(&Word::Stands)
     }
 
     /// The end of a pause, or the moment when so many keys can have expired that a quorum is free.
     fn cut(
         &mut self,
-        refusal: &Refusal,
+        refusal: &Denial,
         words: &[Word],
         pause_until: Moment,
         now: Moment,
     ) -> Moment {
         let is_credible = |server: usize, word: Word| {
-            let is_tried = |known: &Told| known.server == server && known.early >= Self::EARLY_MAX;
+            let is_tried =
+                |known: &Reported| known.server == server && known.early >= Self::EARLY_MAX;
             word != Word::MovesOn && !self.told.iter().any(is_tried)
         };
         let credible = refusal.claims.iter().zip(words.iter().copied());
@@ -175,7 +176,7 @@ impl Backoff {
     fn hear(&mut self, claim: &Claim, now: Moment) -> Word {
         let &Claim { server, expiry, .. } = claim;
         let Some(told) = self.told.iter_mut().find(|known| known.server == server) else {
-            self.told.push(Told { server, expiry, at: now, early: 0 });
+            self.told.push(Reported { server, expiry, at: now, early: 0 });
             return Word::New;
         };
         let same_ms = Self::SAME_HOLDER_MS + now.ms_since(told.at) / Self::SAME_HOLDER_PART;
@@ -230,13 +231,13 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// A refusal by servers of which two are a quorum. Each says that its key lives this long.
-    fn refused(claims_ms: &[(usize, i64)], now: Moment) -> Refusal {
+    fn refused(claims_ms: &[(usize, i64)], now: Moment) -> Denial {
         let claim = |&(server, left_ms): &(usize, i64)| {
             let expiry = now.plus_ms(left_ms);
             Claim { server, expiry, earliest: now.plus_ms(left_ms - left_ms / 100) }
         };
         let claims = claims_ms.iter().map(claim).collect();
-        Refusal { round_trip: MS, claims, to_expire: 1, is_complete: true, will_be_told: false }
+        Denial { round_trip: MS, claims, to_expire: 1, is_complete: true, will_be_told: false }
     }
 
     /// The bounds of pauses, in milliseconds, after refusals because of a key that expires at these times.
@@ -323,7 +324,7 @@ mod tests {
         // If it answers alone, the lock seems to change hands. If other servers are down, nothing says so.
         let (mut backoff, mut now) = (Backoff::default(), NOW);
         for nth in 0..40 {
-            let refusal = Refusal { is_complete: false, ..refused(&[(0, 5)], now) };
+            let refusal = Denial { is_complete: false, ..refused(&[(0, 5)], now) };
             let end = backoff.next(&refusal, LONGEST, 1 << 63, now);
             assert!(nth < 15 || end.ms_since(now) == 150, "{nth}: {:?}", end.ms_since(now));
             now = end;
@@ -334,7 +335,7 @@ mod tests {
     fn a_pause_ends_when_a_quorum_may_have_expired() {
         let next = |to_expire, left_ms: &[i64]| {
             let claims: Vec<_> = left_ms.iter().copied().enumerate().collect();
-            let refusal = Refusal { to_expire, ..refused(&claims, NOW) };
+            let refusal = Denial { to_expire, ..refused(&claims, NOW) };
             Backoff::default().next(&refusal, 1_000_000 * MS, u64::MAX, NOW)
         };
         // The first pause is at most 4 ms.
@@ -354,7 +355,7 @@ mod tests {
     #[test]
     fn a_key_ending_with_the_pause_shortens_nothing() {
         let (mut backoff, refusal) = (Backoff::default(), refused(&[(0, 1)], NOW.plus_ms(-2)));
-        let mut next = |refusal: &Refusal, random| backoff.next(refusal, LONGEST, random, NOW);
+        let mut next = |refusal: &Denial, random| backoff.next(refusal, LONGEST, random, NOW);
         (0..Backoff::EARLY_MAX).for_each(|_| assert_eq!(next(&refusal, 0), NOW));
         assert_eq!(next(&refused(&[(0, 1)], NOW), u64::MAX), NOW.plus_ms(2));
     }
@@ -366,7 +367,7 @@ mod tests {
             let (mut backoff, mut now, mut whole) = (Backoff::default(), NOW, 0);
             for _ in 0..60 {
                 let claims = refused(&[(0, 0), (1, 0)], if is_past { NOW } else { now }).claims;
-                let refusal = Refusal { claims, ..refused(&[], now) };
+                let refusal = Denial { claims, ..refused(&[], now) };
                 let end = backoff.next(&refusal, LONGEST, u64::MAX, now);
                 assert!(end - now >= 499_999, "{}", end - now);
                 whole += usize::from(end.plus(MS) > now.plus(backoff.bound));
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn a_pause_is_bounded_and_the_first_is_not_too_short() {
         let next = |longest, random| {
-            Backoff::default().next(&Refusal::default(), longest, random, NOW) - NOW
+            Backoff::default().next(&Denial::default(), longest, random, NOW) - NOW
         };
         let first = i64::try_from(Backoff::FIRST_MIN.as_nanos()).unwrap();
         assert_eq!(next(LONGEST, 0), 0);
@@ -397,7 +398,7 @@ mod tests {
     #[test]
     fn the_bound_of_a_pause_doubles_from_four_round_trips() {
         let bounds = |round_trip, longest| -> Vec<Duration> {
-            let refusal = Refusal { round_trip, ..Refusal::default() };
+            let refusal = Denial { round_trip, ..Denial::default() };
             let mut backoff = Backoff::default();
             let mut next = || backoff.next(&refusal, longest, u64::MAX, NOW) - NOW;
             // The longest possible pause is a nanosecond shorter than the bound.

@@ -5,7 +5,7 @@
 //! be given a majority.
 
 use super::ballot::{Ballot, Vote};
-use super::round::Outcome;
+use super::tally::Outcome;
 use crate::moment::Moment;
 
 /// Slots of a semaphore: one bit each.
@@ -123,7 +123,7 @@ impl Permits {
             return None;
         }
         // No slot is on a quorum, because of other clients or because too few servers answered. See
-        // `Round::out_of_reach`.
+        // `Tally::out_of_reach`.
         let (no, unusable) = (self.ballot.no(), self.ballot.unusable());
         let tolerance = self.ballot.tolerance();
         if unusable > tolerance {

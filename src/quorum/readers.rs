@@ -1,7 +1,7 @@
 //! How many readers does a resource have? As many as a quorum of servers has at least.
 
 use super::ballot::{Ballot, Vote};
-use super::round::Outcome;
+use super::tally::Outcome;
 
 /// How many readers each server has.
 #[derive(Clone, Debug)]

@@ -24,8 +24,8 @@ impl Tracing {
         self == Self::Resources
     }
 
-    pub(super) fn line(self, event: &str, resource: Option<&[u8]>) -> Line {
-        let mut line = Line(format!("event={event}"));
+    pub(super) fn line(self, event: &str, resource: Option<&[u8]>) -> TraceLine {
+        let mut line = TraceLine(format!("event={event}"));
         if let Some(resource) = resource.filter(|_| self.names_resources()) {
             line.name("resource", resource);
         }
@@ -34,9 +34,9 @@ impl Tracing {
 }
 
 /// A line that is being built.
-pub(super) struct Line(String);
+pub(super) struct TraceLine(String);
 
-impl Line {
+impl TraceLine {
     pub(super) fn word(&mut self, key: &str, word: &str) {
         let _ = write!(self.0, " {key}={word}");
     }

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::access::Access;
 use super::asking::Asking;
 use super::endpoint::Endpoint;
-use super::login::{PasswordSource, Told, WeakSource};
+use super::login::{PasswordSource, Shared, WeakSource};
+use super::security::Security;
 use crate::command::handshake::Credentials;
 use crate::moment::Moment;
 
@@ -15,7 +15,7 @@ pub(super) struct Account {
     server: String,
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
-    access: Arc<Access>,
+    access: Arc<Security>,
     /// The source that is asked, or was asked last.
     asked: Option<WeakSource>,
     /// The last answer, until the server refuses it. It is valid as long as the source is the same.
@@ -37,7 +37,7 @@ impl PasswordRequest {
 }
 
 impl Account {
-    pub(super) fn new(endpoint: &Endpoint, access: Arc<Access>) -> Self {
+    pub(super) fn new(endpoint: &Endpoint, access: Arc<Security>) -> Self {
         let bytes = |text: &str| text.as_bytes().to_owned();
         Self {
             server: endpoint.to_string(),
@@ -57,9 +57,9 @@ impl Account {
             return Ok(Some(Credentials { user, password }));
         }
         let told = match self.access.login().map_err(|error| error.to_string())? {
-            Told::Nobody => None,
-            Told::Known(credentials) => Some(credentials),
-            Told::Asked { user, source } => {
+            Shared::Nobody => None,
+            Shared::Known(credentials) => Some(credentials),
+            Shared::Asked { user, source } => {
                 let answer = self.answer_of(&source).cloned();
                 let password = answer.ok_or("no password from the password callback yet")?;
                 Some(Credentials { user, password })
@@ -79,7 +79,7 @@ impl Account {
     pub(super) fn is_lacking(&self) -> bool {
         self.password.is_none()
             && self.access.asks()
-            && matches!(self.access.login(), Ok(Told::Asked { source, .. }) if self.answer_of(&source).is_none())
+            && matches!(self.access.login(), Ok(Shared::Asked { source, .. }) if self.answer_of(&source).is_none())
     }
 
     fn answer_of(&self, source: &WeakSource) -> Option<&Vec<u8>> {
@@ -97,7 +97,7 @@ impl Account {
         if self.password.is_some() {
             return None;
         }
-        let Ok(Told::Asked { source, .. }) = self.access.login() else { return None };
+        let Ok(Shared::Asked { source, .. }) = self.access.login() else { return None };
         if self.answer_of(&source).is_some() || !self.asking.is_due(now) {
             return None;
         }
@@ -128,7 +128,7 @@ mod tests {
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
     fn account(url: &str, login: Login) -> Account {
-        let access = Access::default();
+        let access = Security::default();
         access.set_login(login).unwrap();
         Account::new(&Endpoint::parse(url, 0).unwrap(), Arc::new(access))
     }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use super::address::Address;
 use super::asking::Asking;
-use super::place::Place;
 use crate::moment::Moment;
 
 #[derive(Debug)]
@@ -25,10 +25,10 @@ const DOWN_MS: i64 = 2_000;
 const PAUSE_MAX_MS: i64 = 60_000;
 
 impl Addresses {
-    pub(super) fn of(place: &Place) -> Self {
+    pub(super) fn of(place: &Address) -> Self {
         let list = match place {
-            Place::Address(address) => vec![*address],
-            Place::Name(..) | Place::Path(_) => Vec::new(),
+            Address::Ip(address) => vec![*address],
+            Address::Name(..) | Address::Path(_) => Vec::new(),
         };
         Self { list, ..Self::unknown() }
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_name_is_looked_up_again_when_all_addresses_failed() {
-        let mut addresses = Addresses::of(&Place::Name("h".to_owned(), 1));
+        let mut addresses = Addresses::of(&Address::Name("h".to_owned(), 1));
         assert!(addresses.begin_look_up(NOW));
         assert!(!addresses.begin_look_up(NOW), "one look-up at a time");
         assert!(addresses.end_look_up(Some(vec![address(1), address(2)]), NOW, NOW));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn look_ups_of_a_dead_server_become_rarer() {
-        let mut addresses = Addresses::of(&Place::Name("h".to_owned(), 1));
+        let mut addresses = Addresses::of(&Address::Name("h".to_owned(), 1));
         let found = || Some(vec![address(1)]);
         assert!(addresses.begin_look_up(NOW));
         assert_eq!(addresses.look_up_of_lost_at(NOW), Moment::NEVER, "that is under way");

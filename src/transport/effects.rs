@@ -3,10 +3,10 @@
 use redis::Value;
 
 use super::health::Health;
-use super::ticket::Ticket;
+use super::op_id::OpId;
 use crate::command::Answer;
 use crate::command::waking::resource_of;
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::token::Token;
 
 /// What a server has to tell other parts of the library.
@@ -18,14 +18,14 @@ pub(crate) struct Effects {
     pub(crate) changed: bool,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) pushes: Vec<Pushed>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<LogLine>,
     /// Whether a server was found whose numbers for fencing tokens are to be restored.
     pub(crate) restores: bool,
 }
 
 /// An answer for the call that holds the ticket.
 pub(crate) struct Delivery {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OpId,
     pub(crate) server: usize,
     pub(crate) answer: Answer,
     /// Whether a byte of the request may have been sent.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use redis::{ConnectionAddr, IntoConnectionInfo};
 use url::{ParseError, Url};
 
-use super::place::{Place, has_zone};
+use super::address::{Address, has_zone};
 use super::sentinels::Sentinels;
 use super::tls;
 use super::url_parts::{
@@ -27,7 +27,7 @@ pub struct Endpoint {
 /// Where the server is.
 #[derive(Clone)]
 enum Site {
-    At(Place),
+    At(Address),
     /// At the place that its Sentinels give.
     Watched(Arc<Sentinels>),
 }
@@ -43,7 +43,7 @@ impl Endpoint {
             Some((scheme, _)) => Self::parse_url(&scheme.to_ascii_lowercase(), host_or_url, port),
             None => {
                 let (host, port) = host_and_port(host_or_url, port)?;
-                let site = Site::At(Place::of(host, port)?);
+                let site = Site::At(Address::of(host, port)?);
                 Ok(Self { site, user: None, password: None, database: 0, has_tls: false })
             }
         }
@@ -134,8 +134,8 @@ impl Endpoint {
         let info = url.into_connection_info().map_err(|error| wrong_value(&error))?;
         let place = match info.addr() {
             ConnectionAddr::Tcp(_, 0) => return Err("the port is 0, not 1 to 65535".to_owned()),
-            ConnectionAddr::Tcp(host, port) => Place::of(zoned.unwrap_or(host), *port)?,
-            ConnectionAddr::Unix(path) => Place::of_path(path)?,
+            ConnectionAddr::Tcp(host, port) => Address::of(zoned.unwrap_or(host), *port)?,
+            ConnectionAddr::Unix(path) => Address::of_path(path)?,
             _ => return Err("this build does not support this kind of connection".to_owned()),
         };
         let settings = info.redis_settings();
@@ -152,7 +152,7 @@ impl Endpoint {
     }
 
     /// The server's place. None if its Sentinels must be asked.
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&Address> {
         match &self.site {
             Site::At(place) => Some(place),
             Site::Watched(_) => None,
@@ -217,7 +217,7 @@ fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
     if port != 0 {
         let beside = u16::try_from(port).ok().filter(|&port| port > 0);
         let beside = beside.ok_or_else(|| format!("port is {port}: it must be 1 to 65535"))?;
-        let twice = behind.and_then(|(host, it)| Some((Place::of(host, 1).ok()?, port_of(it)?)));
+        let twice = behind.and_then(|(host, it)| Some((Address::of(host, 1).ok()?, port_of(it)?)));
         return match twice {
             None => Ok((host, beside)),
             Some((_, it)) => Err(format!(

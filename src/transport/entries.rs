@@ -3,7 +3,7 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use super::ticket::Ticket;
+use super::op_id::OpId;
 use crate::command::Request;
 use crate::moment::Moment;
 use crate::token::Token;
@@ -11,7 +11,7 @@ use crate::token::Token;
 pub(super) struct Entry {
     pub(super) request: Arc<Request>,
     /// The ticket that waits for the answer, if any.
-    pub(super) ticket: Option<Ticket>,
+    pub(super) ticket: Option<OpId>,
     /// When the request was queued. Later, when it was sent.
     pub(super) since: Moment,
     /// Whether it was sent in a form that only some servers know, and could be sent in another form.
@@ -53,7 +53,7 @@ impl Entry {
     /// A request that was queued at `now`.
     pub(super) fn new(
         request: Arc<Request>,
-        ticket: Option<Ticket>,
+        ticket: Option<OpId>,
         now: Moment,
         keep_until: Option<Moment>,
     ) -> Self {

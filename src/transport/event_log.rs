@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::command::{Answer, Kind};
 use crate::failure::Failure;
-use crate::log::{Level, Line};
+use crate::log::{Level, LogLine};
 use crate::moment::Moment;
 
 /// The minimum time between two lines about events of one kind.
@@ -43,7 +43,7 @@ pub(super) struct EventLog {
     server: String,
     /// The error in the server's answer to the last request of each kind, if it was an error.
     refused: BTreeMap<Kind, Failure>,
-    told: Vec<Told>,
+    told: Vec<Logged>,
     /// Counts the events.
     clock: u64,
     /// The number of omitted lines that were not reported yet.
@@ -51,7 +51,7 @@ pub(super) struct EventLog {
 }
 
 /// A kind of event that was logged.
-struct Told {
+struct Logged {
     event: Event,
     /// Which error the server answers, as a number; 0 for other events, and for errors that are not known. Not a part of
     /// `Event`: a comparison of enums with data reads bytes that were never set, which memory checkers report.
@@ -60,7 +60,7 @@ struct Told {
     /// How many of its lines were omitted since then, the last of them, and when that was, as a value of the
     /// event counter.
     left_out: usize,
-    last: Line,
+    last: LogLine,
     clock: u64,
 }
 
@@ -76,7 +76,7 @@ impl EventLog {
         kind: Kind,
         answer: &Answer,
         now: impl Fn() -> Moment,
-        lines: &mut Vec<Line>,
+        lines: &mut Vec<LogLine>,
     ) {
         match answer {
             // Logged when the connection begins.
@@ -109,16 +109,22 @@ impl EventLog {
 
     /// Logs a line, unless a line of the same kind was logged less than a second ago. `line` does not contain
     /// the server's name.
-    pub(super) fn say(&mut self, event: Event, line: Line, now: Moment, lines: &mut Vec<Line>) {
+    pub(super) fn say(
+        &mut self,
+        event: Event,
+        line: LogLine,
+        now: Moment,
+        lines: &mut Vec<LogLine>,
+    ) {
         self.say_of((event, 0), line, now, lines);
     }
 
     fn say_of(
         &mut self,
         (event, error): (Event, u64),
-        line: Line,
+        line: LogLine,
         now: Moment,
-        lines: &mut Vec<Line>,
+        lines: &mut Vec<LogLine>,
     ) {
         self.clock += 1;
         let clock = self.clock;
@@ -127,7 +133,7 @@ impl EventLog {
             self.told.iter().position(|it| it.event == event && it.error == error).unwrap_or_else(
                 || {
                     let (at, last) = (Moment::from_nanos(i64::MIN), (level, String::new()));
-                    self.told.push(Told { event, error, at, left_out: 0, last, clock });
+                    self.told.push(Logged { event, error, at, left_out: 0, last, clock });
                     self.told.len() - 1
                 },
             );
@@ -149,12 +155,12 @@ impl EventLog {
 
     /// Logs the omitted lines, as soon as the last line of the same kind is a second old. They come in the
     /// order in which the events last happened, so the last line shows the current state. Called often.
-    pub(super) fn catch_up(&mut self, now: Moment, lines: &mut Vec<Line>) {
+    pub(super) fn catch_up(&mut self, now: Moment, lines: &mut Vec<LogLine>) {
         if self.left_out == 0 {
             return;
         }
-        let is_due = |told: &&mut Told| told.left_out > 0 && now.ms_since(told.at) >= APART_MS;
-        let mut due: Vec<&mut Told> = self.told.iter_mut().filter(is_due).collect();
+        let is_due = |told: &&mut Logged| told.left_out > 0 && now.ms_since(told.at) >= APART_MS;
+        let mut due: Vec<&mut Logged> = self.told.iter_mut().filter(is_due).collect();
         due.sort_unstable_by_key(|told| told.clock);
         for told in due {
             told.at = now;
@@ -202,7 +208,7 @@ mod tests {
     struct Played {
         event_log: EventLog,
         now: Moment,
-        lines: Vec<Line>,
+        lines: Vec<LogLine>,
     }
 
     impl Played {

@@ -22,7 +22,7 @@ pub enum Login {
 
 /// The same for an account, which reads it with mutexes held. A password source is foreign code and must not
 /// be dropped there.
-pub(super) enum Told {
+pub(super) enum Shared {
     Nobody,
     Known(Credentials),
     Asked { user: Option<Vec<u8>>, source: WeakSource },
@@ -31,12 +31,12 @@ pub(super) enum Told {
 pub(super) type WeakSource = Weak<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
 
 impl Login {
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> Shared {
         match self {
-            Self::Nobody => Told::Nobody,
-            Self::Known(credentials) => Told::Known(credentials.clone()),
+            Self::Nobody => Shared::Nobody,
+            Self::Known(credentials) => Shared::Known(credentials.clone()),
             Self::Asked { user, source } => {
-                Told::Asked { user: user.clone(), source: Arc::downgrade(source) }
+                Shared::Asked { user: user.clone(), source: Arc::downgrade(source) }
             }
         }
     }

@@ -2,13 +2,15 @@
 //! replies end. It knows nothing about the meaning of requests or about locks. Of votes it knows only which
 //! servers have none for now.
 
-pub mod access;
 pub(crate) mod account;
+pub(crate) mod address;
 mod addresses;
 mod asking;
 mod clocks;
 mod close_reason;
 pub mod condition;
+mod connector;
+mod draining_connection;
 mod effects;
 pub mod endpoint;
 mod entries;
@@ -17,17 +19,16 @@ pub mod guard;
 pub(crate) mod health;
 mod inbox;
 pub(crate) mod interest;
-mod link;
 pub mod login;
 mod memories;
 mod numbers;
-pub(crate) mod place;
-mod predecessor;
+pub mod op_id;
 mod queue;
 mod reading;
 mod reply;
 pub mod roster;
 mod scripts;
+pub mod security;
 mod sentinel_client;
 mod sentinels;
 pub(crate) mod server;
@@ -35,7 +36,6 @@ pub(crate) mod server_registry;
 mod simple_reply;
 mod stream;
 mod subscription;
-pub mod ticket;
 pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;

@@ -20,11 +20,11 @@ use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::memories::Lasting;
 use super::numbers::Numbers;
+use super::op_id::OpId;
 use super::reading::Reading;
 use super::reply::ProtocolError;
 use super::scripts::Scripts;
 use super::subscription::Subscription;
-use super::ticket::Ticket;
 use super::timeouts::Timeouts;
 use crate::command::fence::name_memory;
 use crate::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
@@ -84,7 +84,7 @@ pub(super) struct Queue {
 pub(super) struct Settled {
     pub(super) kind: Kind,
     /// The ticket that waited for the answer, if any.
-    pub(super) ticket: Option<Ticket>,
+    pub(super) ticket: Option<OpId>,
     pub(super) answer: Answer,
 }
 
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// Puts a request in the queue. A ticket is given if a call waits for the answer.
-    pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
+    pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<OpId>, now: Moment) {
         let is_required = request.must_reach(self.server);
         if !self.is_full() || (is_required && !self.is_crammed()) {
             let keep_until = is_required.then(|| now.plus_ms(request.ttl_ms()));
@@ -130,7 +130,7 @@ impl Queue {
 
     /// Stops waiting for this ticket's answer. A request that was not sent yet is never sent, unless it must
     /// reach the server. Returns when it was sent, if it was.
-    pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
+    pub(super) fn abandon(&mut self, ticket: OpId) -> Option<Moment> {
         self.unsent.retain_mut(|entry| {
             let is_it = entry.ticket == Some(ticket);
             if is_it {
@@ -144,7 +144,7 @@ impl Queue {
     }
 
     /// When the request was sent whose answer this ticket waits for, if it was sent.
-    pub(super) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+    pub(super) fn sent_at(&self, ticket: OpId) -> Option<Moment> {
         self.awaiting
             .iter()
             .rev()
@@ -957,7 +957,7 @@ impl Queue {
 
     /// The connection is gone, so no request in the queue will be answered. Tells the waiting tickets, with
     /// whether their request was sent. Keeps the requests that must reach the server for the next connection.
-    pub(super) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
+    pub(super) fn fail(&mut self, mut tell: impl FnMut(OpId, bool)) {
         (self.silent_until, self.probe_at) = (None, Moment::NEVER);
         (self.outbox_bytes, self.unwritten) = (0, 0);
         self.reading = None;
@@ -997,7 +997,7 @@ impl Queue {
 
     /// Takes over the requests that must reach the server from a connection that is given up. Tells the
     /// waiting tickets, as [`Self::fail`] does.
-    pub(super) fn take_required(&mut self, mut other: Self, tell: impl FnMut(Ticket, bool)) {
+    pub(super) fn take_required(&mut self, mut other: Self, tell: impl FnMut(OpId, bool)) {
         other.fail(tell);
         self.add_required(other.unsent.into_iter());
     }

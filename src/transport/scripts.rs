@@ -92,11 +92,11 @@ mod tests {
 
     use super::*;
     use crate::command::{Capabilities, Request, Verb};
+    use crate::transport::op_id::OpId;
     use crate::transport::queue::Queue;
     use crate::transport::queue::samples::{
         NOW, OTHER, TICKET, fresh, long, of_reader, request, settle, settle_or_again,
     };
-    use crate::transport::ticket::Ticket;
 
     fn error(text: &str) -> Value {
         redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).expect("a reply")
@@ -111,7 +111,7 @@ mod tests {
         text.split("\r\n").filter(|it| it.starts_with("EVAL")).map(str::to_owned).collect()
     }
 
-    fn send(queue: &mut Queue, requests: &[(&Arc<Request>, Option<Ticket>)]) -> Vec<String> {
+    fn send(queue: &mut Queue, requests: &[(&Arc<Request>, Option<OpId>)]) -> Vec<String> {
         requests.iter().for_each(|&(request, ticket)| queue.push(request, ticket, NOW));
         send_on(queue)
     }

@@ -12,11 +12,11 @@ use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::access::Access;
+use super::address::Address;
 use super::addresses::Addresses;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
-use super::place::Place;
+use super::security::Security;
 use super::sentinels::Sentinels;
 use super::wire::{Wire, error_words};
 use crate::command::sentinel::{Heard, MasterLocation, SentinelQuery};
@@ -40,7 +40,7 @@ pub(super) struct SentinelClient {
     sentinels: Arc<Sentinels>,
     /// The addresses of each Sentinel.
     addresses: Vec<Addresses>,
-    access: Arc<Access>,
+    access: Arc<Security>,
     has_tls: bool,
     inherited: InheritedDescriptor,
     state: State,
@@ -72,10 +72,10 @@ enum State {
 }
 
 /// Where the master is, or why no Sentinel says so.
-pub(super) type Found = Result<Place, String>;
+pub(super) type Found = Result<Address, String>;
 
 impl SentinelClient {
-    pub(super) fn new(sentinels: &Arc<Sentinels>, has_tls: bool, access: &Arc<Access>) -> Self {
+    pub(super) fn new(sentinels: &Arc<Sentinels>, has_tls: bool, access: &Arc<Security>) -> Self {
         let start = Moment::from_nanos(0);
         Self {
             sentinels: Arc::clone(sentinels),
@@ -126,7 +126,7 @@ impl SentinelClient {
     ) -> Option<(usize, String, u16)> {
         let all = self.sentinels.places().iter().zip(&mut self.addresses).enumerate();
         all.filter_map(|(which, (place, addresses))| match place {
-            Place::Name(name, port) if begin(addresses) => Some((which, name.clone(), *port)),
+            Address::Name(name, port) if begin(addresses) => Some((which, name.clone(), *port)),
             _ => None,
         })
         .next()
@@ -136,7 +136,7 @@ impl SentinelClient {
     /// then.
     pub(super) fn look_up_of_lost_at(&self, down_since: Moment) -> Moment {
         let all = self.sentinels.places().iter().zip(&self.addresses);
-        let named = all.filter(|(place, _)| matches!(place, Place::Name(..)));
+        let named = all.filter(|(place, _)| matches!(place, Address::Name(..)));
         let due = named.map(|(_, addresses)| addresses.look_up_of_lost_at(down_since));
         due.fold(Moment::NEVER, Moment::min)
     }
@@ -217,7 +217,7 @@ impl SentinelClient {
 
     /// With the master connected at `master`: whether the news so far says that another master has taken its
     /// place.
-    pub(super) fn listen(&mut self, master: Option<&Place>, within_ms: i64, now: Moment) -> bool {
+    pub(super) fn listen(&mut self, master: Option<&Address>, within_ms: i64, now: Moment) -> bool {
         let unseen_ms = now.ms_since(self.looked_at);
         if unseen_ms < LOOK_MS {
             return false;
@@ -328,7 +328,7 @@ impl SentinelClient {
     }
 
     /// Reads what the current Sentinel answers.
-    fn hear(&mut self, now: Moment) -> Result<Option<Place>, String> {
+    fn hear(&mut self, now: Moment) -> Result<Option<Address>, String> {
         let State::Asking(wire, query) = &mut self.state else { return Ok(None) };
         loop {
             wire.send_from(&mut self.outbox)
@@ -373,7 +373,7 @@ impl SentinelClient {
 
     /// Whether the Sentinel that this client listens to has announced another master. Fails if the connection
     /// to it is of no use any more.
-    fn hear_news(&mut self, master: Option<&Place>, now: Moment) -> Result<bool, ()> {
+    fn hear_news(&mut self, master: Option<&Address>, now: Moment) -> Result<bool, ()> {
         let State::Listening(wire, query) = &mut self.state else { return Err(()) };
         let mut has_moved = false;
         loop {
@@ -407,8 +407,8 @@ impl SentinelClient {
 }
 
 /// Makes sure that what a Sentinel says is a name or an address.
-fn place_of((host, port): &MasterLocation) -> Option<Place> {
-    Place::of(host, *port).ok()
+fn place_of((host, port): &MasterLocation) -> Option<Address> {
+    Address::of(host, *port).ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use url::Url;
 
-use super::place::Place;
+use super::address::Address;
 use crate::command::handshake::Credentials;
 
 /// The default port of Sentinels.
@@ -24,7 +24,7 @@ const PASSWORD: &str = "sentinel_password";
 #[derive(Clone)]
 pub(crate) struct Sentinels {
     master: String,
-    places: Vec<Place>,
+    places: Vec<Address>,
     credentials: Option<Credentials>,
 }
 
@@ -57,7 +57,7 @@ impl Sentinels {
         &self.master
     }
 
-    pub(super) fn places(&self) -> &[Place] {
+    pub(super) fn places(&self) -> &[Address] {
         &self.places
     }
 
@@ -105,7 +105,7 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn places(hosts: &str) -> Result<Vec<Place>, String> {
+fn places(hosts: &str) -> Result<Vec<Address>, String> {
     let mut places = Vec::new();
     for host in hosts.split(',') {
         let place = place(host)?;
@@ -120,7 +120,7 @@ fn places(hosts: &str) -> Result<Vec<Place>, String> {
     Ok(places)
 }
 
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<Address, String> {
     let wrong_port = || "the port of a Sentinel is not 1 to 65535".to_owned();
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -144,7 +144,7 @@ fn place(text: &str) -> Result<Place, String> {
     let wrong_host = |_| "the host of a Sentinel is not a valid host name or IP address".to_owned();
     // In a URL, the percent sign before the zone of an address is escaped.
     let zoned = host.replacen("%25", "%", 1);
-    Place::of(if host.starts_with('[') { &zoned } else { host }, port).map_err(wrong_host)
+    Address::of(if host.starts_with('[') { &zoned } else { host }, port).map_err(wrong_host)
 }
 
 /// The login on the Sentinels, from the query.
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_url_names_the_sentinels_and_the_master() {
         let (it, plain) = parse("u:p%40@H1,h2:7,[::1],[::2]:8/mymaster/3").expect("a URL");
-        let places: Vec<String> = it.places().iter().map(Place::to_string).collect();
+        let places: Vec<String> = it.places().iter().map(Address::to_string).collect();
         assert_eq!(places, ["h1:26379", "h2:7", "[::1]:26379", "[::2]:8"]);
         assert_eq!((it.master(), plain.as_str()), ("mymaster", "redis://u:p%40@host/3"));
         assert!(it.credentials().is_none());

@@ -5,22 +5,22 @@ use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::access::Access;
 use super::account::PasswordRequest;
+use super::address::Lookup;
 use super::close_reason::CloseReason;
 use super::condition::Condition;
+use super::connector::{Change, Connector, NOT_TRIED, Up};
+use super::draining_connection::DrainingConnection;
 pub(crate) use super::effects::{Delivery, Effects, Pushed};
 use super::endpoint::Endpoint;
 use super::event_log::{Event, EventLog};
 use super::inbox::Received;
 use super::interest::Interest;
-use super::link::{Change, Link, NOT_TRIED, Up};
 use super::memories::Lasting;
-use super::place::Lookup;
-use super::predecessor::Predecessor;
+use super::op_id::OpId;
 use super::queue::{Queue, Settled};
+use super::security::Security;
 use super::server_registry::ServerRegistry;
-use super::ticket::Ticket;
 use super::timeouts::Timeouts;
 use super::why::Why;
 use crate::command::identity::Identity;
@@ -46,16 +46,16 @@ const BEHIND_MS: i64 = 1;
 
 pub(crate) struct Server {
     index: usize,
-    link: Link,
+    connector: Connector,
     capabilities: Capabilities,
     queue: Queue,
     /// What is known of the server beyond its connections.
     lasting: Arc<Lasting>,
     /// The connection before this one, if an answer on it is overdue.
-    predecessor: Option<Box<Predecessor>>,
+    draining: Option<Box<DrainingConnection>>,
     looked_at: Moment,
     /// Calls that wait for the connection itself.
-    awaiting_connection: Vec<Ticket>,
+    awaiting_connection: Vec<OpId>,
     /// Whether it was logged that a loss of the server's memory is not noticed.
     is_known_blind: bool,
     /// The log lines about this server.
@@ -68,21 +68,25 @@ impl Server {
         index: usize,
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
-        access: Arc<Access>,
+        access: Arc<Security>,
         server_registry: Arc<ServerRegistry>,
     ) -> Self {
         let lasting = Arc::<Lasting>::default();
         let queue = Queue::new(index, server_registry.rules(), &lasting);
-        let link =
-            Link::new((index, server_registry, Arc::clone(&lasting)), endpoint, timeouts, access);
+        let connector = Connector::new(
+            (index, server_registry, Arc::clone(&lasting)),
+            endpoint,
+            timeouts,
+            access,
+        );
         Self {
             index,
-            event_log: EventLog::new(link.endpoint().to_string()),
-            link,
+            event_log: EventLog::new(connector.endpoint().to_string()),
+            connector,
             capabilities: Capabilities::default(),
             queue,
             lasting,
-            predecessor: None,
+            draining: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
             is_known_blind: false,
@@ -96,13 +100,13 @@ impl Server {
     }
 
     pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
-        self.link.inherited()
+        self.connector.inherited()
     }
 
     /// Forgets the sockets that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget_sockets(&mut self) {
-        self.link.forget_socket();
-        self.predecessor.take().into_iter().for_each(|predecessor| predecessor.forget_socket());
+        self.connector.forget_socket();
+        self.draining.take().into_iter().for_each(|draining| draining.forget_socket());
     }
 
     /// Whether there is a connection, and no answer on it has been owed for longer than `reply_ms`. Checks
@@ -115,13 +119,13 @@ impl Server {
     ) -> bool {
         // The end of the stream or late answers may be waiting in the socket if nobody has looked for a
         // while.
-        let looked_at = self.looked_at.max(self.link.heard_at());
+        let looked_at = self.looked_at.max(self.connector.heard_at());
         let is_behind = self.is_behind(reply_ms, now);
         if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
             self.looked_at = now;
             self.look(now, effects);
         }
-        self.link.is_up() && !self.is_behind(reply_ms, now)
+        self.connector.is_up() && !self.is_behind(reply_ms, now)
     }
 
     /// Queues a request and delivers its answer to the ticket. The ticket is told at once if the server
@@ -129,14 +133,14 @@ impl Server {
     pub(crate) fn ask(
         &mut self,
         request: &Arc<Request>,
-        ticket: Ticket,
+        ticket: OpId,
         reply_ms: i64,
         now: Moment,
         effects: &mut Effects,
     ) {
         self.follow_master(now, effects);
         let obstacle = self.obstacle(reply_ms, now, effects);
-        let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
+        let failing = || self.connector.is_failing(reply_ms, now).then(|| self.not_connected());
         match obstacle.or_else(failing).or_else(|| self.left_out(request)) {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
@@ -158,7 +162,7 @@ impl Server {
         effects: &mut Effects,
     ) -> bool {
         let is_required = request.must_reach(self.index);
-        if !is_required && (!self.link.is_up() || self.queue.is_full()) {
+        if !is_required && (!self.connector.is_up() || self.queue.is_full()) {
             return false;
         }
         self.push(request, None, now);
@@ -173,7 +177,7 @@ impl Server {
     /// nobody drives a call that is decided when it begins.
     pub(crate) fn abandon(
         &mut self,
-        ticket: Ticket,
+        ticket: OpId,
         now: Moment,
         effects: &mut Effects,
     ) -> Option<Moment> {
@@ -187,12 +191,12 @@ impl Server {
 
     /// The failure to report for a server that was given `ms` and could not even be asked.
     pub(crate) fn not_in_time(&self, ms: i64) -> Failure {
-        if self.link.is_up() || self.is_stuck() {
+        if self.connector.is_up() || self.is_stuck() {
             Failure::NoAnswer { ms }
-        } else if self.link.is_down() {
+        } else if self.connector.is_down() {
             self.not_connected()
         } else {
-            let lacking = self.link.lacking();
+            let lacking = self.connector.lacking();
             Failure::NotConnected(format!("timed out after {ms} ms{lacking}"))
         }
     }
@@ -210,7 +214,7 @@ impl Server {
             let ms = now.ms_since(self.owes_since().unwrap_or(now));
             return Condition::behind(&Failure::Behind { ms });
         }
-        match self.link.is_up() || self.is_stuck() {
+        match self.connector.is_up() || self.is_stuck() {
             true => Condition::up(asked_at, now),
             false => Condition::down(&self.not_connected()),
         }
@@ -230,53 +234,54 @@ impl Server {
         // while.
         self.read_on(now, effects);
         self.handle_overdue(now, effects);
-        if self.link.is_up() {
+        if self.connector.is_up() {
             self.queue.probe(now);
         }
         if self.queue.is_silent(now) {
-            let ms = now.ms_since(self.link.heard_at());
-            let change = self.link.break_off(format!("no data received for {ms} ms"), now);
+            let ms = now.ms_since(self.connector.heard_at());
+            let change = self.connector.break_off(format!("no data received for {ms} ms"), now);
             self.handle_change(change, effects);
         }
         // A caller that needs the server does not fail because of a connection that nobody has used for long.
-        if now >= self.link.next_due() {
-            let change = self.link.handle_due(now);
+        if now >= self.connector.next_due() {
+            let change = self.connector.handle_due(now);
             self.handle_change(change, effects);
         }
     }
 
     /// Whether the server has no room for more requests but keeps answering, so that there will be room soon.
     pub(crate) fn is_congested(&self, now: Moment) -> bool {
-        self.link.is_up()
+        self.connector.is_up()
             && self.queue.is_full()
-            && now.ms_since(self.link.heard_at()) < self.link.timeouts().reply_ms(LONG_TTL_MS)
+            && now.ms_since(self.connector.heard_at())
+                < self.connector.timeouts().reply_ms(LONG_TTL_MS)
     }
 
     /// Whether the server is down and no request must reach it. It is not connected until a caller needs it.
     pub(crate) fn is_dormant(&self) -> bool {
-        self.link.is_down() && self.queue.is_done() && self.predecessor.is_none()
+        self.connector.is_down() && self.queue.is_done() && self.draining.is_none()
     }
 
     /// When [`Self::advance`] is due next, if nothing is received before.
     pub(crate) fn next_due(&self) -> Moment {
-        let due = if self.link.is_up() {
+        let due = if self.connector.is_up() {
             let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
-            let overdue_at = self.queue.overdue_at(self.link.timeouts());
+            let overdue_at = self.queue.overdue_at(self.connector.timeouts());
             give_up_at.min(self.queue.probe_at()).min(overdue_at)
         } else {
-            self.link.next_due()
+            self.connector.next_due()
         };
-        self.predecessor.as_ref().map_or(due, |predecessor| due.min(predecessor.given_up_at()))
+        self.draining.as_ref().map_or(due, |draining| due.min(draining.given_up_at()))
     }
 
     /// What to poll for.
     pub(crate) fn interest(&self) -> Option<Interest> {
-        self.link.interest()
+        self.connector.interest()
     }
 
     /// What to poll for on the connection before this one, if it still exists.
     pub(crate) fn interest_in_predecessor(&self) -> Option<Interest> {
-        self.predecessor.as_ref().map(|predecessor| predecessor.interest())
+        self.draining.as_ref().map(|draining| draining.interest())
     }
 
     /// The socket of the connection before this one is ready.
@@ -293,16 +298,16 @@ impl Server {
 
     /// Sends the queued requests, or as much as the socket takes.
     fn flush(&mut self, now: Moment, effects: &mut Effects) {
-        if self.queue.has_unsent() && self.link.is_up() {
-            self.queue.send(&mut self.link.outbox, self.capabilities, now);
+        if self.queue.has_unsent() && self.connector.is_up() {
+            self.queue.send(&mut self.connector.outbox, self.capabilities, now);
         }
-        if self.link.has_unsent() {
-            let change = self.link.send(now);
-            let outbox_bytes = self.link.outbox.capacity();
+        if self.connector.has_unsent() {
+            let change = self.connector.send(now);
+            let outbox_bytes = self.connector.outbox.capacity();
             self.traffic.requests += self.queue.note_written(outbox_bytes, clock::now);
             self.handle_change(change, effects);
         }
-        if self.predecessor.is_some() {
+        if self.draining.is_some() {
             self.flush_predecessor(now, effects);
         }
     }
@@ -312,7 +317,7 @@ impl Server {
         self.is_keeping_up(reply_ms, now, effects);
         if self.is_behind(reply_ms, now) {
             Some(Failure::Behind { ms: now.ms_since(self.owes_since().unwrap_or(now)) })
-        } else if self.link.is_down() {
+        } else if self.connector.is_down() {
             Some(self.not_connected())
         } else if self.queue.is_full() {
             Some(Failure::Full)
@@ -325,11 +330,12 @@ impl Server {
         if self.is_stuck() {
             return true;
         }
-        self.link.is_up() && self.queue.owes_since().is_some_and(|at| now.ms_since(at) > reply_ms)
+        self.connector.is_up()
+            && self.queue.owes_since().is_some_and(|at| now.ms_since(at) > reply_ms)
     }
 
     fn not_connected(&self) -> Failure {
-        Failure::NotConnected(self.link.why_down().words)
+        Failure::NotConnected(self.connector.why_down().words)
     }
 
     /// Tells all waiting calls how the connection has changed. There is almost never a change.
@@ -386,7 +392,7 @@ impl Server {
     }
 
     /// Delivers an answer to a call whose request was not sent.
-    fn deliver(&self, ticket: Ticket, answer: Answer, effects: &mut Effects) {
+    fn deliver(&self, ticket: OpId, answer: Answer, effects: &mut Effects) {
         effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
     }
 }
@@ -400,13 +406,13 @@ impl Server {
             // when it is due. It may be up by now.
             self.read_on(now, effects);
         } else {
-            if self.link.is_up() {
+            if self.connector.is_up() {
                 // A connection that the server has closed is of no use, however recently it was used.
                 self.looked_at = now;
                 self.look(now, effects);
             }
             self.follow_master(now, effects);
-            self.link.hurry(now);
+            self.connector.hurry(now);
         }
         // The thread that polls the sockets does not poll this one yet.
         effects.changed = true;
@@ -416,17 +422,17 @@ impl Server {
     /// Tells the ticket as soon as there is a connection, or as soon as none can be made for now.
     pub(crate) fn await_connection(
         &mut self,
-        ticket: Ticket,
+        ticket: OpId,
         reply_ms: i64,
         now: Moment,
         effects: &mut Effects,
     ) {
-        if self.link.is_asked_about() {
+        if self.connector.is_asked_about() {
             return self.awaiting_connection.push(ticket);
         }
         let answer = match self.obstacle(reply_ms, now, effects) {
             Some(failure) => Answer::Failed(failure),
-            None if self.link.is_up() => Answer::Done,
+            None if self.connector.is_up() => Answer::Done,
             None => return self.awaiting_connection.push(ticket),
         };
         self.deliver(ticket, answer, effects);
@@ -434,23 +440,23 @@ impl Server {
 
     /// Checks whether another server has become the master, if Sentinels watch it.
     fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
-        let change = self.link.follow(now);
+        let change = self.connector.follow(now);
         self.handle_change(change, effects);
     }
 
     /// The name to look up, if a look-up is due; see [`Self::handle_addresses`].
     pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
-        self.link.name_to_look_up(now)
+        self.connector.name_to_look_up(now)
     }
 
     /// The same if nobody lacks the server so far: cannot resolve the host name yet, or it is down and may have moved.
     pub(crate) fn name_of_lost_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
-        self.link.name_of_lost_to_look_up(now)
+        self.connector.name_of_lost_to_look_up(now)
     }
 
     /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
     pub(crate) fn look_up_of_lost_at(&self) -> Moment {
-        self.link.look_up_of_lost_at()
+        self.connector.look_up_of_lost_at()
     }
 
     /// Handles the result of the look-up that began at `began`.
@@ -463,14 +469,14 @@ impl Server {
         effects: &mut Effects,
     ) {
         effects.changed = true;
-        let change = self.link.handle_addresses(lookup, found, began, now);
+        let change = self.connector.handle_addresses(lookup, found, began, now);
         self.handle_change(change, effects);
         self.hurry(now, effects);
     }
 
     /// The source to ask for the password, if that is due; see [`Self::handle_password`].
     pub(crate) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
-        self.link.password_request(now)
+        self.connector.password_request(now)
     }
 
     /// Handles the answer to the question that was asked at `began`.
@@ -482,14 +488,14 @@ impl Server {
         effects: &mut Effects,
     ) {
         effects.changed = true;
-        let change = self.link.handle_password(password, began, now);
+        let change = self.connector.handle_password(password, began, now);
         self.handle_change(change, effects);
         self.hurry(now, effects);
     }
 
     /// Whether a connection may succeed without asking the system's resolver first.
     pub(crate) fn is_promising(&self) -> bool {
-        self.link.is_promising()
+        self.connector.is_promising()
     }
 }
 
@@ -505,7 +511,7 @@ impl Server {
         if !request.needs_pushes() {
             return None;
         }
-        if !self.link.is_up() {
+        if !self.connector.is_up() {
             return Some(self.not_connected());
         }
         let mute = || (!self.capabilities.has_pushes()).then_some(Failure::Mute);
@@ -515,7 +521,7 @@ impl Server {
     /// Notes the server's push messages: all of them, or with `is_early` only those that came before the last
     /// answer.
     fn note_pushes(&mut self, is_early: bool, effects: &mut Effects) {
-        let (channel, inbox) = (self.queue.channel(), &mut self.link.inbox);
+        let (channel, inbox) = (self.queue.channel(), &mut self.connector.inbox);
         if !inbox.has_pushes() {
             return;
         }
@@ -534,7 +540,7 @@ impl Server {
 impl Server {
     /// Goes on with connecting, or reads the available data.
     fn read_on(&mut self, now: Moment, effects: &mut Effects) {
-        let change = self.link.handle_connected(now);
+        let change = self.connector.handle_connected(now);
         self.handle_change(change, effects);
         self.receive(now, effects);
     }
@@ -552,7 +558,7 @@ impl Server {
             self.receive_from_predecessor(now, effects);
         }
         loop {
-            let received = match self.link.receive(now) {
+            let received = match self.connector.receive(now) {
                 Ok(Received::Nothing) => return false,
                 Ok(received) => received,
                 Err(change) => {
@@ -563,13 +569,13 @@ impl Server {
             // The data may have been sent after `now` was read.
             let now = clock::now().max(now);
             self.queue.hear(now);
-            let change = self.link.read_handshake(now);
+            let change = self.connector.read_handshake(now);
             self.handle_change(change, effects);
-            if self.link.is_up() && self.is_stuck() {
+            if self.connector.is_up() && self.is_stuck() {
                 self.replace_predecessor(now, effects);
             }
             if let Err(close_reason) = self.read_answers(now, effects) {
-                let change = self.link.break_off(close_reason.to_string(), now);
+                let change = self.connector.break_off(close_reason.to_string(), now);
                 self.handle_change(change, effects);
                 return false;
             }
@@ -609,8 +615,8 @@ impl Server {
     }
 
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
-        while self.link.is_up() {
-            let inbox = &mut self.link.inbox;
+        while self.connector.is_up() {
+            let inbox = &mut self.connector.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
                 self.note_pushes(false, effects);
                 return Ok(());
@@ -632,7 +638,7 @@ impl Server {
                     sent: true,
                 });
             }
-            if is_replica && self.link.is_followed() {
+            if is_replica && self.connector.is_followed() {
                 return Err(CloseReason::Demoted);
             }
         }
@@ -655,17 +661,17 @@ impl Server {
 /// A connection can be dead behind a device that acknowledges what is sent over it. Waiting for such a server
 /// would leave it out until the longest TTL in flight is over, which may take years. Closing the connection
 /// would let requests over the next connection overtake the requests that they undo. So the connection is set
-/// aside ([`Predecessor`]). The server counts as behind until another connection is up, or until the first
+/// aside ([`DrainingConnection`]). The server counts as behind until another connection is up, or until the first
 /// one has answered after all.
 impl Server {
     /// Whether this connection owes an answer for too long, and its successor is not up yet.
     fn is_stuck(&self) -> bool {
-        self.predecessor.as_ref().is_some_and(|predecessor| !predecessor.is_replaced)
+        self.draining.as_ref().is_some_and(|draining| !draining.is_replaced)
     }
 
     /// Since when the oldest answer is owed on the connection in use.
     fn owes_since(&self) -> Option<Moment> {
-        match &self.predecessor {
+        match &self.draining {
             Some(it) if !it.is_replaced => it.queue.owes_since(),
             _ => self.queue.owes_since(),
         }
@@ -673,8 +679,8 @@ impl Server {
 
     /// Puts a request in the queue. A request that undoes another one which may be under way over the
     /// connection before this one is sent over both.
-    fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
-        match &mut self.predecessor {
+    fn push(&mut self, request: &Arc<Request>, ticket: Option<OpId>, now: Moment) {
+        match &mut self.draining {
             Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
             Some(it) if request.must_reach(self.index) => it.guard(request, now),
             _ => {}
@@ -684,37 +690,35 @@ impl Server {
 
     /// Whether something waits to be sent.
     fn has_unsent(&self) -> bool {
-        let predecessor =
-            self.predecessor.as_ref().is_some_and(|predecessor| predecessor.queue.has_unsent());
-        predecessor || self.queue.has_unsent()
+        let draining = self.draining.as_ref().is_some_and(|draining| draining.queue.has_unsent());
+        draining || self.queue.has_unsent()
     }
 
     /// The same as [`Queue::sent_at`], for the connection that has the request.
-    pub(crate) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
-        let before =
-            || self.predecessor.as_ref().and_then(|predecessor| predecessor.queue.sent_at(ticket));
+    pub(crate) fn sent_at(&self, ticket: OpId) -> Option<Moment> {
+        let before = || self.draining.as_ref().and_then(|draining| draining.queue.sent_at(ticket));
         self.queue.sent_at(ticket).or_else(before)
     }
 
     /// The same as [`Queue::abandon`], for the connection that has the request.
-    fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
+    fn abandon_request(&mut self, ticket: OpId) -> Option<Moment> {
         let sent_at = self.queue.abandon(ticket);
-        let abandon = |predecessor: &mut Box<Predecessor>| predecessor.queue.abandon(ticket);
-        sent_at.or_else(|| self.predecessor.as_mut().and_then(abandon))
+        let abandon = |draining: &mut Box<DrainingConnection>| draining.queue.abandon(ticket);
+        sent_at.or_else(|| self.draining.as_mut().and_then(abandon))
     }
 
     /// Handles a connection that owes an answer for too long. The connection before this one is given up when
     /// its time is over.
     fn handle_overdue(&mut self, now: Moment, effects: &mut Effects) {
-        if self.predecessor.as_ref().is_some_and(|predecessor| now >= predecessor.given_up_at()) {
+        if self.draining.as_ref().is_some_and(|draining| now >= draining.given_up_at()) {
             self.receive_from_predecessor(now, effects);
         }
-        let is_given_up = |predecessor: &mut Box<Predecessor>| now >= predecessor.given_up_at();
-        if let Some(predecessor) = self.predecessor.take_if(is_given_up) {
-            let ms = now.ms_since(predecessor.heard_at());
-            self.lose_predecessor(*predecessor, format!("no data received for {ms} ms"), effects);
+        let is_given_up = |draining: &mut Box<DrainingConnection>| now >= draining.given_up_at();
+        if let Some(draining) = self.draining.take_if(is_given_up) {
+            let ms = now.ms_since(draining.heard_at());
+            self.lose_predecessor(*draining, format!("no data received for {ms} ms"), effects);
         }
-        if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
+        if now >= self.queue.overdue_at(self.connector.timeouts()) && !self.queue.is_silent(now) {
             self.set_aside(now, effects);
         }
     }
@@ -722,8 +726,8 @@ impl Server {
     /// Sets the connection aside, so that another one is opened. At most one is kept beside the connection in
     /// use, so an older one is closed.
     fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
-        let Some(stream) = self.link.set_aside(now) else { return };
-        if let Some(older) = self.predecessor.take() {
+        let Some(stream) = self.connector.set_aside(now) else { return };
+        if let Some(older) = self.draining.take() {
             self.lose_predecessor(*older, "a newer connection is overdue".to_owned(), effects);
         }
         let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
@@ -733,7 +737,7 @@ impl Server {
         effects.changed = true;
         let next = self.queue.next();
         let queue = mem::replace(&mut self.queue, next);
-        self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
+        self.draining = Some(Box::new(DrainingConnection::new(stream, queue, self.capabilities)));
     }
 
     /// The successor is up. Requests over the connection before it that must reach the server are sent over
@@ -741,61 +745,59 @@ impl Server {
     fn replace_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         // The old connection may have answered at the same moment. In that case it stays in use.
         self.receive_from_predecessor(now, effects);
-        let Some(mut predecessor) =
-            self.predecessor.take_if(|predecessor| !predecessor.is_replaced)
-        else {
+        let Some(mut draining) = self.draining.take_if(|draining| !draining.is_replaced) else {
             return;
         };
         let line = (Level::Info, "second connection is open".to_owned());
         self.event_log.say(Event::Replaced, line, now, &mut effects.lines);
-        self.queue.repeat_required(&mut predecessor.queue);
-        predecessor.is_replaced = true;
-        predecessor.look_what_is_guarded();
-        if now < predecessor.given_up_at() {
-            self.predecessor = Some(predecessor);
+        self.queue.repeat_required(&mut draining.queue);
+        draining.is_replaced = true;
+        draining.look_what_is_guarded();
+        if now < draining.given_up_at() {
+            self.draining = Some(draining);
         } else {
-            self.fail_waiting(predecessor.queue, "replaced by a newer connection", effects);
+            self.fail_waiting(draining.queue, "replaced by a newer connection", effects);
         }
     }
 
     /// Reads the available data of the connection before this one.
     fn receive_from_predecessor(&mut self, now: Moment, effects: &mut Effects) {
-        let Some(mut predecessor) = self.predecessor.take() else { return };
-        let owed_since = predecessor.queue.owes_since();
-        if let Err(how) = self.read(&mut predecessor, now, effects) {
-            return self.lose_predecessor(*predecessor, how, effects);
+        let Some(mut draining) = self.draining.take() else { return };
+        let owed_since = draining.queue.owes_since();
+        if let Err(how) = self.read(&mut draining, now, effects) {
+            return self.lose_predecessor(*draining, how, effects);
         }
-        let has_answered = predecessor.queue.owes_since() != owed_since;
-        let is_overdue = now >= predecessor.queue.overdue_at(self.link.timeouts());
-        if has_answered && !is_overdue && !predecessor.is_replaced {
-            return self.take_back(*predecessor, now, effects);
+        let has_answered = draining.queue.owes_since() != owed_since;
+        let is_overdue = now >= draining.queue.overdue_at(self.connector.timeouts());
+        if has_answered && !is_overdue && !draining.is_replaced {
+            return self.take_back(*draining, now, effects);
         }
-        self.predecessor = Some(predecessor);
+        self.draining = Some(draining);
     }
 
     fn read(
         &mut self,
-        predecessor: &mut Predecessor,
+        draining: &mut DrainingConnection,
         now: Moment,
         effects: &mut Effects,
     ) -> Result<(), String> {
         loop {
-            let received = predecessor.receive(now)?;
+            let received = draining.receive(now)?;
             let now = clock::now().max(now);
             if received == Received::Nothing {
                 return Ok(());
             }
-            while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
-                self.traffic.note_answer(predecessor.queue.round_trip_us());
-                if !predecessor.is_replaced {
+            while let Some(Settled { kind, ticket, answer }) = draining.next_settled(now)? {
+                self.traffic.note_answer(draining.queue.round_trip_us());
+                if !draining.is_replaced {
                     self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
                 }
                 let server = self.index;
                 let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
                 effects.deliveries.extend(ticket.map(deliver));
             }
-            predecessor.note_pushes(self.index, effects);
-            predecessor.look_what_is_guarded();
+            draining.note_pushes(self.index, effects);
+            draining.look_what_is_guarded();
             if received == Received::All {
                 return Ok(());
             }
@@ -803,11 +805,11 @@ impl Server {
     }
 
     /// The connection that was set aside has answered before there is another one.
-    fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
+    fn take_back(&mut self, draining: DrainingConnection, now: Moment, effects: &mut Effects) {
         let line = (Level::Info, "replies again".to_owned());
         self.event_log.say(Event::AnswersAgain, line, now, &mut effects.lines);
-        let (stream, queue, capabilities) = predecessor.into_parts();
-        self.link.take_back(stream);
+        let (stream, queue, capabilities) = draining.into_parts();
+        self.connector.take_back(stream);
         (self.queue, self.capabilities) = (queue, capabilities);
         for ticket in mem::take(&mut self.awaiting_connection) {
             self.deliver(ticket, Answer::Done, effects);
@@ -817,18 +819,23 @@ impl Server {
 
     /// Gives up the connection before this one. Requests that must reach the server are sent over its
     /// successor.
-    fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, effects: &mut Effects) {
+    fn lose_predecessor(
+        &mut self,
+        draining: DrainingConnection,
+        how: String,
+        effects: &mut Effects,
+    ) {
         effects.changed = true;
-        if predecessor.is_replaced {
+        if draining.is_replaced {
             let index = self.index;
             let failure = Failure::Lost(how);
-            self.queue.take_required(predecessor.queue, |ticket, sent| {
+            self.queue.take_required(draining.queue, |ticket, sent| {
                 let answer = Answer::Failed(failure.clone());
                 effects.deliveries.push(Delivery { ticket, server: index, answer, sent });
             });
         } else {
-            self.queue = predecessor.queue;
-            self.link.note_loss(&how);
+            self.queue = draining.queue;
+            self.connector.note_loss(&how);
             self.handle_change(Some(Change::Lost { how }), effects);
         }
     }
@@ -843,13 +850,13 @@ impl Server {
 
     /// Sends the queued requests of the connection before this one.
     fn flush_predecessor(&mut self, now: Moment, effects: &mut Effects) {
-        let Some(mut predecessor) = self.predecessor.take() else { return };
-        match predecessor.flush(now) {
+        let Some(mut draining) = self.draining.take() else { return };
+        match draining.flush(now) {
             Ok(written) => {
                 self.traffic.requests += written;
-                self.predecessor = Some(predecessor);
+                self.draining = Some(draining);
             }
-            Err(how) => self.lose_predecessor(*predecessor, how, effects),
+            Err(how) => self.lose_predecessor(*draining, how, effects),
         }
     }
 }
@@ -919,25 +926,25 @@ impl Server {
     }
 
     pub(crate) fn snapshot(&self, now: Moment, wall_us: i64) -> ServerSnapshot {
-        let is_connected = self.link.is_up() || self.is_stuck();
-        let queue = match &self.predecessor {
+        let is_connected = self.connector.is_up() || self.is_stuck();
+        let queue = match &self.draining {
             Some(it) if !it.is_replaced => &it.queue,
             _ => &self.queue,
         };
         let doubt = queue.doubt(now);
         let why = match &doubt {
-            _ if !is_connected => Some(self.link.why_down()),
+            _ if !is_connected => Some(self.connector.why_down()),
             doubt => doubt.as_ref().map(Why::of_failure),
         };
         let (trouble, words) =
             why.map_or_else(|| self.caveat(queue), |it| (Some(it.trouble), it.words));
         ServerSnapshot {
-            name: self.link.name(),
+            name: self.connector.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),
             words,
             trouble,
-            identity: self.link.identity().clone(),
+            identity: self.connector.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),
             clock_offset_us: self.queue.clock_offset_us(now, wall_us),
             traffic: self.traffic,
@@ -948,7 +955,7 @@ impl Server {
     fn caveat(&self, queue: &Queue) -> (Option<Trouble>, String) {
         match queue.caveat() {
             caveat if !caveat.is_empty() => (queue.trouble(), caveat.into_owned()),
-            _ if self.link.identity().is_cluster_node() => {
+            _ if self.connector.identity().is_cluster_node() => {
                 (Some(Trouble::ClusterNode), CLUSTER_NODE.to_owned())
             }
             _ => (None, String::new()),

@@ -15,13 +15,13 @@ pub(crate) struct ServerRegistry {
 }
 
 struct State {
-    places: Vec<Place>,
+    places: Vec<Listed>,
     /// Whether some server was not new. From then on, a server without a note has lost its memory.
     is_old: bool,
 }
 
 #[derive(Default)]
-struct Place {
+struct Listed {
     /// The server that is connected at this place.
     known: Option<Known>,
     memory: Seen,
@@ -63,7 +63,7 @@ pub(super) enum Verdict {
 impl ServerRegistry {
     /// A registry of so many servers.
     pub(crate) fn new(servers: usize, rules: Arc<Rules>) -> Self {
-        let places = (0..servers).map(|_| Place::default()).collect();
+        let places = (0..servers).map(|_| Listed::default()).collect();
         Self { rules, state: Mutex::new(State { places, is_old: false }) }
     }
 
@@ -75,7 +75,7 @@ impl ServerRegistry {
     /// connected.
     pub(super) fn enter(&self, place: usize, id: RunId, name: &str) -> Result<(), String> {
         self.with(|state| {
-            let is_twin = |&(other, it): &(usize, &Place)| {
+            let is_twin = |&(other, it): &(usize, &Listed)| {
                 other != place && it.known.as_ref().is_some_and(|it| it.id == id)
             };
             let twin = state.places.iter().enumerate().find(is_twin);
@@ -94,7 +94,7 @@ impl ServerRegistry {
         self.with(|state| {
             let Some(it) = state.places.get_mut(place) else { return };
             let was_young = matches!(it.memory, Seen::Young { .. });
-            *it = Place { memory: Seen::Unreachable, ..Place::default() };
+            *it = Listed { memory: Seen::Unreachable, ..Listed::default() };
             state.is_old |= was_young;
         });
     }
@@ -128,7 +128,7 @@ impl ServerRegistry {
             if verdict.is_some() {
                 return verdict;
             }
-            let is_hopeless = |it: &Place| match it.memory {
+            let is_hopeless = |it: &Listed| match it.memory {
                 Seen::Unreachable => true,
                 Seen::Young { until } => now >= until,
                 _ => false,

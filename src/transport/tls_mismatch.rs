@@ -5,7 +5,7 @@
 //! Or it answers, in its own protocol, with an error. A server with TLS that is greeted without TLS sends an
 //! alert, or closes without an answer.
 
-use super::place::Place;
+use super::address::Address;
 use super::wire::Wire;
 
 /// The first byte of a TLS alert. No reply begins with it.
@@ -16,10 +16,10 @@ pub(super) const SPEAKS_TLS: &str = "the server expects TLS (use rediss://)";
 
 /// Why the other end may have closed a connection that has just begun, or not answered on it. Without TLS,
 /// `has_spoken` is set if it has sent anything.
-pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'static str {
+pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Address>) -> &'static str {
     match (wire, place) {
         (Wire::Tls(_), _) if wire.is_silent() => ": it may not support TLS (use redis://)",
-        (Wire::Plain(_), Some(Place::Address(_) | Place::Name(..))) if !has_spoken => {
+        (Wire::Plain(_), Some(Address::Ip(_) | Address::Name(..))) if !has_spoken => {
             " after the first request: it may expect TLS (use rediss://)"
         }
         _ => "",

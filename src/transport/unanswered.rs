@@ -1,6 +1,6 @@
 //! Requests that may set a key, and whose answers were lost with their connections.
 //!
-//! Such a request may still be carried out, so no other one that sets the key is sent ([`crate::quorum::standing`]).
+//! Such a request may still be carried out, so no other one that sets the key is sent ([`crate::quorum::soundness`]).
 //! A server that was asked over a connection that broke would never be given its lock again, however long the lock is
 //! kept. But a request ends with the process that got it. So when another process is met in its place, the lock is
 //! told.

@@ -6,32 +6,32 @@
 //! processes out. Therefore, after a while, the lock is released openly, and the head stands back before it
 //! asks.
 
-mod line;
+mod multi_wait;
 mod own_readers;
 mod permit_queue;
 mod queue;
-mod standing;
 mod turn;
+mod waitlist;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-pub(crate) use self::line::{Line, QueueRank};
+use self::multi_wait::MultiWait;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
-use self::standing::Standing;
 use self::turn::{Heard, Wants};
 pub(crate) use self::turn::{Left, Next, Permission, TurnRequest, Wait};
+pub(crate) use self::waitlist::{QueueRank, Waitlist};
 use crate::command::NthKey;
-use crate::held_lock::HeldLock;
+use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target, slot_of};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::room::Room;
 use crate::server_set::ServerSet;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 /// How many queues there may be before queues that nobody needs any more are looked for.
 const QUEUES_MIN: usize = 64;
@@ -42,7 +42,7 @@ pub(crate) struct WaitQueues {
     /// The queues of semaphores, by name and number of permits.
     semaphores: BTreeMap<(Arc<[u8]>, u16), PermitQueue>,
     /// The state of waiters that want several resources at once.
-    several: HashMap<u64, Standing>,
+    several: HashMap<u64, MultiWait>,
     last_number: u64,
     clean_at: usize,
 }
@@ -143,7 +143,7 @@ impl WaitQueues {
         (number, in_the_way): (u64, u128),
         is_taken: bool,
         now: Moment,
-    ) -> Vec<Ticket> {
+    ) -> Vec<OpId> {
         if let LockKind::Several(names) = &target.kind {
             return self.refused_several(names, (number, in_the_way), is_taken, now);
         }
@@ -161,31 +161,26 @@ impl WaitQueues {
         &mut self,
         target: &Target,
         number: u64,
-        hold: &Arc<HeldLock>,
-    ) -> (Vec<Left>, Vec<Ticket>) {
+        lock: &Arc<Lock>,
+    ) -> (Vec<Left>, Vec<OpId>) {
         if !matches!(target.kind, LockKind::Exclusive | LockKind::Shared) {
             let left = self.end_line(target, number);
-            return (left, self.acquired_of_many(target, number, hold));
+            return (left, self.acquired_of_many(target, number, lock));
         }
         let Some(queue) = self.queues.get_mut(&target.resource) else { return Default::default() };
         let left = left_by(target, queue.line.leave());
-        (left, queue.acquired(number, hold))
+        (left, queue.acquired(number, lock))
     }
 
-    fn acquired_of_many(
-        &mut self,
-        target: &Target,
-        number: u64,
-        hold: &Arc<HeldLock>,
-    ) -> Vec<Ticket> {
+    fn acquired_of_many(&mut self, target: &Target, number: u64, lock: &Arc<Lock>) -> Vec<OpId> {
         if let Some(queue) = self.permits(target) {
-            return queue.acquired(number, hold).into_iter().collect();
+            return queue.acquired(number, lock).into_iter().collect();
         }
         self.forget_standing(target, number);
         let mut ended = Vec::new();
         for name in target.names() {
             if let Some(queue) = self.queues.get_mut(name) {
-                ended.append(&mut queue.acquired(number, hold));
+                ended.append(&mut queue.acquired(number, lock));
             }
         }
         ended
@@ -217,7 +212,7 @@ impl WaitQueues {
     }
 
     /// The waiter gives up. Returns the waiters whose waits must be ended.
-    pub(crate) fn leave(&mut self, target: &Target, number: u64, now: Moment) -> Vec<Ticket> {
+    pub(crate) fn leave(&mut self, target: &Target, number: u64, now: Moment) -> Vec<OpId> {
         if let Some(queue) = self.permits(target) {
             let next = queue.leave(number, now);
             self.clean_permits(target, now);
@@ -234,7 +229,7 @@ impl WaitQueues {
         }
     }
 
-    fn leave_one(&mut self, resource: &[u8], number: u64, now: Moment) -> Vec<Ticket> {
+    fn leave_one(&mut self, resource: &[u8], number: u64, now: Moment) -> Vec<OpId> {
         let Some(queue) = self.queues.get_mut(resource) else { return Vec::new() };
         let next = queue.leave(number, now);
         if !queue.is_needed(now) {
@@ -249,7 +244,7 @@ impl WaitQueues {
         &mut self,
         target: &Target,
         number: u64,
-        ticket: Ticket,
+        ticket: OpId,
         wait: Wait,
         now: Moment,
     ) -> Moment {
@@ -286,13 +281,13 @@ impl WaitQueues {
     /// and whether [`Self::stand_back`] must be called because others must get their chance.
     pub(crate) fn release(
         &mut self,
-        hold: &HeldLock,
+        lock: &Lock,
         resource: &Arc<[u8]>,
         now: Moment,
     ) -> (Next, bool) {
-        let target = hold.target();
-        if let Some(queue) = self.permits(target).filter(|queue| queue.has(hold)) {
-            let released = queue.release(hold, now);
+        let target = lock.target();
+        if let Some(queue) = self.permits(target).filter(|queue| queue.has(lock)) {
+            let released = queue.release(lock, now);
             self.clean_permits(target, now);
             return released;
         }
@@ -300,10 +295,10 @@ impl WaitQueues {
             return (Next::Nobody, false);
         };
         let queue = entry.get_mut();
-        if !queue.has(hold) {
+        if !queue.has(lock) {
             return (Next::Nobody, false);
         }
-        let released = queue.release(hold, now);
+        let released = queue.release(lock, now);
         if !queue.is_needed(now) {
             entry.remove();
             self.queues.give_back();
@@ -321,21 +316,21 @@ impl WaitQueues {
     }
 
     /// The lock was lost. Returns the waiters whose waits must be ended.
-    pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
-        if let Some(queue) = self.permits(hold.target()).filter(|queue| queue.has(hold)) {
-            return queue.lost(hold, now).into_iter().collect();
+    pub(crate) fn lost(&mut self, lock: &Lock, now: Moment) -> Vec<OpId> {
+        if let Some(queue) = self.permits(lock.target()).filter(|queue| queue.has(lock)) {
+            return queue.lost(lock, now).into_iter().collect();
         }
         let lose = |name: &Arc<[u8]>| {
-            let queue = self.queues.get_mut(name).filter(|queue| queue.has(hold));
-            queue.map_or_else(Vec::new, |queue| queue.lost(hold, now))
+            let queue = self.queues.get_mut(name).filter(|queue| queue.has(lock));
+            queue.map_or_else(Vec::new, |queue| queue.lost(lock, now))
         };
-        hold.target().names().iter().flat_map(lose).collect()
+        lock.target().names().iter().flat_map(lose).collect()
     }
 
     /// The lock has become a shared one. Returns the waiters whose waits must be ended.
-    pub(crate) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
-        let queue = self.queues.get_mut(hold.resource());
-        queue.map_or_else(Vec::new, |queue| queue.downgraded(hold))
+    pub(crate) fn downgraded(&mut self, lock: &Lock) -> Vec<OpId> {
+        let queue = self.queues.get_mut(lock.resource());
+        queue.map_or_else(Vec::new, |queue| queue.downgraded(lock))
     }
 
     /// Whether there are so many queues that some may no longer be needed.
@@ -383,7 +378,7 @@ fn semaphore(target: &Target) -> Option<(Arc<[u8]>, u16)> {
 /// resources and one of them. The waiter that lost its place asks for it again.
 impl WaitQueues {
     /// The place in line of this waiter, or of the queue in which it stands.
-    pub(crate) fn line(&mut self, target: &Target, number: u64) -> Option<&mut Line> {
+    pub(crate) fn line(&mut self, target: &Target, number: u64) -> Option<&mut Waitlist> {
         match &target.kind {
             LockKind::Several(_) => self.several.get_mut(&number).map(|it| &mut it.line),
             LockKind::Permit { .. } => self.permits(target).map(|queue| &mut queue.line),
@@ -461,7 +456,7 @@ impl WaitQueues {
 
     /// The waiter has got what it waited for.
     fn end_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
-        let servers = self.line(target, number).map_or_else(ServerSet::default, Line::leave);
+        let servers = self.line(target, number).map_or_else(ServerSet::default, Waitlist::leave);
         match (&target.kind, self.several.get_mut(&number)) {
             (LockKind::Several(names), Some(standing)) => {
                 let lined = std::mem::take(&mut standing.lined);
@@ -498,7 +493,7 @@ impl WaitQueues {
             }
             return;
         };
-        let Some(Standing { line, lined, .. }) = self.several.get(&number) else { return };
+        let Some(MultiWait { line, lined, .. }) = self.several.get(&number) else { return };
         for name in those_of(names, *lined) {
             if let Some(queue) = self.queues.get_mut(name).filter(|it| !it.line.is_listening()) {
                 queue.line = line.clone();
@@ -536,7 +531,7 @@ impl WaitQueues {
 
     /// Places in these lines were taken from other waiters of this manager. Returns the waiters whose waits
     /// must be ended, because they must ask for their places again.
-    pub(crate) fn lose_places(&mut self, (target, servers): &Left) -> Vec<Ticket> {
+    pub(crate) fn lose_places(&mut self, (target, servers): &Left) -> Vec<OpId> {
         let mut losers = Vec::new();
         let own = semaphore(target);
         for server in servers.iter() {
@@ -554,8 +549,8 @@ impl WaitQueues {
         name: &Arc<[u8]>,
         server: usize,
         of_queue: bool,
-        of_semaphore: impl Fn(&(Arc<[u8]>, u16), &Line) -> bool,
-    ) -> Vec<Ticket> {
+        of_semaphore: impl Fn(&(Arc<[u8]>, u16), &Waitlist) -> bool,
+    ) -> Vec<OpId> {
         let mut losers = Vec::new();
         if let Some(queue) = self.queues.get_mut(name).filter(|_| of_queue) {
             let (head, ticket) = (queue.head_of_several(), queue.waiting_head());
@@ -652,7 +647,7 @@ impl WaitQueues {
 }
 
 fn hear(
-    line: &mut Line,
+    line: &mut Waitlist,
     is_waited_for: bool,
     server: usize,
     is_asked: impl Fn(usize) -> bool,
@@ -686,7 +681,7 @@ type Names = Arc<[Arc<[u8]>]>;
 /// waiters that came later, when it may ask for the resource that was in the way.
 impl WaitQueues {
     fn join_all(&mut self, names: &Names, number: u64, thread: Option<usize>, now: Moment) {
-        self.several.insert(number, Standing::new(thread));
+        self.several.insert(number, MultiWait::new(thread));
         self.recall_hand_overs(names, number, now);
         self.take_back_lines(names, number, now);
         self.come_back(names, number, now);
@@ -764,7 +759,7 @@ impl WaitQueues {
         (number, in_the_way): (u64, u128),
         is_taken: bool,
         now: Moment,
-    ) -> Vec<Ticket> {
+    ) -> Vec<OpId> {
         for name in those_of(names, in_the_way) {
             if let Some(queue) = self.queues.get_mut(name) {
                 queue.refused(number, is_taken, now);
@@ -774,7 +769,7 @@ impl WaitQueues {
     }
 
     /// Leaves all queues but these. Returns the waiters whose waits must be ended.
-    fn leave_but(&mut self, names: &Names, number: u64, stay: u128, now: Moment) -> Vec<Ticket> {
+    fn leave_but(&mut self, names: &Names, number: u64, stay: u128, now: Moment) -> Vec<OpId> {
         let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
         let left = standing.queues & !stay;
         (standing.queues, standing.holds_up_since) = (standing.queues & stay, None);
@@ -789,7 +784,7 @@ impl WaitQueues {
         number: u64,
         wait: Wait,
         now: Moment,
-    ) -> Vec<Ticket> {
+    ) -> Vec<OpId> {
         let LockKind::Several(names) = &target.kind else { return Vec::new() };
         let in_the_way = self.not_due(names, number, wait, now);
         let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
@@ -807,7 +802,7 @@ impl WaitQueues {
     fn wait_for_all(
         &mut self,
         names: &Names,
-        (number, ticket): (u64, Ticket),
+        (number, ticket): (u64, OpId),
         wait: Wait,
         now: Moment,
     ) -> Moment {
@@ -827,7 +822,7 @@ impl WaitQueues {
         self.due(names, number, wait, now) <= now
     }
 
-    fn note_wait(&mut self, names: &Names, number: u64, ticket: Option<Ticket>, until: Moment) {
+    fn note_wait(&mut self, names: &Names, number: u64, ticket: Option<OpId>, until: Moment) {
         for name in those_of(names, self.stands_in(number)) {
             if let Some(queue) = self.queues.get_mut(name) {
                 queue.note_wait(number, ticket, until);

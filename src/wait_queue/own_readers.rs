@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::turn::LOOK_MS;
-use crate::held_lock::HeldLock;
+use crate::lock::Lock;
 use crate::moment::Moment;
 use crate::room::Room;
 use crate::token::Token;
@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 16;
 
 /// The locks, by their tokens.
 pub(super) struct OwnReaders {
-    holds: HashMap<Token, Arc<HeldLock>>,
+    locks: HashMap<Token, Arc<Lock>>,
     /// When the last of them ends, by what was seen last. It may have been extended, or released, since.
     until: Moment,
     /// How many may be looked at, by the number of steps since they were looked at last.
@@ -32,7 +32,7 @@ impl Default for OwnReaders {
     fn default() -> Self {
         let start = Moment::from_nanos(0);
         Self {
-            holds: HashMap::new(),
+            locks: HashMap::new(),
             until: start,
             allowed: 0,
             look_at: start,
@@ -43,62 +43,62 @@ impl Default for OwnReaders {
 }
 
 impl OwnReaders {
-    pub(super) fn add(&mut self, hold: &Arc<HeldLock>) {
-        let until = if self.holds.is_empty() { hold.valid_until() } else { self.until };
-        self.until = until.max(hold.valid_until());
-        self.holds.insert(*hold.token(), Arc::clone(hold));
+    pub(super) fn add(&mut self, lock: &Arc<Lock>) {
+        let until = if self.locks.is_empty() { lock.valid_until() } else { self.until };
+        self.until = until.max(lock.valid_until());
+        self.locks.insert(*lock.token(), Arc::clone(lock));
     }
 
-    pub(super) fn remove(&mut self, hold: &HeldLock) {
-        self.holds.remove(hold.token());
-        self.holds.give_back();
+    pub(super) fn remove(&mut self, lock: &Lock) {
+        self.locks.remove(lock.token());
+        self.locks.give_back();
     }
 
-    pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.holds.contains_key(hold.token())
+    pub(super) fn has(&self, lock: &Lock) -> bool {
+        self.locks.contains_key(lock.token())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.holds.is_empty()
+        self.locks.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.holds.len()
+        self.locks.len()
     }
 
     /// When the last of them ends, if there are any. Where there are many, this may be as old as a waiter's look.
     pub(super) fn until(&self) -> Option<Moment> {
-        (!self.holds.is_empty()).then_some(self.until)
+        (!self.locks.is_empty()).then_some(self.until)
     }
 
     /// Whether any of them is still valid.
     pub(super) fn is_valid(&self, now: Moment) -> bool {
-        let is_valid = |hold: &Arc<HeldLock>| now < hold.valid_until();
-        !self.holds.is_empty() && (now < self.until || self.holds.values().any(is_valid))
+        let is_valid = |lock: &Arc<Lock>| now < lock.valid_until();
+        !self.locks.is_empty() && (now < self.until || self.locks.values().any(is_valid))
     }
 
     /// Forgets those that have ended, unless they were looked at a moment ago. Returns whether the last one was
     /// forgotten.
     pub(super) fn forget_ended(
         &mut self,
-        has_ended: impl Fn(&Arc<HeldLock>) -> bool,
+        has_ended: impl Fn(&Arc<Lock>) -> bool,
         now: Moment,
     ) -> bool {
-        if self.holds.is_empty() {
+        if self.locks.is_empty() {
             return false;
         }
         self.allowed += LOOKED_AT;
-        if self.allowed < self.holds.len() && now < self.look_at.min(self.until) {
+        if self.allowed < self.locks.len() && now < self.look_at.min(self.until) {
             return false;
         }
         #[cfg(test)]
         {
-            self.looked_at += self.holds.len();
+            self.looked_at += self.locks.len();
         }
         (self.allowed, self.look_at) = (0, now.plus_ms(LOOK_MS));
-        self.holds.retain(|_, hold| !has_ended(hold));
-        self.holds.give_back();
-        self.until = self.holds.values().map(|hold| hold.valid_until()).max().unwrap_or(now);
-        self.holds.is_empty()
+        self.locks.retain(|_, lock| !has_ended(lock));
+        self.locks.give_back();
+        self.until = self.locks.values().map(|lock| lock.valid_until()).max().unwrap_or(now);
+        self.locks.is_empty()
     }
 }

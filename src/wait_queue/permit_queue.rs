@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::line::Line;
 use super::queue::{ASK_HELD_MS, LOOK_FROM_BEHIND_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS};
 use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait};
-use crate::held_lock::HeldLock;
+use super::waitlist::Waitlist;
+use crate::lock::Lock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 /// The waiters that want a permit, in the order in which they came, and what is known of the permits.
 pub(super) struct PermitQueue {
@@ -24,7 +24,7 @@ pub(super) struct PermitQueue {
     /// How many of them the servers are being asked for. There may be thousands of others.
     asking: usize,
     /// The permits that this manager has.
-    holds: Vec<Arc<HeldLock>>,
+    locks: Vec<Arc<Lock>>,
     /// Whether the servers have said that all permits are taken, and no waiter has found out since that this
     /// has changed.
     is_full: bool,
@@ -39,7 +39,7 @@ pub(super) struct PermitQueue {
     /// How far the pauses of a first waiter that will be back had grown.
     backoff: Option<Backoff>,
     /// The queue's place in line on the servers.
-    pub(super) line: Line,
+    pub(super) line: Waitlist,
     /// When a release of this manager was last known to have woken another client.
     woken_at: Option<Moment>,
 }
@@ -47,7 +47,7 @@ pub(super) struct PermitQueue {
 struct Waiter {
     thread: Option<usize>,
     /// The waiter's name while it waits and may be given the turn.
-    ticket: Option<Ticket>,
+    ticket: Option<OpId>,
     /// When the waiter would stop waiting.
     until: Moment,
     /// Whether the servers are being asked for this waiter.
@@ -60,14 +60,14 @@ impl PermitQueue {
             of: usize::from(of),
             waiters: BTreeMap::new(),
             asking: 0,
-            holds: Vec::new(),
+            locks: Vec::new(),
             is_full: false,
             ask_held_at: now,
             open_at: None,
             run_since: now,
             rival_at: None,
             backoff: None,
-            line: Line::default(),
+            line: Waitlist::default(),
             woken_at: None,
         }
     }
@@ -113,22 +113,22 @@ impl PermitQueue {
         self.set_asks(number, false);
         if is_taken {
             self.is_full = true;
-            if self.holds.len() < self.of {
+            if self.locks.len() < self.of {
                 self.rival_at = Some(now);
             }
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
+    pub(super) fn acquired(&mut self, number: u64, lock: &Arc<Lock>) -> Option<OpId> {
         self.remove(number);
-        self.holds.push(Arc::clone(hold));
-        self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
+        self.locks.push(Arc::clone(lock));
+        self.ask_held_at = lock.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
         self.is_full &= !self.waiters.is_empty();
         let (has_room, earliest) = (self.has_room(), self.earliest_end());
         let &Waiter { ticket, until, .. } = self.first_idle()?;
         if has_room {
-            self.open_at = Some(hold.asked_at());
+            self.open_at = Some(lock.asked_at());
             return ticket;
         }
         // The next waiter looks by itself before long. It must be told only if that is too late.
@@ -149,7 +149,7 @@ impl PermitQueue {
         if self.is_first(number) { self.backoff.take() } else { None }
     }
 
-    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<OpId> {
         let was_first = self.is_first(number) || self.waiters.get(&number)?.asks;
         self.remove(number);
         let next = self.first_idle().filter(|_| was_first)?;
@@ -160,7 +160,7 @@ impl PermitQueue {
         ticket
     }
 
-    pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
+    pub(super) fn wait(&mut self, number: u64, ticket: OpId, wait: Wait, now: Moment) -> Moment {
         self.forget_ended(now);
         let until = self.due(number, wait, now);
         if let Some(waiter) = self.waiters.get_mut(&number).filter(|_| until > now) {
@@ -177,8 +177,8 @@ impl PermitQueue {
         self.due(number, wait, now) <= now
     }
 
-    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
-        self.forget(hold);
+    pub(super) fn release(&mut self, lock: &Lock, now: Moment) -> (Next, bool) {
+        self.forget(lock);
         let has_rivals = self.has_rivals(now);
         let (was_full, run_ms) =
             (self.is_full, if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS });
@@ -202,20 +202,20 @@ impl PermitQueue {
         self.open_at = Some(until);
     }
 
-    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
-        self.forget(hold);
+    pub(super) fn lost(&mut self, lock: &Lock, now: Moment) -> Option<OpId> {
+        self.forget(lock);
         self.open_at = Some(now);
         self.first_idle()?.ticket
     }
 
-    /// Whether this manager has the permit through this hold.
-    pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.holds.iter().any(|ours| ours.token() == hold.token())
+    /// Whether this is a permit that this manager has.
+    pub(super) fn has(&self, lock: &Lock) -> bool {
+        self.locks.iter().any(|ours| ours.token() == lock.token())
     }
 
     pub(super) fn is_needed(&self, now: Moment) -> bool {
         !self.waiters.is_empty()
-            || self.holds.iter().any(|hold| now < hold.valid_until())
+            || self.locks.iter().any(|lock| now < lock.valid_until())
             || self.has_rivals(now)
             || self.line.is_kept(now)
     }
@@ -237,7 +237,7 @@ impl PermitQueue {
     /// Whether this waiter may stand in line on the servers: it is the first, and others have some of the
     /// permits.
     pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
-        self.waiters.keys().next() == Some(&number) && self.holds.len() < self.of
+        self.waiters.keys().next() == Some(&number) && self.locks.len() < self.of
     }
 
     /// Whether this is the only waiter.
@@ -250,7 +250,7 @@ impl PermitQueue {
     }
 
     /// The ticket of the first waiter, if it waits.
-    pub(super) fn waiting_first(&self) -> Option<Ticket> {
+    pub(super) fn waiting_first(&self) -> Option<OpId> {
         self.waiters.values().next()?.ticket
     }
 
@@ -258,8 +258,8 @@ impl PermitQueue {
         self.rival_at.is_some_and(|rival_at| now.ms_since(rival_at) < RIVAL_MS)
     }
 
-    fn forget(&mut self, hold: &HeldLock) {
-        self.holds.retain(|ours| ours.token() != hold.token());
+    fn forget(&mut self, lock: &Lock) {
+        self.locks.retain(|ours| ours.token() != lock.token());
     }
 
     fn remove(&mut self, number: u64) {
@@ -288,7 +288,7 @@ impl PermitQueue {
 
     /// Whether one more waiter may ask, if permits that this manager does not have are free.
     fn has_room(&self) -> bool {
-        self.holds.len() + self.asking < self.of
+        self.locks.len() + self.asking < self.of
     }
 
     /// Whether the waiters that ask already must be heard first.
@@ -298,18 +298,18 @@ impl PermitQueue {
 
     /// When the first of this manager's permits ends.
     fn earliest_end(&self) -> Moment {
-        self.holds.iter().map(|hold| hold.valid_until()).min().unwrap_or(Moment::NEVER)
+        self.locks.iter().map(|lock| lock.valid_until()).min().unwrap_or(Moment::NEVER)
     }
 
     /// How many milliseconds are left until then, if this manager has all permits.
     fn all_held_ms(&self, now: Moment) -> Option<i64> {
-        (self.holds.len() >= self.of).then(|| self.earliest_end().ms_since(now))
+        (self.locks.len() >= self.of).then(|| self.earliest_end().ms_since(now))
     }
 
     fn forget_ended(&mut self, now: Moment) {
-        let before = self.holds.len();
-        self.holds.retain(|hold| !hold.is_lost_or_over() && now < hold.valid_until());
-        if self.holds.len() < before {
+        let before = self.locks.len();
+        self.locks.retain(|lock| !lock.is_lost_or_over() && now < lock.valid_until());
+        if self.locks.len() < before {
             self.open_at.get_or_insert(now);
         }
     }
@@ -321,7 +321,7 @@ impl PermitQueue {
         }
         let due = if !self.is_first(number) {
             now.plus_ms(LOOK_FROM_BEHIND_MS)
-        } else if self.holds.len() >= self.of {
+        } else if self.locks.len() >= self.of {
             self.earliest_end().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
         } else if self.is_blocked() {
             now.plus_ms(LOOK_FROM_BEHIND_MS)

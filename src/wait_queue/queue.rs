@@ -5,13 +5,13 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::line::Line;
 use super::own_readers::OwnReaders;
 use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait, Wants};
-use crate::held_lock::HeldLock;
+use super::waitlist::Waitlist;
+use crate::lock::Lock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 /// How long a lock is handed on within a manager before others get their chance: with rivals about, and
 /// without. A rival that polls a lock that changes hands looks at it every 8 ms on average (see
@@ -45,7 +45,7 @@ pub(super) struct WaitQueue {
     /// The number of the first waiter that wants the lock alone. Readers before it may ask together.
     first_writer: Option<u64>,
     /// The lock, while this manager holds it exclusively.
-    hold: Option<Arc<HeldLock>>,
+    lock: Option<Arc<Lock>>,
     /// The locks by which this manager holds it shared.
     readers: OwnReaders,
     /// When the servers may be asked although this manager has the lock.
@@ -63,7 +63,7 @@ pub(super) struct WaitQueue {
     /// How far the pauses of a head that will be back had grown.
     backoff: Option<Backoff>,
     /// The queue's place in line on the servers.
-    pub(super) line: Line,
+    pub(super) line: Waitlist,
     /// When a release of this manager was last known to have woken another client.
     woken_at: Option<Moment>,
 }
@@ -72,7 +72,7 @@ struct Waiter {
     number: u64,
     thread: Option<usize>,
     /// The waiter's name while it waits and may be given the turn.
-    ticket: Option<Ticket>,
+    ticket: Option<OpId>,
     /// When the waiter would stop waiting.
     until: Moment,
     wants: Wants,
@@ -97,7 +97,7 @@ impl WaitQueue {
             behind: BTreeMap::new(),
             uncalled: BTreeSet::new(),
             first_writer: None,
-            hold: None,
+            lock: None,
             readers: OwnReaders::default(),
             ask_held_at: now,
             asks_in_vain: false,
@@ -106,7 +106,7 @@ impl WaitQueue {
             is_handed_on: false,
             rival_at: None,
             backoff: None,
-            line: Line::default(),
+            line: Waitlist::default(),
             woken_at: None,
         }
     }
@@ -213,24 +213,24 @@ impl WaitQueue {
     }
 
     pub(super) fn refused(&mut self, number: u64, is_taken: bool, now: Moment) {
-        if self.is_head(number) && is_taken && !self.asks_in_vain && self.hold.is_none() {
+        if self.is_head(number) && is_taken && !self.asks_in_vain && self.lock.is_none() {
             self.rival_at = Some(now);
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Vec<Ticket> {
-        match hold.is_shared() {
-            true => self.readers.add(hold),
-            false => self.hold = Some(Arc::clone(hold)),
+    pub(super) fn acquired(&mut self, number: u64, lock: &Arc<Lock>) -> Vec<OpId> {
+        match lock.is_shared() {
+            true => self.readers.add(lock),
+            false => self.lock = Some(Arc::clone(lock)),
         }
-        self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
+        self.ask_held_at = lock.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
         self.remove(number);
         // The next waiter looks by itself before long. It must be told only if that is too late.
-        let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
+        let next = self.head.as_ref().filter(|next| lock.valid_until() < next.until);
         let next = next.and_then(|next| next.ticket);
         // Readers behind this one may hold the lock, too.
-        let readers = if hold.is_shared() { self.call_readers(0) } else { Vec::new() };
+        let readers = if lock.is_shared() { self.call_readers(0) } else { Vec::new() };
         merge(next, readers)
     }
 
@@ -238,7 +238,7 @@ impl WaitQueue {
         if !self.is_head(number) || self.behind.is_empty() {
             return;
         }
-        if self.hold.is_none() {
+        if self.lock.is_none() {
             self.open_at.get_or_insert(pause_until);
         }
         self.backoff.get_or_insert(backoff);
@@ -248,10 +248,10 @@ impl WaitQueue {
         if self.is_head(number) { self.backoff.take() } else { None }
     }
 
-    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Vec<Ticket> {
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Vec<OpId> {
         let was_first_writer = self.first_writer == Some(number);
         let was_head = self.remove(number);
-        if was_head && self.head.is_some() && self.hold.is_none() {
+        if was_head && self.head.is_some() && self.lock.is_none() {
             self.open_at.get_or_insert(now);
         }
         let head = if was_head { self.waiting_head() } else { None };
@@ -259,7 +259,7 @@ impl WaitQueue {
         merge(head, readers)
     }
 
-    pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
+    pub(super) fn wait(&mut self, number: u64, ticket: OpId, wait: Wait, now: Moment) -> Moment {
         let until = self.due(number, wait, now);
         if until > now {
             self.note_wait(number, Some(ticket), until);
@@ -273,7 +273,7 @@ impl WaitQueue {
     }
 
     /// Notes that the waiter waits until then under this ticket. Without a ticket, it no longer waits.
-    pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
+    pub(super) fn note_wait(&mut self, number: u64, ticket: Option<OpId>, until: Moment) {
         if let Some(waiter) = self.find(number) {
             (waiter.ticket, waiter.until) = (ticket, until);
             if ticket.is_some() {
@@ -282,10 +282,10 @@ impl WaitQueue {
         }
     }
 
-    /// Whether this manager has the lock through this hold.
-    pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
-            || self.readers.has(hold)
+    /// Whether this is the lock that this manager has.
+    pub(super) fn has(&self, lock: &Lock) -> bool {
+        self.lock.as_ref().is_some_and(|ours| ours.token() == lock.token())
+            || self.readers.has(lock)
     }
 
     pub(super) fn has_rivals(&self, now: Moment) -> bool {
@@ -294,7 +294,7 @@ impl WaitQueue {
 
     pub(super) fn is_needed(&self, now: Moment) -> bool {
         self.head.is_some()
-            || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
+            || self.lock.as_ref().is_some_and(|lock| now < lock.valid_until())
             || self.readers.is_valid(now)
             || self.has_rivals(now)
             || self.line.is_needed(now)
@@ -336,7 +336,7 @@ impl WaitQueue {
     }
 
     /// The ticket of the head, if it waits.
-    pub(super) fn waiting_head(&self) -> Option<Ticket> {
+    pub(super) fn waiting_head(&self) -> Option<OpId> {
         self.head.as_ref()?.ticket
     }
 
@@ -351,9 +351,9 @@ impl WaitQueue {
     /// released through another manager, or was found to be lost, is free, too. A lock that is being released
     /// is not free before the release is on its way.
     fn forget_ended(&mut self, now: Moment) {
-        let has_ended = |hold: &Arc<HeldLock>| hold.is_lost_or_over() || now >= hold.valid_until();
-        if self.hold.as_ref().is_some_and(has_ended) {
-            self.hold = None;
+        let has_ended = |lock: &Arc<Lock>| lock.is_lost_or_over() || now >= lock.valid_until();
+        if self.lock.as_ref().is_some_and(has_ended) {
+            self.lock = None;
             self.open_at.get_or_insert(now);
             self.call_readers(0);
         }
@@ -392,8 +392,8 @@ impl WaitQueue {
 impl WaitQueue {
     /// What keeps a waiter from asking, because this manager has the lock.
     fn held_from(&self, number: u64, now: Moment) -> Option<Permission> {
-        if let Some(hold) = &self.hold {
-            return Some(Permission::Held { left_ms: hold.remaining_ms(now), readers: 0 });
+        if let Some(lock) = &self.lock {
+            return Some(Permission::Held { left_ms: lock.remaining_ms(now), readers: 0 });
         }
         let (until, readers) = (self.readers.until()?, self.readers.len());
         let left_ms = until.ms_since(now).max(0);
@@ -402,8 +402,8 @@ impl WaitQueue {
 
     /// Until when the lock of this manager keeps the waiter from asking, if nothing is released.
     fn held_until(&self, number: u64) -> Option<Moment> {
-        if let Some(hold) = &self.hold {
-            return Some(hold.valid_until());
+        if let Some(lock) = &self.lock {
+            return Some(lock.valid_until());
         }
         let until = self.readers.until()?;
         (!self.is_reader(number)).then_some(until)
@@ -412,19 +412,19 @@ impl WaitQueue {
     /// Whether no lock of this manager is in the way of the head.
     fn is_free_for_head(&self) -> bool {
         let is_reader = self.head.as_ref().is_some_and(|head| head.wants == Wants::Shared);
-        self.hold.is_none() && (is_reader || self.readers.is_empty())
+        self.lock.is_none() && (is_reader || self.readers.is_empty())
     }
 
-    /// This manager no longer has the lock through this hold.
-    fn let_go_of(&mut self, hold: &HeldLock) {
-        self.hold.take_if(|ours| ours.token() == hold.token());
-        self.readers.remove(hold);
+    /// This manager no longer has this lock.
+    fn let_go_of(&mut self, lock: &Lock) {
+        self.lock.take_if(|ours| ours.token() == lock.token());
+        self.readers.remove(lock);
     }
 
-    /// This manager now has the lock shared through the hold that was exclusive before. Returns the waiters
+    /// This manager now has the lock shared that was exclusive before. Returns the waiters
     /// whose waits must be ended.
-    pub(super) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
-        let Some(ours) = self.hold.take_if(|ours| ours.token() == hold.token()) else {
+    pub(super) fn downgraded(&mut self, lock: &Lock) -> Vec<OpId> {
+        let Some(ours) = self.lock.take_if(|ours| ours.token() == lock.token()) else {
             return Vec::new();
         };
         self.readers.add(&ours);
@@ -433,8 +433,8 @@ impl WaitQueue {
 
     /// Lets readers ask without a pause if no writer comes before them and they joined after this one. Returns
     /// those that wait.
-    fn call_readers(&mut self, after: u64) -> Vec<Ticket> {
-        if self.hold.is_some() {
+    fn call_readers(&mut self, after: u64) -> Vec<OpId> {
+        if self.lock.is_some() {
             return Vec::new();
         }
         let mut called = Vec::new();
@@ -500,8 +500,8 @@ impl WaitQueue {
 
 /// What happens to a queue when this manager gives up the lock.
 impl WaitQueue {
-    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
-        self.let_go_of(hold);
+    pub(super) fn release(&mut self, lock: &Lock, now: Moment) -> (Next, bool) {
+        self.let_go_of(lock);
         if !self.is_free_for_head() {
             return (Next::Nobody, false);
         }
@@ -537,8 +537,8 @@ impl WaitQueue {
         self.open_at = Some(until);
     }
 
-    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
-        self.let_go_of(hold);
+    pub(super) fn lost(&mut self, lock: &Lock, now: Moment) -> Vec<OpId> {
+        self.let_go_of(lock);
         if !self.is_free_for_head() {
             return Vec::new();
         }
@@ -549,7 +549,7 @@ impl WaitQueue {
 }
 
 /// The head and these readers. The head is not listed twice if it is one of the readers.
-fn merge(head: Option<Ticket>, readers: Vec<Ticket>) -> Vec<Ticket> {
+fn merge(head: Option<OpId>, readers: Vec<OpId>) -> Vec<OpId> {
     match head {
         Some(head) if readers.first() != Some(&head) => [vec![head], readers].concat(),
         _ => readers,

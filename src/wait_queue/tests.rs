@@ -3,7 +3,7 @@ mod several;
 
 use super::queue::RIVAL_MS;
 use super::*;
-use crate::held_lock::Asked;
+use crate::lock::Asked;
 use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -18,13 +18,13 @@ fn at_ms(ms: i64) -> Moment {
 }
 
 /// A waiter takes the lock for 100 ms, at this time.
-fn take(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
+fn take(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<Lock> {
     let number = queues.join(target, None, at_ms(ms));
     assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
     let token = Token::from_random([0; 20]);
-    let hold = Arc::new(HeldLock::of_one_server(&target.resource, token, (at_ms(ms), 100)));
-    assert_eq!(queues.acquired(target, number, &hold), (vec![], vec![]));
-    hold
+    let lock = Arc::new(Lock::of_one_server(&target.resource, token, (at_ms(ms), 100)));
+    assert_eq!(queues.acquired(target, number, &lock), (vec![], vec![]));
+    lock
 }
 
 fn name(number: usize) -> Target {
@@ -39,8 +39,8 @@ fn count(queues: &WaitQueues) -> usize {
 fn a_release_forgets_its_queue() {
     let mut queues = WaitQueues::default();
     for number in 0..MANY {
-        let hold = take(&mut queues, &name(number), 0);
-        assert_eq!(queues.release(&hold, hold.resource(), at_ms(1)), (Next::Nobody, false));
+        let lock = take(&mut queues, &name(number), 0);
+        assert_eq!(queues.release(&lock, lock.resource(), at_ms(1)), (Next::Nobody, false));
         assert_eq!(count(&queues), 0);
     }
 }
@@ -48,10 +48,10 @@ fn a_release_forgets_its_queue() {
 #[test]
 fn released_locks_give_their_memory_back() {
     let mut queues = WaitQueues::default();
-    let holds: Vec<_> = (0..MANY).map(|number| take(&mut queues, &name(number), 0)).collect();
+    let locks: Vec<_> = (0..MANY).map(|number| take(&mut queues, &name(number), 0)).collect();
     assert!(queues.queues.capacity() >= MANY);
-    for hold in &holds {
-        queues.release(hold, hold.resource(), at_ms(1));
+    for lock in &locks {
+        queues.release(lock, lock.resource(), at_ms(1));
     }
     assert!(queues.queues.capacity() <= 128, "{}", queues.queues.capacity());
 }
@@ -110,26 +110,26 @@ fn semaphore_of(number: usize) -> Target {
 }
 
 /// A waiter takes a permit for 100 ms, at this time.
-fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
+fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<Lock> {
     let number = queues.join(target, None, at_ms(ms));
     assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
     let asked = Asked { at: at_ms(ms), ttl_ms: 100, window_ms: 100, drift: Drift::DEFAULT };
     let roster = Roster::new(vec![Endpoint::parse("a", 1).unwrap()]);
-    let hold = HeldLock::new(target.clone(), Token::from_random([0; 20]), asked, roster);
-    hold.take(ServerSet::first(1), ServerSet::first(1));
-    let hold = Arc::new(hold);
-    assert_eq!(queues.acquired(target, number, &hold), (vec![], vec![]));
-    hold
+    let lock = Lock::new(target.clone(), Token::from_random([0; 20]), asked, roster);
+    lock.take(ServerSet::first(1), ServerSet::first(1));
+    let lock = Arc::new(lock);
+    assert_eq!(queues.acquired(target, number, &lock), (vec![], vec![]));
+    lock
 }
 
 #[test]
 fn an_unused_semaphore_queue_is_forgotten() {
     let mut queues = WaitQueues::default();
-    let hold = take_permit(&mut queues, &semaphore_of(0), 0);
+    let lock = take_permit(&mut queues, &semaphore_of(0), 0);
     let waiter = queues.join(&semaphore_of(0), None, at_ms(1));
     assert_eq!(queues.leave(&semaphore_of(0), waiter, at_ms(1)), []);
     assert_eq!(queues.count(), 1, "it is held");
-    assert_eq!(queues.release(&hold, hold.resource(), at_ms(1)), (Next::Nobody, false));
+    assert_eq!(queues.release(&lock, lock.resource(), at_ms(1)), (Next::Nobody, false));
     assert_eq!(queues.count(), 0);
 }
 

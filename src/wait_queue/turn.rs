@@ -4,7 +4,7 @@ use crate::command::NthKey;
 use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 /// How often the head looks whether the lock was released through another manager, which tells no waiter here.
 pub(super) const LOOK_MS: i64 = 100;
@@ -56,10 +56,10 @@ pub(crate) struct Wait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The head must be given the turn. It asks at once.
-    Ask(Ticket),
+    Ask(OpId),
     /// The waits of these waiters must be ended, so that they look. They are the head, or readers, which come
     /// together.
-    Tell(Vec<Ticket>),
+    Tell(Vec<OpId>),
     Nobody,
 }
 
@@ -70,7 +70,7 @@ pub(crate) type Left = (Target, ServerSet);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// These waiting operations must look at it.
-    pub(crate) tell: Vec<Ticket>,
+    pub(crate) tell: Vec<OpId>,
     /// Nobody waits for it, so the next client in line must be told.
     pub(crate) pass_on: bool,
 }

@@ -44,14 +44,14 @@ mod error;
 mod failure;
 #[path = "../../src/fork.rs"]
 mod fork;
-#[path = "../../src/held_lock/mod.rs"]
-mod held_lock;
 #[path = "../../src/keeper.rs"]
 mod keeper;
 #[path = "../../src/lease.rs"]
 mod lease;
 #[path = "../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../src/lock/mod.rs"]
+mod lock;
 #[path = "../../src/lock_kind.rs"]
 mod lock_kind;
 #[path = "../../src/lock_ticket.rs"]

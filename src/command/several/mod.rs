@@ -38,8 +38,10 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
         Verb::ReleaseAfter => &release_after::OF_SEVERAL,
         // Questions about readers concern a single resource.
-        Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
-        Verb::Enrol => &waking::ENROL,
+        Verb::Inspect | Verb::Downgrade | Verb::AnnounceWriter | Verb::WithdrawWriter => {
+            &inspect::DEFINITION
+        }
+        Verb::JoinWaitlist => &waking::ENROL,
         Verb::Leave => &leave::DEFINITION,
         Verb::ReadFences => &read_fences::DEFINITION,
         Verb::RestoreFences => &restore_fences::DEFINITION,

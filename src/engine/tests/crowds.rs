@@ -28,7 +28,7 @@ impl<F: FnMut(&mut dyn Actions) + Send> Operation for Member<F> {
         (self.then)(actions);
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 
@@ -47,7 +47,7 @@ fn crowd(
     numbers: std::ops::Range<usize>,
     urgency: Urgency,
     went_on: &Went,
-) -> Vec<Ticket> {
+) -> Vec<OpId> {
     let add = |number| {
         let went_on = Arc::clone(went_on);
         engine.run(number, Box::new(Member { number, urgency, went_on, then: waits_again }), None);
@@ -56,7 +56,7 @@ fn crowd(
     numbers.map(add).collect()
 }
 
-fn call(engine: &mut Engine, tickets: &[Ticket]) {
+fn call(engine: &mut Engine, tickets: &[OpId]) {
     let call = |&ticket: &_| engine.state.call(ticket, Event::TimeOut, Reason::IsCalled);
     tickets.iter().for_each(call);
 }
@@ -193,7 +193,7 @@ fn a_new_operation_overtakes_called_ones_only() {
     assert!(numbers(&went_on).is_empty());
 }
 
-fn ticket_of_new(engine: &mut Engine, operation: Box<dyn Operation>) -> Ticket {
+fn ticket_of_new(engine: &mut Engine, operation: Box<dyn Operation>) -> OpId {
     engine.state.add(operation, Caller::Thread(95), None)
 }
 

@@ -8,7 +8,7 @@ const RESOURCE: &[u8] = b"r";
 
 /// Joins the line for the resource on the first two servers, with an open question to all servers. Returns
 /// the ticket and the number in the queue.
-fn stand_in_line(engine: &mut Engine) -> (Ticket, u64) {
+fn stand_in_line(engine: &mut Engine) -> (OpId, u64) {
     let (asked, _) = ask(engine, 0, 9);
     let (queues, target) = (&mut engine.state.wait_queues, target());
     let number = queues.join(&target, None, NOW);

@@ -18,7 +18,7 @@ impl<F: FnMut(Event, &mut dyn Actions) + Send> Operation for Does<F> {
         (self.0)(event, actions);
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 }
@@ -281,7 +281,7 @@ fn a_hasty_question_waits_little_longer_than_the_servers() {
         let before = clock::now();
         bring(&mut engine, asked, 1);
         let after = clock::now();
-        let limit = engine.state.find(asked).unwrap().question.as_ref().unwrap().limit;
+        let limit = engine.state.find(asked).unwrap().round.as_ref().unwrap().limit;
         assert!(limit >= before.plus_ms(wait_ms) && limit <= after.plus_ms(wait_ms));
         assert_eq!(engine.state.next_due(), limit);
     }
@@ -294,9 +294,9 @@ fn haste_makes_no_wait_longer() {
     let limit = clock::now().plus_ms(5);
     let slot = engine.state.find(asked).unwrap();
     slot.operation = Some(Box::new(Hasty { doublings: 0, heard: Arc::default() }));
-    slot.question.as_mut().unwrap().limit = limit;
+    slot.round.as_mut().unwrap().limit = limit;
     bring(&mut engine, asked, 1);
-    assert_eq!(engine.state.find(asked).unwrap().question.as_ref().unwrap().limit, limit);
+    assert_eq!(engine.state.find(asked).unwrap().round.as_ref().unwrap().limit, limit);
     assert_eq!(engine.state.next_due(), limit);
 }
 
@@ -347,7 +347,7 @@ impl Operation for Limited {
         actions.end(Ok(Ended::Left));
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 
@@ -367,7 +367,7 @@ impl Operation for Hasty {
         actions.end(Ok(Ended::Left));
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! How far an attempt to take a permit of a semaphore has come.
 
-use crate::operation::question::Question;
+use crate::operation::round::Round;
 use crate::server_set::ServerSet;
 
 /// How often an attempt may move. Attempts whose moves fail again and again stand in each other's way. Then it
@@ -26,9 +26,9 @@ impl Moves {
     }
 
     /// The servers that the next move may be sent to: no other request that may set a slot is under way there.
-    /// `question` is about the last request.
-    pub(super) fn next(&mut self, question: &Question, servers: usize) -> ServerSet {
-        let heard = question.slots_given().into_iter().map(|(server, _)| server).collect();
+    /// `round` is about the last request.
+    pub(super) fn next(&mut self, round: &Round, servers: usize) -> ServerSet {
+        let heard = round.slots_given().into_iter().map(|(server, _)| server).collect();
         self.unheard = self.unheard.plus(self.sent.minus(heard));
         ServerSet::first(servers).minus(self.unheard)
     }

@@ -4,26 +4,26 @@
 use std::sync::Arc;
 
 use crate::command::Request;
-use crate::held_lock::HeldLock;
-use crate::operation::question::Question;
+use crate::lock::Lock;
+use crate::operation::round::Round;
 use crate::operation::{Actions, waking_release};
 use crate::server_set::ServerSet;
 
 /// A lock that was granted, while its token is raised.
 pub(super) struct Raising {
-    pub(super) granted: Box<Question>,
+    pub(super) granted: Box<Round>,
     /// The servers that were sent the request for the lock.
     pub(super) sent: ServerSet,
     /// Whether a quorum has the token, once that is asked.
-    pub(super) raised: Option<Box<Question>>,
+    pub(super) raised: Option<Box<Round>>,
 }
 
 impl Raising {
-    pub(super) fn new(granted: Box<Question>, sent: ServerSet) -> Self {
+    pub(super) fn new(granted: Box<Round>, sent: ServerSet) -> Self {
         Self { granted, sent, raised: None }
     }
 
-    pub(super) fn question(&mut self) -> Option<&mut Question> {
+    pub(super) fn round(&mut self) -> Option<&mut Round> {
         self.raised.as_deref_mut()
     }
 
@@ -32,18 +32,18 @@ impl Raising {
         release(&self.granted, self.sent, actions);
     }
 
-    pub(super) fn hold(&self) -> Option<&Arc<HeldLock>> {
+    pub(super) fn held_lock(&self) -> Option<&Arc<Lock>> {
         self.granted.attempted()
     }
 }
 
 /// Releases what servers may have of a lock that was not taken.
-pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
-    if let Some(hold) = question.attempted() {
-        let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+pub(super) fn release(round: &Round, sent: ServerSet, actions: &mut dyn Actions) {
+    if let Some(lock) = round.attempted() {
+        let (target, ttl_ms) = (lock.target().clone(), lock.longest_ttl_ms());
         // The grants of some servers may have kept out other waiting clients.
         let verb = waking_release(actions);
-        let release = Request::new(verb, target, *hold.token(), ttl_ms);
-        actions.tell(release.to(question.may_have_it(sent)));
+        let release = Request::new(verb, target, *lock.token(), ttl_ms);
+        actions.tell(release.to(round.may_have_it(sent)));
     }
 }

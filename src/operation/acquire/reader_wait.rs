@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::command::{Request, Verb, shared};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
-use crate::operation::question::Question;
+use crate::operation::round::Round;
 use crate::operation::{Actions, QUESTION_TTL_MS};
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -38,15 +38,15 @@ impl ReaderWait {
 
     /// Notes what the servers have said. For several resources, the answer to an attempt says which are in the
     /// way, but not whether readers hold them. The answer to a look says that, too.
-    pub(super) fn note(&mut self, target: &Target, question: &Question) {
+    pub(super) fn note(&mut self, target: &Target, round: &Round) {
         match &target.kind {
             LockKind::Several(names) => {
-                let which = question.readers_in_the_way();
+                let which = round.readers_in_the_way();
                 let is_one = |place: usize| which.checked_shr(place as u32).unwrap_or(0) & 1 != 0;
                 let blocked = names.iter().enumerate().filter(|it| is_one(it.0));
                 self.wait_for(blocked.map(|it| Arc::clone(it.1)).collect());
             }
-            _ => self.note_here(target, question.has_readers()),
+            _ => self.note_here(target, round.has_readers()),
         }
     }
 
@@ -73,7 +73,7 @@ impl ReaderWait {
             return again_at;
         }
         for resource in for_readers_of {
-            tell(Verb::Intend, resource, actions);
+            tell(Verb::AnnounceWriter, resource, actions);
             if !told.contains(resource) {
                 told.push(Arc::clone(resource));
             }
@@ -85,7 +85,7 @@ impl ReaderWait {
     /// wait again, if there are readers then.
     pub(super) fn end(&mut self, actions: &mut dyn Actions) {
         let told = self.0.take().map_or_else(Vec::new, |waits| waits.told);
-        told.iter().for_each(|resource| tell(Verb::Recant, resource, actions));
+        told.iter().for_each(|resource| tell(Verb::WithdrawWriter, resource, actions));
     }
 }
 

@@ -29,7 +29,7 @@ fn each_call_is_counted_by_kind_with_its_resource() {
         (Box::new(Extend::new(view.clone(), TTL)), Kind::Extend),
         (Box::new(Confirm::new(view.clone(), 1)), Kind::Confirm),
         (Box::new(Release::new(view.clone())), Kind::Release),
-        (Box::new(Adopt::new(LockTicket::of(view.hold()))), Kind::Adopt),
+        (Box::new(Adopt::new(LockTicket::of(view.held_lock()))), Kind::Adopt),
         (Box::new(Inspect::new(b"r")), Kind::Inspect),
         (Box::new(Detach::new(view.clone())), Kind::Detach),
         (Box::new(InspectPermits::new(permits)), Kind::Inspect),

@@ -19,7 +19,7 @@ fn a_quorum_takes_the_lock_from_the_time_of_the_request() {
     assert_eq!(play.at(10).hear(0, &[yes(1)]), []);
     assert_eq!(play.at(20).hear(0, &[yes(2)]), [ended("acquired")]);
     let view = play.view();
-    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(7 + VALID_MS));
     // The third server was asked, too, and may have granted the lock.
     assert_eq!(view.servers(), ServerSet::first(3));
     assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [false, true, true]);
@@ -190,7 +190,7 @@ fn an_acquire_connects_first() {
     assert_eq!(play.at(6).prepared(0), [Connect(12)]);
     assert_eq!(play.at(12).time_is_up(0), [Ask(Acquire, 512)]);
     assert_eq!(play.at(14).hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
-    assert_eq!(play.view().hold().valid_until(), at(12 + VALID_MS));
+    assert_eq!(play.view().held_lock().valid_until(), at(12 + VALID_MS));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn an_extension_leaves_the_lock_unchanged() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), TTL));
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
-    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(VALID_MS));
     // The lock can be extended afterwards.
     assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
     assert_eq!(play.hear(2, &[extended(0), extended(1)]), [ended("extended")]);
@@ -96,7 +96,7 @@ fn a_confirmation_leaves_the_lock_unchanged() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.submit(Confirm::new(view.clone(), 0)), [Ask(Inspect, 500)]);
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
-    assert!(view.hold().is_held(at(1)));
+    assert!(view.held_lock().is_held(at(1)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_started_release_goes_on() {
     let (mut play, view) = Play::holding();
     play.submit(Release::new(view.clone()));
     assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
-    assert!(!view.hold().is_held(at(1)) && !view.hold().is_over());
+    assert!(!view.held_lock().is_held(at(1)) && !view.held_lock().is_over());
     // If the release is still connecting, it is sent then, and the next waiter has its turn.
     let (mut play, view) = Play::holding_and_waiting();
     play.world.connected = 0;
@@ -119,5 +119,5 @@ fn an_unstarted_release_leaves_the_lock_held() {
     let (mut play, view) = Play::holding();
     let event = Event::Cancelled { sent: ServerSet::default() };
     assert_eq!(play.submit_with(Release::new(view.clone()), event), [ended(CANCELLED)]);
-    assert!(view.hold().is_held(at(1)));
+    assert!(view.held_lock().is_held(at(1)));
 }

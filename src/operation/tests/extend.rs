@@ -19,7 +19,7 @@ fn an_extended_lock_is_valid_from_the_request() {
     assert_eq!(extend(play.at(1_000), &view), [Ask(Extending, 1_500)]);
     assert_eq!(play.at(1_200).hear(1, &[extended(0)]), []);
     assert_eq!(play.hear(1, &[extended(2)]), [ended("extended")]);
-    assert_eq!(view.hold().valid_until(), at(1_000 + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(1_000 + VALID_MS));
 }
 
 #[test]
@@ -27,11 +27,11 @@ fn a_shorter_ttl_does_not_shorten_the_validity() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), 1_000));
     play.hear(1, &[had(0, TTL - 1), had(1, TTL - 2)]);
-    assert_eq!(view.hold().valid_until(), at(VALID_MS));
-    assert_eq!(view.hold().longest_ttl_ms(), TTL);
+    assert_eq!(view.held_lock().valid_until(), at(VALID_MS));
+    assert_eq!(view.held_lock().longest_ttl_ms(), TTL);
     play.submit(Extend::new(view.clone(), 2 * TTL));
     // A server may have carried out the extension already.
-    assert_eq!(view.hold().longest_ttl_ms(), 2 * TTL);
+    assert_eq!(view.held_lock().longest_ttl_ms(), 2 * TTL);
 }
 
 /// A server has extended a lock that had this much time left.
@@ -65,9 +65,12 @@ fn the_validity_ends_with_the_keys_of_a_quorum() {
             acts = play.hear(1, &[last]);
         }
         assert_eq!(acts.last(), Some(&ended("extended")));
-        assert_eq!(view.hold().valid_until(), at(until), "{words:?}");
+        assert_eq!(view.held_lock().valid_until(), at(until), "{words:?}");
         let is_shorter = until < VALID_MS;
-        assert_eq!(play.world.woken.contains(view.hold().token()), is_shorter || ttl_ms != TTL);
+        assert_eq!(
+            play.world.woken.contains(view.held_lock().token()),
+            is_shorter || ttl_ms != TTL
+        );
     }
 }
 
@@ -79,17 +82,17 @@ fn an_unanswered_extension_shortens_no_lock() {
     assert_eq!(play.hear(1, &[had(0, 4_000), had(1, 9_000)]), []);
     let acts = play.at(1_500).time_is_up(1);
     assert_eq!(acts, [ended("extended without: c:1 timed out after 500 ms")]);
-    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(VALID_MS));
 }
 
 #[test]
 fn an_extension_by_another_handle_is_not_undone() {
     let (mut play, view) = Play::holding();
     play.at(1_000).submit(Extend::new(view.clone(), 1_000));
-    view.hold().extend_to(at(20_000), 20_000);
+    view.held_lock().extend_to(at(20_000), 20_000);
     let acts = play.hear(1, &[had(0, 4_000), had(1, 4_000), had(2, 4_000)]);
     assert_eq!(acts, [ended("extended")]);
-    assert_eq!(view.hold().valid_until(), at(20_000));
+    assert_eq!(view.held_lock().valid_until(), at(20_000));
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn an_extension_does_not_wait_beyond_the_validity() {
     let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 timed out after 198 ms, c:1 timed out after 198 ms";
     play.hear(1, &[extended(0)]);
     assert_eq!(play.at(VALID_MS).time_is_up(1), [tell_all(), ended(words)]);
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
@@ -158,10 +161,10 @@ fn a_failed_extension_blocks_no_repair() {
 fn a_concurrent_release_follows_the_repair() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);
-    play.world.is_released_meanwhile = Some(Arc::clone(view.hold()));
+    play.world.is_released_meanwhile = Some(Arc::clone(view.held_lock()));
     let acts = play.hear(1, &[gone(0), extended(1), extended(2)]);
     assert_eq!(acts, [Tell(Repair, vec![0]), tell_all(), ended("extended")]);
-    assert!(view.hold().was_release_sent());
+    assert!(view.held_lock().was_release_sent());
 }
 
 #[test]
@@ -172,8 +175,8 @@ fn a_majority_loss_releases_the_lock_and_wakes_the_next() {
                  (7 ms left), c:1 was not heard";
     let acts = play.hear(2, &[gone(0), taken(1, 7)]);
     assert_eq!(acts, [EndWait(1), tell_all(), ended(words)]);
-    assert!(view.hold().is_over() && view.hold().was_release_sent());
-    assert_eq!(play.world.requests.last().unwrap(), &(Releasing, *view.hold().token(), TTL));
+    assert!(view.held_lock().is_over() && view.held_lock().was_release_sent());
+    assert_eq!(play.world.requests.last().unwrap(), &(Releasing, *view.held_lock().token(), TTL));
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 500)]);
 }
 
@@ -184,7 +187,7 @@ fn an_expiry_during_an_extension_is_a_loss() {
     play.at(1_000).submit(Extend::new(view.clone(), 100));
     let acts = play.at(1_200).hear(1, &[had(0, 150), had(1, 150), had(2, 150)]);
     assert_eq!(acts, [tell_all(), ended("Lost: the lock expired 54 ms ago")]);
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
@@ -225,8 +228,8 @@ fn an_unreachable_majority_keeps_the_lock() {
     let words = "Unreachable: 0 of 3 servers extended, 2 needed: a:1 no longer has the lock, b:1 timed out after \
      500 ms, c:1 timed out after 500 ms";
     assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
-    assert!(view.hold().is_held(at(500)));
-    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    assert!(view.held_lock().is_held(at(500)));
+    assert_eq!(view.held_lock().valid_until(), at(VALID_MS));
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn an_expired_lock_is_not_extended_but_released() {
 #[test]
 fn an_extension_of_a_lost_lock_releases_it() {
     let (mut play, view) = Play::holding();
-    view.hold().pass_to(Phase::Lost);
+    view.held_lock().pass_to(Phase::Lost);
     let words = ended("Lost: the lock was already released or lost");
     assert_eq!(extend(&mut play, &view), [tell_all(), words]);
 }
@@ -302,7 +305,7 @@ fn extensions_heard_in_time_count_while_valid() {
          c:1 not waited for";
         let outcome = if is_had { vec![ended("extended")] } else { vec![tell_all(), ended(words)] };
         assert_eq!(acts, outcome);
-        assert_eq!(view.hold().is_held(at(looked_at)), is_had);
+        assert_eq!(view.held_lock().is_held(at(looked_at)), is_had);
     }
 }
 
@@ -311,10 +314,10 @@ fn an_extension_of_a_lock_in_release_is_lost() {
     for answers in [[extended(0), extended(1)], [gone(0), gone(1)]] {
         let (mut play, view) = Play::holding();
         play.submit(Extend::new(view.clone(), TTL).with_tries(9));
-        view.hold().pass_to(Phase::Releasing);
+        view.held_lock().pass_to(Phase::Releasing);
         let acts = play.hear(1, &answers);
         assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: ")), "{acts:?}");
-        assert_eq!(view.hold().valid_until(), at(VALID_MS));
+        assert_eq!(view.held_lock().valid_until(), at(VALID_MS));
     }
 }
 
@@ -325,7 +328,7 @@ fn news_from_other_calls_counts() {
         extend(&mut play, &view);
         assert!(play.say(1, &[extended(0), extended(1)]));
         for server in 0..lost {
-            view.witness().hear(server, (Verb::Inspect, 0), &Answer::Absent, at(0));
+            view.observer().hear(server, (Verb::Inspect, 0), &Answer::Absent, at(0));
         }
         let acts = play.close(1);
         let but = match status {
@@ -349,7 +352,7 @@ fn connecting_is_bounded_by_the_validity() {
     assert_eq!(play.prepared(1), [Connect(9_006)]);
     assert_eq!(play.hear(1, &[yes(0), yes(1), yes(2)]), [Ask(Extending, 9_503)]);
     assert_eq!(play.hear(1, &[extended(0), extended(1)]), [ended("extended")]);
-    assert_eq!(view.hold().valid_until(), at(9_003 + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(9_003 + VALID_MS));
 }
 
 #[test]
@@ -368,7 +371,7 @@ fn without_connections_the_lock_stays_held() {
     }
     let acts = play.prepared(1);
     assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
-    assert!(view.hold().is_held(at(202)));
+    assert!(view.held_lock().is_held(at(202)));
 }
 
 #[test]

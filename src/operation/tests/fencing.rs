@@ -18,7 +18,7 @@ fn fenced(servers: usize) -> Play {
 }
 
 fn token_of(play: &Play) -> i64 {
-    play.view().hold().fencing_token()
+    play.view().held_lock().fencing_token()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_greatest_number_is_raised_on_a_quorum_first() {
     assert!(tokens[0] == tokens[1], "it is raised for this lock");
     // A server that raised the token need not have granted the lock in time.
     assert_eq!([0, 1, 2].map(|server| play.view().is_sound(server)), [false, true, true]);
-    assert_eq!(play.view().hold().valid_until(), at(VALID_MS));
+    assert_eq!(play.view().held_lock().valid_until(), at(VALID_MS));
     assert_eq!(play.view().servers(), ServerSet::first(3));
 }
 

@@ -19,22 +19,22 @@ fn detach(play: &mut Play, view: &View) {
 fn a_detached_lock_sends_nothing() {
     let (mut play, view) = Play::holding();
     assert_eq!(play.submit(Detach::new(view.clone())), [ended("detached")]);
-    assert!(!view.hold().is_held(at(0)) && view.hold().is_detached());
+    assert!(!view.held_lock().is_held(at(0)) && view.held_lock().is_detached());
     assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [ended(WORDS)]);
     assert_eq!(play.submit(Confirm::new(view.clone(), 0)), [ended(WORDS)]);
     assert_eq!(play.submit(Release::new(view.clone())), [ended(WORDS)]);
     assert_eq!(play.submit(Detach::new(view.clone())), [ended(WORDS)]);
-    assert!(!view.hold().was_release_sent() && view.hold().is_detached());
+    assert!(!view.held_lock().was_release_sent() && view.held_lock().is_detached());
 }
 
 #[test]
 fn a_lost_lock_cannot_be_detached() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
-        view.hold().pass_to(phase);
+        view.held_lock().pass_to(phase);
         let words = "Lost: the lock was already released or lost";
         assert_eq!(play.submit(Detach::new(view.clone())), [ended(words)]);
-        assert!(!view.hold().is_detached());
+        assert!(!view.held_lock().is_detached());
     }
     let (mut play, view) = Play::holding();
     let words = "Lost: the lock expired 0 ms ago";
@@ -58,12 +58,12 @@ fn an_extension_of_a_detached_lock_releases_nothing() {
         detach(&mut play, &view);
         let acts = play.hear(1, &gone_there);
         assert!(matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Lost")), "{acts:?}");
-        assert!(!view.hold().was_release_sent());
+        assert!(!view.held_lock().was_release_sent());
     }
     // An extension through another manager looks at the lock a moment before it is given away, and once more at
     // its own end.
     let (mut play, view) = Play::holding();
-    view.hold().detach();
+    view.held_lock().detach();
     super::super::give_up(&view, &mut play.world);
     assert_eq!(play.world.acts, []);
 }
@@ -72,11 +72,11 @@ fn an_extension_of_a_detached_lock_releases_nothing() {
 #[test]
 fn a_detached_lock_is_not_repaired() {
     let (_, view) = Play::holding();
-    let witness = view.witness();
+    let observer = view.observer();
     let number = view.begin_round();
-    witness.hear(2, (Verb::Extend, number), &Answer::Absent, at(1));
+    observer.hear(2, (Verb::Extend, number), &Answer::Absent, at(1));
     assert!(view.pass_round(number, ServerSet::first(2)));
-    view.hold().detach();
+    view.held_lock().detach();
     assert!(view.begin_repairs().1.is_empty());
 }
 
@@ -86,12 +86,12 @@ fn detaching_stops_the_keep_alive_silently() {
     let keeper = Keeper::new();
     play.submit(Renew::new(view.clone(), keeper.kept()));
     detach(&mut play, &view);
-    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(play.world.woken, [*view.held_lock().token()]);
     assert_eq!(play.time_out(1), [ended("stopped")]);
 }
 
 fn adopt(play: &mut Play, view: &View) {
-    let acts = play.submit(Adopt::new(LockTicket::of(view.hold())));
+    let acts = play.submit(Adopt::new(LockTicket::of(view.held_lock())));
     assert_eq!(acts, [Ask(Inspecting, ms_after(play, 500))]);
 }
 
@@ -102,17 +102,17 @@ fn ms_after(play: &Play, ms: i64) -> i64 {
 #[test]
 fn an_adopted_lock_is_valid_for_the_quorum_less_drift() {
     let (mut play, view) = Play::holding();
-    view.hold().set_fencing_token(7);
+    view.held_lock().set_fencing_token(7);
     detach(&mut play, &view);
     adopt(play.at(1_000), &view);
-    let words = [found(0, view.hold(), 9_000), found(1, view.hold(), 5_000)];
+    let words = [found(0, view.held_lock(), 9_000), found(1, view.held_lock(), 5_000)];
     assert_eq!(play.at(1_100).hear(2, &words), [ended("acquired")]);
     let taken = play.view();
     // 5,000 ms since the question, less 1 %, 2 ms for the precision of expiry and 1 ms for rounding.
-    assert_eq!(taken.hold().valid_until(), at(1_000 + 5_000 - 50 - 2 - 1));
-    assert_eq!(taken.hold().token(), view.hold().token());
-    assert_eq!((taken.hold().fencing_token(), taken.hold().ttl_ms()), (7, TTL));
-    assert!(taken.hold().is_held(at(1_100)) && !view.hold().is_held(at(1_100)));
+    assert_eq!(taken.held_lock().valid_until(), at(1_000 + 5_000 - 50 - 2 - 1));
+    assert_eq!(taken.held_lock().token(), view.held_lock().token());
+    assert_eq!((taken.held_lock().fencing_token(), taken.held_lock().ttl_ms()), (7, TTL));
+    assert!(taken.held_lock().is_held(at(1_100)) && !view.held_lock().is_held(at(1_100)));
     // The lock is released on all servers that may have it, including the server that was not heard.
     assert_eq!(taken.servers(), ServerSet::first(3));
     assert_eq!(play.submit(Release::new(taken)), [Ask(Releasing, 1_600)]);
@@ -132,7 +132,7 @@ fn a_lock_is_adopted_by_a_quorum_or_not_at_all() {
         words.clone()
     };
     let (_, view) = Play::holding();
-    let has = |server| found(server, view.hold(), 9_000);
+    let has = |server| found(server, view.held_lock(), 9_000);
     let theirs = (1, Answer::Found { value: b"another's".to_vec(), left_ms: 70 });
     assert_eq!(
         refused_with(&[gone(0), theirs], 0),
@@ -142,7 +142,7 @@ fn a_lock_is_adopted_by_a_quorum_or_not_at_all() {
     let words = refused_with(&[has(0), gone(1)], 500);
     assert!(words.starts_with("Unreachable: 1 of 3 servers hold the lock"), "{words}");
     // A key whose remaining time is so short that none of it is certain counts as gone.
-    let short = |server| found(server, view.hold(), 3);
+    let short = |server| found(server, view.held_lock(), 3);
     let words = refused_with(&[short(0), short(1)], 0);
     assert!(
         words.starts_with("Lost: ") && words.contains("has the lock for only 3 ms more"),
@@ -156,7 +156,7 @@ fn an_adoption_without_time_left_fails() {
         let (mut play, view) = Play::holding();
         detach(&mut play, &view);
         adopt(&mut play, &view);
-        let short = |server| found(server, view.hold(), 2_000);
+        let short = |server| found(server, view.held_lock(), 2_000);
         assert!(play.say(2, &[short(0), short(1)]));
         let acts = play.at(looked_at).close(2);
         let [Act::Ended(words)] = &acts[..] else { panic!("{acts:?}") };
@@ -170,9 +170,9 @@ fn an_adopted_key_without_ttl_gets_an_end() {
     let (mut play, view) = Play::holding();
     detach(&mut play, &view);
     adopt(&mut play, &view);
-    let words = [found(0, view.hold(), -1), found(1, view.hold(), -1)];
+    let words = [found(0, view.held_lock(), -1), found(1, view.held_lock(), -1)];
     assert_eq!(play.hear(2, &words), [ended("acquired")]);
-    assert_eq!(play.view().hold().remaining_ms(at(0)), 315_360_000_000);
+    assert_eq!(play.view().held_lock().remaining_ms(at(0)), 315_360_000_000);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn an_adopted_lock_is_vouched_for_like_a_taken_one() {
     let (mut play, view) = Play::holding();
     detach(&mut play, &view);
     adopt(play.at(1_000), &view);
-    let heard = [found(0, view.hold(), 9_000), found(1, view.hold(), 9_000)];
+    let heard = [found(0, view.held_lock(), 9_000), found(1, view.held_lock(), 9_000)];
     assert_eq!(play.hear(2, &heard), [ended("acquired")]);
     let taken = play.view();
     assert!(taken.is_sound(0) && taken.is_sound(1) && !taken.is_sound(2));

@@ -7,7 +7,7 @@ use crate::operation::leave::Leave;
 fn leaving_a_level_asks_no_server_and_keeps_the_lock() {
     let (mut play, view) = Play::holding_and_waiting();
     assert_eq!(play.at(10).submit(Leave::new(view.clone())), [ended("left")]);
-    assert!(view.hold().is_held(at(10)) && !view.hold().was_released());
+    assert!(view.held_lock().is_held(at(10)) && !view.held_lock().was_released());
     assert_eq!(play.at(VALID_MS - 1).submit(Leave::new(view)), [ended("left")]);
 }
 
@@ -15,7 +15,7 @@ fn leaving_a_level_asks_no_server_and_keeps_the_lock() {
 fn leaving_a_level_of_a_lost_lock_fails() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let (mut play, view) = Play::holding();
-        view.hold().pass_to(phase);
+        view.held_lock().pass_to(phase);
         let words = "Lost: the lock was already released or lost";
         assert_eq!(play.submit(Leave::new(view)), [ended(words)]);
     }

@@ -15,10 +15,10 @@ mod inspect;
 mod inspect_permits;
 mod leave;
 mod permits;
-mod question;
 mod release;
 mod renew;
 mod restore;
+mod round;
 mod several;
 mod shared;
 mod waiting;
@@ -37,7 +37,7 @@ use super::release::Release;
 use super::{Actions, Event, Operation, Prepared};
 use crate::command::{Answer, Request, Slots, Verb};
 use crate::failure::Failure;
-use crate::held_lock::{HeldLock, Phase, View};
+use crate::lock::{Lock, Phase, View};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::refusal::Refusal;
@@ -83,8 +83,8 @@ fn slots(server: usize, got: Option<u16>, others: &[u16]) -> Word {
 }
 
 /// This lock is there for this long.
-fn found(server: usize, hold: &HeldLock, left_ms: i64) -> Word {
-    (server, Answer::Found { value: hold.token().as_bytes().to_vec(), left_ms })
+fn found(server: usize, lock: &Lock, left_ms: i64) -> Word {
+    (server, Answer::Found { value: lock.token().as_bytes().to_vec(), left_ms })
 }
 
 fn refused(server: usize) -> Word {
@@ -135,7 +135,7 @@ impl Play {
 
     /// The lock that was acquired last.
     fn view(&self) -> View {
-        View::new(self.world.hold.as_ref().unwrap(), &self.world.roster).unwrap()
+        View::new(self.world.lock.as_ref().unwrap(), &self.world.roster).unwrap()
     }
 
     fn at(&mut self, ms: i64) -> &mut Self {
@@ -224,7 +224,7 @@ impl Play {
             Some(_) => call.pending = ServerSet::default(),
             None => {}
         }
-        let is_open = call.operation.question().is_some();
+        let is_open = call.operation.round().is_some();
         assert!(is_open || call.pending.is_empty(), "nothing is asked: {acts:?}");
         self.calls[number] = Some(call);
         acts

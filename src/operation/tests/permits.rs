@@ -24,9 +24,9 @@ fn a_quorum_gives_a_permit_and_frees_other_slots() {
     // The third server may have given another slot.
     assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
     let view = play.view();
-    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
-    assert_eq!(&*view.hold().key().resource, b"r#1");
-    assert_eq!(&**view.hold().resource(), b"r");
+    assert_eq!(view.held_lock().valid_until(), at(7 + VALID_MS));
+    assert_eq!(&*view.held_lock().key().resource, b"r#1");
+    assert_eq!(&**view.held_lock().resource(), b"r");
     assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [true, true, false]);
     assert_eq!(view.servers(), ServerSet::first(3));
 }
@@ -54,8 +54,8 @@ fn different_slots_move_to_one_with_the_same_token() {
     assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
     assert_eq!(tokens(&play), ["01", "01", "01"]);
     let view = play.view();
-    assert_eq!(&*view.hold().key().resource, b"r#2");
-    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS), "since it was asked for first");
+    assert_eq!(&*view.held_lock().key().resource, b"r#2");
+    assert_eq!(view.held_lock().valid_until(), at(7 + VALID_MS), "since it was asked for first");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_silent_server_is_not_moved_but_may_vouch_later() {
     assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
     // This is still in time.
     let (_, late) = slots(2, Some(1), &[]);
-    play.view().witness().hear(2, (Acquire, 0), &late, at(500));
+    play.view().observer().hear(2, (Acquire, 0), &late, at(500));
     assert!(play.view().is_sound(2));
 }
 
@@ -251,7 +251,7 @@ fn a_late_grant_of_the_slot_does_not_vouch() {
         let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
         play.hear(0, &both);
         let (_, late) = slots(2, Some(1), &[]);
-        play.view().witness().hear(2, (Acquire, 0), &late, at(late_ms));
+        play.view().observer().hear(2, (Acquire, 0), &late, at(late_ms));
         assert_eq!(play.view().is_sound(2), is_sound, "{late_ms}");
     }
 }

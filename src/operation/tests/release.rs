@@ -15,7 +15,7 @@ fn the_next_has_its_turn_when_the_release_is_sent() {
     assert_eq!(play.happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
     assert_eq!(play.hear(2, &[yes(0)]), []);
     assert_eq!(play.hear(2, &[yes(2)]), [ended("released")]);
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_release_is_for_all_servers_with_a_possible_grant() {
     play.hear(0, &[yes(0), down(1), yes(2)]);
     let view = play.view();
     release(&mut play, &view);
-    assert_eq!(play.world.requests[1], (Releasing, *view.hold().token(), TTL));
+    assert_eq!(play.world.requests[1], (Releasing, *view.held_lock().token(), TTL));
     let request = play.calls[1].as_ref().unwrap().request.as_ref().unwrap();
     assert_eq!([0, 1, 2].map(|server| request.must_reach(server)), [true, false, true]);
 }
@@ -92,7 +92,7 @@ fn an_absent_key_does_not_count_for_the_first_release() {
     let words = "Lost: 0 of 3 servers released, 2 needed: a:1 no longer has the lock, b:1 no longer has the lock, \
                  c:1 agreed later";
     assert_eq!(play.hear(1, &[gone(0), gone(1), yes(2)]), [ended(words)]);
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_unanswered_release_can_be_repeated() {
      500 ms";
     play.hear(1, &[yes(0)]);
     assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
-    assert!(view.hold().has_ended() && !view.hold().is_lost_or_over());
+    assert!(view.held_lock().has_ended() && !view.held_lock().is_lost_or_over());
     // A server that no longer has the lock has carried out the first release.
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 1_000)]);
     assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
@@ -121,7 +121,7 @@ fn a_server_without_a_release_is_named() {
 #[test]
 fn a_lost_lock_is_still_released() {
     let (mut play, view) = Play::holding();
-    view.hold().pass_to(Phase::Lost);
+    view.held_lock().pass_to(Phase::Lost);
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
     let acts = play.hear(1, &[gone(0), gone(1)]);
     assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: 0 of 3")), "{acts:?}");
@@ -130,7 +130,7 @@ fn a_lost_lock_is_still_released() {
 #[test]
 fn an_earlier_release_by_another_call_counts() {
     let (mut play, view) = Play::holding();
-    view.hold().note_release();
+    view.held_lock().note_release();
     release(&mut play, &view);
     assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
 }
@@ -139,7 +139,7 @@ fn an_earlier_release_by_another_call_counts() {
 fn a_concurrent_release_may_have_come_first() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);
-    view.hold().note_release();
+    view.held_lock().note_release();
     assert_eq!(play.at(3).hear(1, &[gone(0), gone(1)]), [Ask(Releasing, 503)]);
     assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
 }
@@ -154,7 +154,7 @@ fn a_release_by_an_extension_is_no_failure() {
     assert!(
         matches!(acts.last(), Some(Act::Ended(it)) if it.starts_with("Lost: the lock expired"))
     );
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
     assert_eq!(play.submit(operation), [Ask(Releasing, TTL + 500)]);
     assert_eq!(play.hear(3, &[gone(0), gone(1)]), [ended("released")]);
 }
@@ -203,7 +203,7 @@ fn a_release_without_connections_is_queued() {
     let words = "Unreachable: 0 of 3 servers released, 2 needed: a:1 not connected: connection \
                  refused, b:1 not connected: connection refused, c:1 is down";
     assert_eq!(play.hear(2, &[down(0), down(1)]), [ended(words)]);
-    assert!(!view.hold().is_over());
+    assert!(!view.held_lock().is_over());
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn an_overdue_key_is_deleted_at_once() {
         let (mut play, view) = Play::holding();
         assert_eq!(release_after(play.at(ms), &view, 300), [Ask(verb, 500 + ms)]);
         assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("released")]);
-        assert!(view.hold().is_over());
+        assert!(view.held_lock().is_over());
     }
 }
 
@@ -236,7 +236,7 @@ fn every_later_release_keeps_the_key_until_its_time() {
     play.world.down = ServerSet::first(3);
     release_after(&mut play, &view, 300);
     play.hear(1, &[down(0), down(1)]);
-    assert!(!view.hold().is_over());
+    assert!(!view.held_lock().is_over());
     assert_eq!(release(play.at(100), &view), [Ask(ReleaseAfter, 600)]);
     assert_eq!(release(play.at(400), &view), [Ask(Releasing, 900)]);
 }
@@ -246,7 +246,7 @@ fn an_unstarted_release_leaves_no_key_behind() {
     let (mut play, view) = Play::holding();
     let event = Event::Cancelled { sent: ServerSet::default() };
     play.submit_with(Release::new(view.clone()).after(at(300)), event);
-    assert!(view.hold().is_held(at(1)));
+    assert!(view.held_lock().is_held(at(1)));
     assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
 }
 

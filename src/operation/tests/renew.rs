@@ -40,7 +40,7 @@ fn a_kept_lock_is_extended_after_a_third_of_its_ttl() {
     let (mut play, view, _keeper) = keep();
     assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
     let acts = play.at(3_310).hear(1, &[extended(0), extended(1)]);
-    assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(3_300 + VALID_MS));
     let next = waited_for(&acts);
     assert!(window(3_300).contains(&next), "{next}");
     assert_eq!(play.at(next).time_out(1), [Ask(Extending, next + 500)]);
@@ -53,7 +53,7 @@ fn renewals_are_spread_over_their_window() {
     const PARTS: i64 = 10;
     let at_ms = |ms: i64| {
         let (mut play, view) = Play::holding();
-        view.hold().extend_to(at(ms + VALID_MS), TTL);
+        view.held_lock().extend_to(at(ms + VALID_MS), TTL);
         waited_for(&play.submit(Renew::new(view, Keeper::new().kept()))[1..])
     };
     let mut in_part = [0; PARTS as usize];
@@ -88,7 +88,7 @@ fn a_failed_renewal_is_retried_until_little_is_left() {
                  connected: connection refused, b:1 not connected: connection refused, c:1 agreed later";
     assert_eq!(acts, [ended(words)]);
     // The lock is still valid.
-    assert!(view.hold().remaining_ms(at(now)) >= TTL / 10);
+    assert!(view.held_lock().remaining_ms(at(now)) >= TTL / 10);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_success_forgets_earlier_failures() {
     assert_eq!(again, 3_310 + TTL / 30);
     assert_eq!(play.at(again).time_out(1), [Ask(Extending, again + 500)]);
     play.hear(1, &[extended(0), extended(1)]);
-    assert_eq!(view.hold().valid_until(), at(again + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(again + VALID_MS));
 }
 
 #[test]
@@ -111,15 +111,15 @@ fn a_majority_loss_is_reported_at_once() {
      lock, b:1 no longer has the lock, c:1 was not heard";
     assert_eq!(acts.first(), Some(&Tell(Releasing, vec![0, 1, 2])));
     assert_eq!(acts.last(), Some(&ended(words)));
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
 fn a_lock_that_is_found_to_end_earlier_is_given_up_earlier() {
     let (mut play, view, keeper) = keep();
     assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
-    let (known, end) = (view.hold().valid_until(), at(5_000));
-    assert!(view.hold().shorten(known, (end, end)));
+    let (known, end) = (view.held_lock().valid_until(), at(5_000));
+    assert!(view.held_lock().shorten(known, (end, end)));
     let renew = Renew::new(view, keeper.kept());
     assert_eq!(Operation::limit(&renew), Some(at(GIVEN_UP_AT - VALID_MS + 5_000)));
 }
@@ -128,7 +128,7 @@ fn a_lock_that_is_found_to_end_earlier_is_given_up_earlier() {
 fn the_keep_alive_of_a_released_lock_ends_silently() {
     let (mut play, view, _keeper) = keep();
     play.submit(Release::new(view.clone()));
-    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(play.world.woken, [*view.held_lock().token()]);
     assert_eq!(play.time_out(1), [ended("stopped")]);
 }
 
@@ -178,7 +178,7 @@ fn a_renewal_after_the_expiry_reports_a_loss() {
 #[test]
 fn a_lock_with_a_short_ttl_is_renewed_in_time() {
     let (mut play, view) = Play::holding();
-    view.hold().extend_to(at(VALID_MS), 20);
+    view.held_lock().extend_to(at(VALID_MS), 20);
     let keeper = Keeper::new();
     let mut next = waited_for(&play.submit(Renew::new(view, keeper.kept()))[1..]);
     let acts = loop {
@@ -195,12 +195,12 @@ fn a_lock_with_a_short_ttl_is_renewed_in_time() {
 #[test]
 fn an_extension_with_another_ttl_wakes_the_keep_alive() {
     let (mut play, view) = Play::holding();
-    view.hold().extend_to(at(VALID_MS), 100);
+    view.held_lock().extend_to(at(VALID_MS), 100);
     let keeper = Keeper::new();
     let first = waited_for(&play.submit(Renew::new(view.clone(), keeper.kept()))[1..]);
     play.at(300).submit(Extend::new(view.clone(), TTL));
     play.at(310).hear(2, &[extended(0), extended(1)]);
-    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(play.world.woken, [*view.held_lock().token()]);
     let next = waited_for(&play.time_out(1));
     assert!(next < first && next < 300 + VALID_MS / 2, "{next}, not {first}");
 }
@@ -219,10 +219,10 @@ fn a_freed_lease_stops_a_connecting_renewal() {
 #[test]
 fn a_longer_ttl_from_another_manager_is_kept() {
     let (mut play, view) = Play::holding();
-    view.hold().extend_to(at(VALID_MS), 20);
+    view.held_lock().extend_to(at(VALID_MS), 20);
     let keeper = Keeper::new();
     let first = waited_for(&play.submit(Renew::new(view.clone(), keeper.kept()))[1..]);
-    view.hold().extend_to(at(500 + TTL), TTL);
+    view.held_lock().extend_to(at(500 + TTL), TTL);
     assert!(first < 500 + TTL / 2, "{first}");
     let acts = play.at(first).time_out(1);
     assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
@@ -234,14 +234,14 @@ fn a_renewal_in_progress_outlives_its_lease() {
     assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
     drop(keeper);
     assert_eq!(play.hear(1, &[extended(0), extended(1)]), [ended("stopped")]);
-    assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
+    assert_eq!(view.held_lock().valid_until(), at(3_300 + VALID_MS));
 }
 
 /// 15 percent of 10,050 ms, rounded up, plus a millisecond.
 #[test]
 fn the_safety_margin_is_rounded_up() {
     let (mut play, view) = Play::holding();
-    view.hold().extend_to(at(VALID_MS), TTL + 50);
+    view.held_lock().extend_to(at(VALID_MS), TTL + 50);
     let keeper = Keeper::new();
     play.submit(Renew::new(view, keeper.kept()));
     play.world.connected = 0;

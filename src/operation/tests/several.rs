@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::command::NthKey;
-use crate::command::Verb::{Acquire as Acquiring, Enrol, Intend, Leave, Release as Releasing};
+use crate::command::Verb::{
+    Acquire as Acquiring, AnnounceWriter, JoinWaitlist, Leave, Release as Releasing,
+};
 
 /// The resource of this number, from 1, is in the way on this server.
 fn blocked(server: usize, nth: u16) -> Word {
@@ -25,7 +27,7 @@ fn a_writer_for_several_announces_only_the_blocked_one() {
     let mut play = Play::of(3);
     assert_eq!(want_three(&mut play), [Ask(Acquiring, 500)]);
     let acts = play.at(1).hear(0, &[blocked(0, 2), blocked(1, 2)]);
-    let [Tell(Releasing, _), Tell(Intend, ref all), WaitUntil(_)] = acts[..] else {
+    let [Tell(Releasing, _), Tell(AnnounceWriter, ref all), WaitUntil(_)] = acts[..] else {
         panic!("{acts:?}")
     };
     assert_eq!(all[..], [0, 1, 2]);
@@ -44,10 +46,10 @@ fn a_waiter_leaves_the_line_of_a_freed_resource() {
     play.world.settings.set_waking(true);
     want_three(&mut play);
     let acts = play.hear(0, &[blocked(0, 2), blocked(1, 2)]);
-    assert!(matches!(acts[..], [.., Ask(Enrol, 500)]), "{acts:?}");
+    assert!(matches!(acts[..], [.., Ask(JoinWaitlist, 500)]), "{acts:?}");
     let acts = play.hear(0, &[behind_one(0, 2), behind_one(1, 2)]);
     let WaitUntil(until) = acts[acts.len() - 1] else { panic!("{acts:?}") };
-    assert_eq!(play.at(until).time_out(0), [Ask(Enrol, until + 500)]);
+    assert_eq!(play.at(until).time_out(0), [Ask(JoinWaitlist, until + 500)]);
     let acts = play.hear(0, &[behind_one(0, 3), behind_one(1, 3)]);
     assert!(acts.iter().any(|act| matches!(act, Tell(Leave, _))), "{acts:?}");
     assert_eq!(play.world.told.as_ref().unwrap().resource(), b"r#2");

@@ -3,8 +3,8 @@
 use super::super::inspect::Inspect;
 use super::*;
 use crate::command::Verb::{
-    Acquire as Acquiring, AcquireAgain, Downgrade as Downgrading, Extend as Extending, Intend,
-    Recant, Release as Releasing, Repair,
+    Acquire as Acquiring, AcquireAgain, AnnounceWriter, Downgrade as Downgrading,
+    Extend as Extending, Release as Releasing, Repair, WithdrawWriter,
 };
 use crate::command::shared;
 use crate::operation::downgrade::Downgrade;
@@ -20,7 +20,7 @@ fn reading() -> (Play, View) {
     assert_eq!(play.read(Plan::Tries(1)), [Ask(Acquiring, 500)]);
     assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [ended("acquired")]);
     let view = play.view();
-    assert!(view.hold().is_shared());
+    assert!(view.held_lock().is_shared());
     (play, view)
 }
 
@@ -29,7 +29,7 @@ fn a_second_reader_of_this_manager_asks_at_once() {
     let (mut play, first) = reading();
     assert_eq!(play.at(1).read(Plan::Tries(1)), [Ask(Acquiring, 501)]);
     assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("acquired")]);
-    assert_ne!(play.view().hold().token(), first.hold().token());
+    assert_ne!(play.view().held_lock().token(), first.held_lock().token());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_last_local_reader_hands_the_lock_to_the_writer() {
     let second = play.view();
     // The writer announces its wait, so that no reader of another process comes in.
     let acts = play.acquire(Plan::Until(at(60_000)));
-    assert_eq!(acts, [Tell(Intend, vec![0, 1, 2]), WaitUntil(100)]);
+    assert_eq!(acts, [Tell(AnnounceWriter, vec![0, 1, 2]), WaitUntil(100)]);
     let words = "Taken: other callers in this process are ahead in the queue for the resource";
     assert_eq!(play.read(Plan::Tries(1)), [ended(words)]);
     assert_eq!(play.submit(Release::new(first)), [Ask(Releasing, 500)]);
@@ -48,7 +48,7 @@ fn the_last_local_reader_hands_the_lock_to_the_writer() {
     assert_eq!(acts, [Ask(Releasing, 500), GiveTurn(2)]);
     assert_eq!(play.happen(2, Event::YourTurn), [Ask(Acquiring, 500)]);
     let acts = play.hear(2, &[yes(0), yes(1)]);
-    assert_eq!(acts, [Tell(Recant, vec![0, 1, 2]), ended("acquired")]);
+    assert_eq!(acts, [Tell(WithdrawWriter, vec![0, 1, 2]), ended("acquired")]);
 }
 
 #[test]
@@ -61,8 +61,11 @@ fn a_writer_behind_foreign_readers_repeats_its_announcement() {
     assert_eq!(acts, [Tell(Releasing, vec![2]), WaitUntil(2_000)]);
     assert_eq!(play.at(2_000).time_out(0), [Ask(AcquireAgain, 2_500)]);
     let acts = play.hear(0, &[read_by(0, 2), read_by(1, 2)]);
-    let told = Tell(Intend, vec![0, 1, 2]);
-    assert_eq!(acts, [Tell(Releasing, vec![2]), Tell(Intend, vec![0, 1, 2]), WaitUntil(2_250)]);
+    let told = Tell(AnnounceWriter, vec![0, 1, 2]);
+    assert_eq!(
+        acts,
+        [Tell(Releasing, vec![2]), Tell(AnnounceWriter, vec![0, 1, 2]), WaitUntil(2_250)]
+    );
     // This is no try of its plan.
     assert_eq!(play.at(2_250).time_out(0), [told, WaitUntil(2_500)]);
     assert_eq!(play.at(4_000).time_out(0), [Ask(AcquireAgain, 4_500)]);
@@ -86,12 +89,12 @@ fn a_reader_learns_of_the_waiting_writer() {
 #[test]
 fn a_downgrade_keeps_the_validity() {
     let (mut play, view) = Play::holding();
-    let until = view.hold().valid_until();
+    let until = view.held_lock().valid_until();
     assert_eq!(play.at(5).submit(Downgrade::new(view.clone())), [Ask(Downgrading, 505)]);
-    assert!(view.hold().is_shared());
+    assert!(view.held_lock().is_shared());
     let left = |server| (server, Answer::Extended { left_ms: TTL - 5 });
     assert_eq!(play.hear(1, &[left(0), left(1)]), [ended("extended")]);
-    assert!(view.hold().is_held(at(5)) && view.hold().valid_until() == until);
+    assert!(view.held_lock().is_held(at(5)) && view.held_lock().valid_until() == until);
     assert_eq!(play.submit(Extend::new(view, TTL)), [Ask(Extending, 505)]);
 }
 
@@ -115,13 +118,13 @@ fn a_downgrade_without_a_quorum_counts_as_shared() {
             && words.ends_with("the lock is still held, but counts as shared from now on")),
         "{acts:?}"
     );
-    assert!(view.hold().is_held(at(500)) && view.hold().is_shared());
+    assert!(view.held_lock().is_held(at(500)) && view.held_lock().is_shared());
     // No server was asked, so the lock is unchanged.
     let (mut play, view) = Play::holding();
     play.world.connected = 0;
     assert_eq!(play.submit(Downgrade::new(view.clone())), [Prepare(2)]);
     play.happen(1, Event::Cancelled { sent: ServerSet::default() });
-    assert!(!view.hold().is_shared());
+    assert!(!view.held_lock().is_shared());
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn a_downgrade_detects_a_lost_lock() {
         matches!(&acts[..], [Tell(Releasing, _), Act::Ended(words)] if words.starts_with("Lost:")),
         "{acts:?}"
     );
-    assert!(!view.hold().is_held(at(0)));
+    assert!(!view.held_lock().is_held(at(0)));
     let acts = play.submit(Downgrade::new(view));
     assert_eq!(acts, [ended("Lost: the lock was already released or lost")]);
 }
@@ -147,7 +150,7 @@ fn a_downgrade_seen_after_the_validity_is_lost() {
      not waited for";
     let acts = play.at(VALID_MS).close(1);
     assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
-    assert!(view.hold().is_over());
+    assert!(view.held_lock().is_over());
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn without_connections_the_lock_stays_exclusive() {
     play.world.connected = 0;
     play.submit(Downgrade::new(view.clone()));
     play.finds_nobody(1);
-    assert!(view.hold().is_held(at(0)) && !view.hold().is_shared());
+    assert!(view.held_lock().is_held(at(0)) && !view.held_lock().is_shared());
 }
 
 /// The extension goes through another manager, so it may arrive behind the downgrade.
@@ -181,7 +184,7 @@ fn an_extension_behind_a_downgrade_loses_nothing() {
         matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Unreachable")),
         "{acts:?}"
     );
-    assert!(view.hold().is_held(at(0)) && (0..3).all(|server| view.is_sound(server)));
+    assert!(view.held_lock().is_held(at(0)) && (0..3).all(|server| view.is_sound(server)));
 }
 
 #[test]
@@ -230,8 +233,8 @@ fn a_downgrade_adopts_a_shorter_validity() {
     let left = |server| (server, Answer::Extended { left_ms: 1_000 });
     assert_eq!(play.at(150).hear(1, &[left(0), left(1), left(2)]), [ended("extended")]);
     // 1 % of the time, and 2 ms, from when the servers were asked.
-    assert_eq!(view.hold().valid_until(), at(100 + 988));
-    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(view.held_lock().valid_until(), at(100 + 988));
+    assert_eq!(play.world.woken, [*view.held_lock().token()]);
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn a_release_stops_a_downgrade() {
     play.submit(Downgrade::new(view.clone()));
     let left = |server| (server, Answer::Extended { left_ms: TTL });
     assert!(play.say(1, &[left(0), left(1)]));
-    view.hold().begin_release();
+    view.held_lock().begin_release();
     let acts = play.close(1);
     assert!(matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Lost: ")), "{acts:?}");
 }

@@ -76,7 +76,7 @@ fn a_last_try_does_not_ask_for_an_own_lock() {
 #[test]
 fn a_lock_lost_by_another_manager_is_asked_for_soon() {
     let (mut play, view) = Play::holding_and_waiting();
-    view.hold().pass_to(Phase::Lost);
+    view.held_lock().pass_to(Phase::Lost);
     assert_eq!(play.at(100).time_out(1), [Ask(Acquire, 600)]);
 }
 
@@ -113,7 +113,7 @@ fn an_early_turn_uses_no_try() {
         assert_eq!(play.acquire(Plan::Tries(2)), [Ask(Acquire, 500)]);
         assert_eq!(refuse(&mut play, 1), [WaitUntil(100)]);
         if is_early {
-            view.hold().pass_to(Phase::Over);
+            view.held_lock().pass_to(Phase::Over);
         }
         // The pause is over at 200 ms.
         play.at(if is_early { 100 } else { 200 });

@@ -3,7 +3,8 @@
 use super::world::Act::Listen;
 use super::*;
 use crate::command::Verb::{
-    Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake, ReleaseRestAndWake,
+    Acquire, AcquireAgain, AnnounceWriter, JoinWaitlist, Leave, Release, ReleaseAndWake,
+    ReleaseRestAndWake,
 };
 use crate::command::{Capabilities, Encoder, Slots};
 
@@ -47,7 +48,7 @@ fn in_line() -> Play {
     let mut play = waking();
     assert_eq!(play.acquire(for_a_minute()), [Ask(Acquire, 500)]);
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
-    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(JoinWaitlist, 500)]);
     let acts = play.at(1).hear(0, &[behind(0, 0), behind(1, 0)]);
     assert_eq!(acts, [Listen, WaitUntil(1 + LOOK_MS)]);
     play
@@ -73,7 +74,7 @@ fn one_push_leads_to_a_try_and_a_new_place() {
     assert_eq!(push(play.at(90), 0, 1), [Listen, WaitUntil(92)]);
     assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
     let acts = play.at(93).hear(0, &[taken(0, 9_000), yes(1), taken(2, 9_000)]);
-    assert_eq!(acts, [Tell(ReleaseAndWake, vec![1]), Ask(Enrol, 593)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![1]), Ask(JoinWaitlist, 593)]);
     // It has released the lock on that server itself, so this is no news.
     let acts = play.at(94).hear(0, &[behind(0, 3), free(1), behind(2, 3)]);
     assert_eq!(acts, [Listen, WaitUntil(94 + 4 * LOOK_MS)]);
@@ -96,12 +97,14 @@ fn a_waiting_writer_repeats_its_announcement() {
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
     let acts = play.at(1).hear(0, &[behind_readers(0), behind_readers(1)]);
-    let [Listen, Tell(Intend, ref all), WaitUntil(226)] = acts[..] else { panic!("{acts:?}") };
+    let [Listen, Tell(AnnounceWriter, ref all), WaitUntil(226)] = acts[..] else {
+        panic!("{acts:?}")
+    };
     assert_eq!(all[..], [0, 1, 2]);
     // It looks again before it must announce its wait again.
-    assert_eq!(play.at(226).time_out(0), [Ask(Enrol, 726)]);
+    assert_eq!(play.at(226).time_out(0), [Ask(JoinWaitlist, 726)]);
     let acts = play.hear(0, &[behind_readers(0), behind_readers(1)]);
-    let [Listen, Tell(Intend, _), WaitUntil(451)] = acts[..] else { panic!("{acts:?}") };
+    let [Listen, Tell(AnnounceWriter, _), WaitUntil(451)] = acts[..] else { panic!("{acts:?}") };
     // The last reader wakes it. That is no reason to announce the wait again.
     assert_eq!(push(play.at(300), 0, 0), [Listen, WaitUntil(300)]);
     let acts = push(play.at(300), 0, 1);
@@ -109,12 +112,12 @@ fn a_waiting_writer_repeats_its_announcement() {
     assert_eq!(play.at(300).time_out(0), [Ask(AcquireAgain, 800)]);
     // Another reader was faster, so it stands in line as before.
     let acts = play.hear(0, &[readers(0), readers(1)]);
-    let [Tell(ReleaseAndWake, _), Ask(Enrol, 800)] = acts[..] else { panic!("{acts:?}") };
+    let [Tell(ReleaseAndWake, _), Ask(JoinWaitlist, 800)] = acts[..] else { panic!("{acts:?}") };
     // One reader has left meanwhile.
     let acts = play.hear(0, &[free(0), free(1)]);
     assert_eq!(acts, [Ask(AcquireAgain, 800)]);
     let acts = play.hear(0, &[yes(0), yes(1)]);
-    assert!(acts.contains(&Tell(Verb::Recant, vec![0, 1, 2])), "{acts:?}");
+    assert!(acts.contains(&Tell(Verb::WithdrawWriter, vec![0, 1, 2])), "{acts:?}");
 }
 
 #[test]
@@ -129,10 +132,10 @@ fn a_downgrade_wakes_enrolled_readers() {
 fn the_age_of_a_place_is_the_age_of_the_wait() {
     let mut play = in_line();
     for ms in [1 + LOOK_MS, 900] {
-        assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
+        assert_eq!(play.at(ms).time_out(0), [Ask(JoinWaitlist, ms + 500)]);
         play.hear(0, &[behind(0, 0), behind(1, 0)]);
     }
-    let enrolled: Vec<_> = play.world.requests.iter().filter(|it| it.0 == Enrol).collect();
+    let enrolled: Vec<_> = play.world.requests.iter().filter(|it| it.0 == JoinWaitlist).collect();
     assert!(enrolled.len() == 3 && enrolled.iter().all(|it| it.1 == enrolled[0].1));
 }
 
@@ -140,7 +143,7 @@ fn the_age_of_a_place_is_the_age_of_the_wait() {
 fn a_forgotten_waiter_looks_and_tries_at_a_free_quorum() {
     let mut play = in_line();
     let ms = 1 + LOOK_MS;
-    assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
+    assert_eq!(play.at(ms).time_out(0), [Ask(JoinWaitlist, ms + 500)]);
     assert_eq!(play.hear(0, &[free(0), free(1)]), [Ask(AcquireAgain, ms + 500)]);
 }
 
@@ -268,7 +271,7 @@ fn a_waker_looks_before_it_tries_again() {
     assert_eq!(play.at(1).hear(1, &[woke(0), yes(1), yes(2)]), [ended("released")]);
     // The woken client is given the time to take the lock: two round trips, and as much again at most.
     assert_eq!(play.acquire(for_a_minute()), [WaitUntil(4)]);
-    assert_eq!(play.at(4).time_out(2), [Ask(Enrol, 504)]);
+    assert_eq!(play.at(4).time_out(2), [Ask(JoinWaitlist, 504)]);
     let acts = play.at(5).hear(2, &[behind(0, 1), behind(1, 1)]);
     assert_eq!(acts, [Listen, WaitUntil(5 + 2 * LOOK_MS)]);
     // A caller that does not wait asks at once.
@@ -285,7 +288,7 @@ fn a_push_during_a_try_counts_for_the_next() {
     assert!(!play.say(0, &[taken(0, 9_000)]));
     assert!(play.world.queues.pushed(b"r", 0, |_| false, now).tell.is_empty());
     let acts = play.hear(0, &[taken(1, 9_000)]);
-    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 592)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(JoinWaitlist, 592)]);
     // The waiter stands in line there again.
     let acts = play.hear(0, &[behind(0, 0), behind(1, 0)]);
     assert_eq!(acts, [Listen, WaitUntil(92 + LOOK_MS)]);
@@ -297,7 +300,7 @@ fn a_free_server_without_a_refusal_is_no_news() {
     let mut play = waking();
     play.acquire(for_a_minute());
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
-    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(JoinWaitlist, 500)]);
     let acts = play.hear(0, &[mute(0), behind(1, 0), free(2)]);
     assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
 }
@@ -313,7 +316,7 @@ fn a_permit_waiter_enrols_and_tries_at_any_free_slot() {
     let mut play = waking();
     assert_eq!(play.permit(for_a_minute()), [Ask(Acquire, 500)]);
     let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
-    assert_eq!(play.hear(0, &none), [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    assert_eq!(play.hear(0, &none), [Tell(ReleaseAndWake, vec![2]), Ask(JoinWaitlist, 500)]);
     let acts = play.at(1).hear(0, &[behind_all(0), behind_all(1)]);
     assert_eq!(acts, [Listen, WaitUntil(1 + LOOK_MS)]);
     for (server, name, until) in [(0, &b"r#1"[..], 92), (1, b"r", 90)] {
@@ -333,7 +336,7 @@ fn a_slot_returned_by_the_own_try_is_no_news() {
     play.permit(for_a_minute());
     let each = [slots(0, Some(0), &[1, 2]), slots(1, None, &[0, 1, 2]), slots(2, None, &[0, 1, 2])];
     let acts = play.hear(0, &each);
-    assert!(matches!(acts[..], [Tell(ReleaseAndWake, _), Ask(Enrol, _)]), "{acts:?}");
+    assert!(matches!(acts[..], [Tell(ReleaseAndWake, _), Ask(JoinWaitlist, _)]), "{acts:?}");
     let acts = play.hear(0, &[free(0), behind_all(1)]);
     assert!(matches!(acts[..], [Listen, WaitUntil(_)]), "one alone is no quorum: {acts:?}");
 }
@@ -367,7 +370,7 @@ fn the_rank_is_that_of_most_servers() {
 fn a_look_that_finds_others_shows_a_rival() {
     for (others, again) in [(true, WaitUntil(554)), (false, Ask(Acquire, 1_050))] {
         let mut play = in_line();
-        assert_eq!(play.at(400).time_out(0), [Ask(Enrol, 900)]);
+        assert_eq!(play.at(400).time_out(0), [Ask(JoinWaitlist, 900)]);
         let found = |server| if others { behind(server, 0) } else { free(server) };
         let acts = play.hear(0, &[found(0), found(1)]);
         if others {

@@ -9,16 +9,16 @@ use super::super::{Actions, Ended, Failed, Limits, Operation, Payload};
 use super::NEVER;
 use crate::command::{Request, Verb, fence};
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, Phase};
 use crate::lease::BrokenOff;
+use crate::lock::{Lock, Phase};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::Mark;
 use crate::token::Token;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::op_id::OpId;
 use crate::transport::roster::Roster;
-use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
 /// The time on the machine's wall clock.
@@ -85,9 +85,9 @@ pub(super) struct World {
     pub(super) asked: Option<Request>,
     pub(super) told: Option<Request>,
     /// Another handle releases this lock as soon as anything is told.
-    pub(super) is_released_meanwhile: Option<Arc<HeldLock>>,
+    pub(super) is_released_meanwhile: Option<Arc<Lock>>,
     /// The result of the last call.
-    pub(super) hold: Option<Arc<HeldLock>>,
+    pub(super) lock: Option<Arc<Lock>>,
     pub(super) broken_off: Option<Box<BrokenOff>>,
 }
 
@@ -114,7 +114,7 @@ impl World {
             asked: None,
             told: None,
             is_released_meanwhile: None,
-            hold: None,
+            lock: None,
             broken_off: None,
         }
     }
@@ -133,8 +133,8 @@ impl World {
 
     fn words(&mut self, result: Result<Ended, Failed>) -> String {
         let (what, absent) = match result {
-            Ok(Ended::Acquired { hold, absent, .. }) => {
-                self.hold = Some(hold);
+            Ok(Ended::Acquired { lock, absent, .. }) => {
+                self.lock = Some(lock);
                 ("acquired", absent)
             }
             Ok(Ended::Extended { absent }) => ("extended", absent),
@@ -206,8 +206,8 @@ impl Actions for World {
         self.acts.push(Act::Listen);
     }
 
-    fn ticket(&self) -> Ticket {
-        Ticket::new(self.call, 0)
+    fn ticket(&self) -> OpId {
+        OpId::new(self.call, 0)
     }
 
     fn is_connected(&mut self, enough: usize, _: i64) -> bool {
@@ -237,8 +237,8 @@ impl Actions for World {
         let told = servers.iter().copied().collect::<ServerSet>().minus(self.down);
         self.acts.push(Tell(request.verb(), servers));
         self.told = Some(request);
-        if let Some(hold) = self.is_released_meanwhile.take() {
-            hold.pass_to(Phase::Releasing);
+        if let Some(lock) = self.is_released_meanwhile.take() {
+            lock.pass_to(Phase::Releasing);
         }
         told
     }
@@ -259,13 +259,13 @@ impl Actions for World {
         self.woken.push(lock);
     }
 
-    fn give_turn(&mut self, ticket: Ticket) {
+    fn give_turn(&mut self, ticket: OpId) {
         self.acts.push(GiveTurn(ticket.place()));
     }
 
     fn mark(&mut self, _: Mark) {}
 
-    fn end_wait(&mut self, ticket: Ticket) {
+    fn end_wait(&mut self, ticket: OpId) {
         self.acts.push(EndWait(ticket.place()));
     }
 

@@ -11,11 +11,11 @@ use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::close_reason::CloseReason;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-pub(in crate::transport) const TICKET: Ticket = Ticket::new(0, 1);
-pub(in crate::transport) const OTHER: Ticket = Ticket::new(1, 2);
+pub(in crate::transport) const TICKET: OpId = OpId::new(0, 1);
+pub(in crate::transport) const OTHER: OpId = OpId::new(1, 2);
 
 pub(in crate::transport) const SERVER: usize = 3;
 

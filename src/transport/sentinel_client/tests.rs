@@ -21,8 +21,8 @@ fn at(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000_000).plus_ms(ms)
 }
 
-fn master() -> Place {
-    Place::of("127.0.0.1", 7).expect("a place")
+fn master() -> Address {
+    Address::of("127.0.0.1", 7).expect("a place")
 }
 
 fn moved_to(port: u16) -> String {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::place::Place;
+use super::address::Address;
 use crate::error::Error;
 use crate::system::socket::Socket;
 
@@ -39,12 +39,12 @@ impl Tls {
 
     pub fn prepare(&self) {}
 
-    pub(super) fn begin(&self, _place: &Place, _socket: Socket) -> Result<Session, String> {
+    pub(super) fn begin(&self, _place: &Address, _socket: Socket) -> Result<Session, String> {
         Err("this build has no TLS support".to_owned())
     }
 }
 
-pub(super) fn check_name(_place: &Place) -> Result<(), String> {
+pub(super) fn check_name(_place: &Address) -> Result<(), String> {
     Ok(())
 }
 

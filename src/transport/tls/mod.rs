@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConnection, RootCertStore};
 
 pub(super) use self::session::Session;
-use super::place::Place;
+use super::address::Address;
 use crate::argument::Argument;
 use crate::error::Error;
 use crate::fork::ForkMutex;
@@ -85,7 +85,7 @@ impl Tls {
     }
 
     /// Begins TLS over a socket that is connected.
-    pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
+    pub(super) fn begin(&self, place: &Address, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
         let name =
             name.or_else(|| name_of(place)).ok_or("TLS needs a host name or an IP address")?;
@@ -169,21 +169,21 @@ fn read(argument: Argument, path: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// The name for which the server's certificate must be.
-fn name_of(place: &Place) -> Option<ServerName<'static>> {
+fn name_of(place: &Address) -> Option<ServerName<'static>> {
     match place {
-        Place::Address(address) => Some(ServerName::IpAddress(address.ip().into())),
-        Place::Name(name, _) => {
+        Address::Ip(address) => Some(ServerName::IpAddress(address.ip().into())),
+        Address::Name(name, _) => {
             // The zone of an address is no part of the name, and neither is the dot at the end of a name.
             let name = name.split('%').next().unwrap_or_default();
             let name = name.strip_suffix('.').unwrap_or(name);
             ServerName::try_from(name.to_owned()).ok()
         }
-        Place::Path(_) => None,
+        Address::Path(_) => None,
     }
 }
 
 /// Whether a certificate can be for the server's name.
-pub(super) fn check_name(place: &Place) -> Result<(), String> {
+pub(super) fn check_name(place: &Address) -> Result<(), String> {
     match name_of(place) {
         Some(_) => Ok(()),
         None => Err("the host is not a valid name for a certificate".to_owned()),
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(name("127.0.0.1").as_deref(), Some("127.0.0.1"));
         assert_eq!(name("[::1]").as_deref(), Some("::1"));
         assert_eq!(name("Redis-1.example.").as_deref(), Some("redis-1.example"));
-        assert_eq!(name_of(&Place::Name("fe80::1%eth0".to_owned(), 1)), {
+        assert_eq!(name_of(&Address::Name("fe80::1%eth0".to_owned(), 1)), {
             let address: std::net::IpAddr = "fe80::1".parse().expect("an address");
             Some(ServerName::IpAddress(address.into()))
         });

@@ -17,13 +17,13 @@ fn queue(waiters: std::ops::RangeInclusive<u64>) -> PermitQueue {
 }
 
 /// A permit with a token of its own, until 10 s.
-fn permit(number: u8) -> Arc<HeldLock> {
+fn permit(number: u8) -> Arc<Lock> {
     let token = Token::from_random([number; 20]);
-    Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)))
+    Arc::new(Lock::of_one_server(b"r", token, (at_ms(0), 10_000)))
 }
 
-fn ticket(number: usize) -> Ticket {
-    Ticket::new(number, 0)
+fn ticket(number: usize) -> OpId {
+    OpId::new(number, 0)
 }
 
 fn waits(queue: &mut PermitQueue, number: u64, pause_until: Moment, ms: i64) -> Moment {
@@ -32,21 +32,21 @@ fn waits(queue: &mut PermitQueue, number: u64, pause_until: Moment, ms: i64) -> 
 }
 
 /// Both permits belong to this manager. Waiters 3, 4 and 5 wait.
-fn all_held() -> (PermitQueue, [Arc<HeldLock>; 2]) {
-    let (mut queue, holds) = (queue(1..=5), [permit(1), permit(2)]);
-    for (number, hold) in (1..).zip(&holds) {
+fn all_held() -> (PermitQueue, [Arc<Lock>; 2]) {
+    let (mut queue, locks) = (queue(1..=5), [permit(1), permit(2)]);
+    for (number, lock) in (1..).zip(&locks) {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
-        assert_eq!(queue.acquired(number, hold), None);
+        assert_eq!(queue.acquired(number, lock), None);
     }
     for number in 3..=5 {
-        let left_ms = holds[0].remaining_ms(at_ms(0));
+        let left_ms = locks[0].remaining_ms(at_ms(0));
         let expected =
             if number == 3 { Permission::Held { left_ms, readers: 0 } } else { Permission::NotYet };
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), expected);
         let due = if number == 3 { 100 } else { 1_000 };
         assert_eq!(waits(&mut queue, number, NEVER, 0), at_ms(due));
     }
-    (queue, holds)
+    (queue, locks)
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn when_all_permits_are_taken_only_the_first_asks() {
 
 #[test]
 fn a_release_gives_the_turn_to_the_first_waiter_only() {
-    let (mut queue, holds) = all_held();
-    assert!(queue.has(&holds[1]));
-    assert_eq!(queue.release(&holds[1], at_ms(5)), (Next::Ask(ticket(3)), false));
-    assert!(!queue.has(&holds[1]));
+    let (mut queue, locks) = all_held();
+    assert!(queue.has(&locks[1]));
+    assert_eq!(queue.release(&locks[1], at_ms(5)), (Next::Ask(ticket(3)), false));
+    assert!(!queue.has(&locks[1]));
     assert_eq!(queue.begin(4, PATIENT, at_ms(5)), Permission::NotYet, "3 asks for it");
-    assert_eq!(queue.release(&holds[0], at_ms(6)), (Next::Ask(ticket(4)), false));
+    assert_eq!(queue.release(&locks[0], at_ms(6)), (Next::Ask(ticket(4)), false));
     assert_eq!(queue.acquired(3, &permit(3)), None);
     assert_eq!(queue.acquired(4, &permit(4)), None);
     assert!(matches!(queue.begin(5, PATIENT, at_ms(7)), Permission::Held { .. }));
@@ -106,8 +106,8 @@ fn a_release_gives_the_turn_to_the_first_waiter_only() {
 
 #[test]
 fn other_clients_get_a_chance_after_a_run() {
-    let (mut queue, holds) = all_held();
-    assert_eq!(queue.release(&holds[0], at_ms(200)), (Next::Tell(vec![ticket(3)]), true));
+    let (mut queue, locks) = all_held();
+    assert_eq!(queue.release(&locks[0], at_ms(200)), (Next::Tell(vec![ticket(3)]), true));
     queue.stand_back(at_ms(205));
     assert_eq!(waits(&mut queue, 3, NEVER, 200), at_ms(205));
     assert_eq!(queue.begin(3, PATIENT, at_ms(204)), Permission::NotYet);
@@ -128,11 +128,11 @@ fn a_last_try_asks_out_of_turn_but_for_own_permits_rarely() {
 
 #[test]
 fn an_ended_or_lost_permit_can_be_taken() {
-    let (mut queue, holds) = all_held();
-    assert_eq!(queue.lost(&holds[0], at_ms(5)), Some(ticket(3)));
+    let (mut queue, locks) = all_held();
+    assert_eq!(queue.lost(&locks[0], at_ms(5)), Some(ticket(3)));
     assert_eq!(queue.begin(3, PATIENT, at_ms(5)), Permission::MayAsk);
     assert_eq!(queue.begin(4, PATIENT, at_ms(5)), Permission::NotYet);
-    let end = holds[1].valid_until();
+    let end = locks[1].valid_until();
     assert_eq!(queue.begin(4, PATIENT, end), Permission::MayAsk);
 }
 
@@ -181,7 +181,7 @@ fn a_due_waiter_may_ask() {
             random % below
         };
         let (mut queue, mut now, mut joined) = (queue(1..=4), 0, 4);
-        let mut holds: Vec<Arc<HeldLock>> = Vec::new();
+        let mut locks: Vec<Arc<Lock>> = Vec::new();
         for step in 0..40 {
             now += i64::try_from(next(3)).unwrap();
             let number = 1 + next(joined);
@@ -197,13 +197,13 @@ fn a_due_waiter_may_ask() {
                 }
                 1 if asks(&queue) => queue.refused(number, next(2) == 0, at_ms(now)),
                 2 if asks(&queue) => {
-                    let hold = permit(step);
-                    queue.acquired(number, &hold);
-                    holds.push(hold);
+                    let lock = permit(step);
+                    queue.acquired(number, &lock);
+                    locks.push(lock);
                 }
                 3 => {
-                    if let Some(hold) = holds.pop() {
-                        queue.release(&hold, at_ms(now));
+                    if let Some(lock) = locks.pop() {
+                        queue.release(&lock, at_ms(now));
                     }
                 }
                 4 => {
@@ -229,10 +229,10 @@ fn a_queue_is_needed_while_it_knows_anything() {
     let mut queue = queue(1..=1);
     assert!(queue.is_needed(at_ms(0)) && queue.is_waited_for());
     // A permit is held.
-    let hold = permit(1);
-    assert_eq!(queue.acquired(1, &hold), None);
+    let lock = permit(1);
+    assert_eq!(queue.acquired(1, &lock), None);
     assert!(queue.is_needed(at_ms(0)) && !queue.is_waited_for());
-    assert!(!queue.is_needed(hold.valid_until()) && !queue.is_needed(at_ms(20_000)));
+    assert!(!queue.is_needed(lock.valid_until()) && !queue.is_needed(at_ms(20_000)));
     // Other clients were seen.
     let mut queue = none();
     queue.woke(at_ms(5), at_ms(0));
@@ -352,32 +352,32 @@ fn a_due_waiter_does_not_wait() {
 
 #[test]
 fn a_release_skips_a_waiter_that_is_looking() {
-    let (mut queue, holds) = all_held();
+    let (mut queue, locks) = all_held();
     // The first waiter looks at this moment.
     queue.end_wait(3, Wait { pause_until: NEVER, until: at_ms(60_000) }, at_ms(1));
-    assert_eq!(queue.release(&holds[0], at_ms(1)), (Next::Ask(ticket(4)), false));
+    assert_eq!(queue.release(&locks[0], at_ms(1)), (Next::Ask(ticket(4)), false));
 }
 
 #[test]
 fn a_repeated_caller_stands_back_for_rivals() {
     for (has_rivals, stands_back) in [(true, true), (false, false)] {
         let mut queue = queue(1..=2);
-        let hold = permit(1);
-        queue.acquired(1, &hold);
+        let lock = permit(1);
+        queue.acquired(1, &lock);
         queue.refused(2, true, at_ms(0));
         queue.set_asks(2, true);
         queue.rival_at = has_rivals.then_some(at_ms(0));
-        assert_eq!(queue.release(&hold, at_ms(1)), (Next::Nobody, stands_back));
+        assert_eq!(queue.release(&lock, at_ms(1)), (Next::Nobody, stands_back));
     }
 }
 
 #[test]
 fn an_ended_own_permit_can_be_asked_for_in_a_pause() {
     let mut queue = queue(1..=2);
-    let hold = permit(1);
-    queue.acquired(1, &hold);
+    let lock = permit(1);
+    queue.acquired(1, &lock);
     queue.refused(2, true, at_ms(1));
-    let end = hold.valid_until();
+    let end = lock.valid_until();
     let wait = Wait { pause_until: end.plus_ms(500), until: at_ms(60_000) };
     // Acquiring the permit opened the queue for a moment.
     queue.open_at = None;
@@ -389,10 +389,10 @@ fn an_ended_own_permit_can_be_asked_for_in_a_pause() {
 fn a_waiter_is_blocked_only_until_the_first_permit_ends() {
     let mut queue = queue(1..=3);
     let short = Token::from_random([2; 20]);
-    let short = Arc::new(HeldLock::of_one_server(b"r", short, (at_ms(0), 500)));
-    for (number, hold) in [(1, &permit(1)), (2, &short)] {
+    let short = Arc::new(Lock::of_one_server(b"r", short, (at_ms(0), 500)));
+    for (number, lock) in [(1, &permit(1)), (2, &short)] {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
-        queue.acquired(number, hold);
+        queue.acquired(number, lock);
     }
     let held = Permission::Held { left_ms: short.remaining_ms(at_ms(0)), readers: 0 };
     assert_eq!(queue.begin(3, PATIENT, at_ms(0)), held);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::held_lock::Phase;
+use crate::lock::Phase;
 use crate::token::Token;
 use crate::wait_queue::Next;
 
@@ -25,12 +25,12 @@ fn a_leaving_waiter_does_not_shorten_the_pause_of_the_head() {
 
 /// The queue of a lock that this manager took at 0 ms, for 10 s. Waiter 2 is the head, and waiter 3 is behind
 /// it.
-fn held() -> (WaitQueue, Arc<HeldLock>) {
+fn held() -> (WaitQueue, Arc<Lock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
-    let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
+    let lock = Arc::new(Lock::of_one_server(b"r", token, (at_ms(0), 10_000)));
     (1..=3).for_each(|number| queue.join(number, None, Wants::Alone));
-    assert_eq!(queue.acquired(1, &hold), []);
-    (queue, hold)
+    assert_eq!(queue.acquired(1, &lock), []);
+    (queue, lock)
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn a_last_try_asks_for_an_own_lock_once_a_second() {
 fn a_lock_ended_by_another_manager_can_be_asked_for() {
     for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
         let has_ended = phase != Phase::Releasing;
-        let (mut queue, hold) = held();
-        hold.pass_to(phase);
+        let (mut queue, lock) = held();
+        lock.pass_to(phase);
         let wait = Wait { pause_until: Moment::NEVER, until: at_ms(60_000) };
         assert_eq!(queue.end_wait(2, wait, at_ms(5)), has_ended, "{phase:?}");
         let permission = queue.begin(2, PATIENT, at_ms(5));
@@ -85,16 +85,16 @@ fn queue_of(numbers: &[i64]) -> WaitQueue {
     queue
 }
 
-fn hold_of(byte: u8, is_shared: bool) -> Arc<HeldLock> {
+fn hold_of(byte: u8, is_shared: bool) -> Arc<Lock> {
     let token = Token::from_random([byte; 20]);
-    Arc::new(HeldLock::of_one_server_as(b"r", is_shared, token, (at_ms(0), 10_000)))
+    Arc::new(Lock::of_one_server_as(b"r", is_shared, token, (at_ms(0), 10_000)))
 }
 
 const LAST: TurnRequest = TurnRequest { is_urgent: true, is_last: true };
 const WAIT: Wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
 
-fn ticket(number: usize) -> Ticket {
-    Ticket::new(number, 0)
+fn ticket(number: usize) -> OpId {
+    OpId::new(number, 0)
 }
 
 /// All of these wait for their turn.
@@ -158,7 +158,7 @@ fn the_end_of_a_writer_calls_all_front_readers() {
 }
 
 /// This many readers have the lock, from 0 ms on, for 10 s.
-fn read_by(readers: u16) -> (WaitQueue, Vec<Arc<HeldLock>>) {
+fn read_by(readers: u16) -> (WaitQueue, Vec<Arc<Lock>>) {
     let mut queue = WaitQueue::new(at_ms(0));
     let read = |number: u16| {
         queue.join(number.into(), None, Wants::Shared);
@@ -166,25 +166,25 @@ fn read_by(readers: u16) -> (WaitQueue, Vec<Arc<HeldLock>>) {
         let mut random = [0; 20];
         random[..2].copy_from_slice(&number.to_be_bytes());
         let token = Token::from_random(random);
-        let hold = Arc::new(HeldLock::of_one_server_as(b"r", true, token, (at_ms(0), 10_000)));
-        queue.acquired(number.into(), &hold);
-        hold
+        let lock = Arc::new(Lock::of_one_server_as(b"r", true, token, (at_ms(0), 10_000)));
+        queue.acquired(number.into(), &lock);
+        lock
     };
-    let holds = (1..=readers).map(read).collect();
-    (queue, holds)
+    let locks = (1..=readers).map(read).collect();
+    (queue, locks)
 }
 
 #[test]
 fn a_lock_with_thousands_of_readers_stays_cheap() {
     const READERS: u16 = 4_096;
-    let (mut queue, holds) = read_by(READERS);
+    let (mut queue, locks) = read_by(READERS);
     // Each has taken one step.
     let looked_at = queue.readers.looked_at;
     assert!((1..=16 * usize::from(READERS)).contains(&looked_at), "{looked_at}");
     assert_eq!(queue.readers.len(), usize::from(READERS));
-    for hold in &holds {
-        assert!(queue.has(hold) && queue.is_needed(at_ms(2)));
-        queue.release(hold, at_ms(2));
+    for lock in &locks {
+        assert!(queue.has(lock) && queue.is_needed(at_ms(2)));
+        queue.release(lock, at_ms(2));
     }
     assert_eq!(queue.readers.looked_at, looked_at);
     assert!(queue.readers.is_empty() && !queue.is_needed(at_ms(2)));
@@ -193,22 +193,22 @@ fn a_lock_with_thousands_of_readers_stays_cheap() {
 #[test]
 fn a_writer_notices_the_end_of_thousands_of_readers() {
     for (readers, seen_at) in [(10, 51), (1_000, 101)] {
-        let (mut queue, holds) = read_by(readers);
+        let (mut queue, locks) = read_by(readers);
         queue.join(9_999, None, Wants::Alone);
         wait(&mut queue, &[9_999], at_ms(1));
         let permission = queue.begin(9_999, PATIENT, at_ms(50));
         let held = Permission::Held { left_ms: 9_950 - 100 - 2, readers: readers.into() };
         assert_eq!(permission, held);
         // Another manager has released them.
-        for hold in &holds {
-            hold.pass_to(Phase::Over);
+        for lock in &locks {
+            lock.pass_to(Phase::Over);
         }
         assert_eq!(queue.end_wait(9_999, WAIT, at_ms(seen_at - 1)), seen_at == 51);
         assert!(queue.end_wait(9_999, WAIT, at_ms(seen_at)));
         assert_eq!(queue.begin(9_999, PATIENT, at_ms(seen_at)), Permission::MayAsk);
     }
-    let (mut queue, holds) = read_by(1_000);
-    let end = holds.iter().map(|hold| hold.valid_until()).max().unwrap();
+    let (mut queue, locks) = read_by(1_000);
+    let end = locks.iter().map(|lock| lock.valid_until()).max().unwrap();
     queue.join(9_999, None, Wants::Alone);
     queue.forget_ended(end.plus_ms(-1));
     assert_eq!(queue.readers.len(), 1_000);
@@ -349,8 +349,8 @@ fn a_refusal_of_the_head_shows_a_rival() {
 fn one_reader_asks_for_an_own_lock_of_a_writer() {
     let mut queue = queue_of(&[1, -2, -3]);
     let token = Token::from_random([0; 20]);
-    let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-    assert_eq!(queue.acquired(1, &hold), []);
+    let lock = Arc::new(Lock::of_one_server(b"r", token, (at_ms(0), 10_000)));
+    assert_eq!(queue.acquired(1, &lock), []);
     let permission = queue.begin(3, PATIENT, at_ms(1_000));
     assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
     assert_eq!(queue.begin(2, PATIENT, at_ms(1_000)), Permission::MayAsk);
@@ -359,18 +359,18 @@ fn one_reader_asks_for_an_own_lock_of_a_writer() {
 #[test]
 fn the_next_is_told_of_a_lock_only_if_it_would_look_too_late() {
     let token = Token::from_random([0; 20]);
-    let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 500)));
-    let (end, ticket) = (hold.valid_until(), Ticket::new(2, 0));
+    let lock = Arc::new(Lock::of_one_server(b"r", token, (at_ms(0), 500)));
+    let (end, ticket) = (lock.valid_until(), OpId::new(2, 0));
     for (until, told) in [(end, vec![]), (end.plus_ms(1), vec![ticket])] {
         let mut queue = queue_of(&[1, 2]);
         queue.note_wait(2, Some(ticket), until);
-        assert_eq!(queue.acquired(1, &hold), told);
+        assert_eq!(queue.acquired(1, &lock), told);
     }
 }
 
 #[test]
 fn a_due_waiter_does_not_wait() {
-    let (mut queue, ticket) = (queue_of(&[1]), Ticket::new(1, 0));
+    let (mut queue, ticket) = (queue_of(&[1]), OpId::new(1, 0));
     let wait = Wait { pause_until: at_ms(7), until: at_ms(60_000) };
     assert_eq!(queue.wait(1, ticket, wait, at_ms(7)), at_ms(7));
     assert_eq!(queue.waiting_head(), None);
@@ -380,31 +380,31 @@ fn a_due_waiter_does_not_wait() {
 
 #[test]
 fn the_queue_of_a_lock_is_needed_until_the_lock_ends() {
-    let (mut queue, hold) = held();
+    let (mut queue, lock) = held();
     queue.leave(3, at_ms(1));
     queue.leave(2, at_ms(1));
-    assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(hold.valid_until()));
+    assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(lock.valid_until()));
 }
 
 /// Hands the lock from one waiter to the next, each of which holds it for 10 ms. Returns how long that goes on.
 fn handed_on_for(has_rivals: bool) -> i64 {
     let mut queue = queue_of(&(1..=100).collect::<Vec<_>>());
-    let mut hold = hold_of(0, false);
+    let mut lock = hold_of(0, false);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
-    queue.acquired(1, &hold);
+    queue.acquired(1, &lock);
     for number in 2..=100_u8 {
         let now = at_ms(10 * i64::from(number - 1));
         wait(&mut queue, &[number.into()], now);
         if has_rivals {
             queue.woke(now, now);
         }
-        let (next, _) = queue.release(&hold, now);
+        let (next, _) = queue.release(&lock, now);
         if next != Next::Ask(ticket(number.into())) {
             assert_eq!(next, Next::Tell(vec![ticket(number.into())]));
             return now.ms_since(at_ms(0));
         }
-        hold = hold_of(number, false);
-        queue.acquired(number.into(), &hold);
+        lock = hold_of(number, false);
+        queue.acquired(number.into(), &lock);
     }
     panic!("it has no end");
 }

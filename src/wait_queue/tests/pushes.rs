@@ -2,7 +2,7 @@ use super::super::*;
 use super::super::{QueueRank, TurnRequest, Wait};
 use crate::lock_kind::{LockKind, Target};
 use crate::server_set::ServerSet;
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 const RESOURCE: &[u8] = b"r";
 
@@ -14,7 +14,7 @@ fn at_ms(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000).plus_ms(ms)
 }
 
-fn told(tickets: &[Ticket]) -> Heard {
+fn told(tickets: &[OpId]) -> Heard {
     Heard { tell: tickets.to_vec(), pass_on: false }
 }
 
@@ -23,8 +23,8 @@ fn unwanted() -> Heard {
 }
 
 /// One waiter, in line on servers 0 and 1.
-fn waiting() -> (WaitQueues, u64, Ticket) {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+fn waiting() -> (WaitQueues, u64, OpId) {
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = queues.join(&target(), None, at_ms(0));
     let turn = TurnRequest { is_urgent: false, is_last: false };
     queues.begin(&target(), number, turn, at_ms(0));
@@ -93,7 +93,7 @@ fn both() -> Target {
 
 /// A waiter that was refused, in line on server 0. If the target is two resources, `bits` says for which of
 /// them.
-fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: Ticket) -> u64 {
+fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: OpId) -> u64 {
     let number = queues.join(target, None, at_ms(0));
     let turn = TurnRequest { is_urgent: false, is_last: false };
     queues.begin(target, number, turn, at_ms(0));
@@ -111,7 +111,7 @@ fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: Ticket
 #[test]
 fn a_permit_waiter_gets_pushes_for_all_its_slots() {
     for (name, is_wanted) in [(&b"r"[..], true), (b"r#2", true), (b"r#3", false), (b"r#x", false)] {
-        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
         wait_for(&mut queues, &semaphore(3), 0, ticket);
         let heard = queues.pushed(name, 0, |_| false, at_ms(1));
         assert_eq!(heard.pass_on, !is_wanted);
@@ -122,7 +122,7 @@ fn a_permit_waiter_gets_pushes_for_all_its_slots() {
 
 #[test]
 fn a_lock_waiter_passes_on_pushes_for_other_slots() {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &target(), 0, ticket);
     let heard = queues.pushed(b"r#1", 0, |_| false, at_ms(1));
     assert_eq!(heard, Heard { tell: vec![ticket], pass_on: true });
@@ -134,7 +134,7 @@ fn a_lock_waiter_passes_on_pushes_for_other_slots() {
 
 #[test]
 fn a_waiter_for_two_hears_only_its_own_line() {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &both(), 2, ticket);
     assert_eq!(queues.pushed(b"r", 0, |_| false, at_ms(1)), unwanted());
     assert_eq!(queues.pushed(b"s", 0, |_| false, at_ms(1)), told(&[ticket]));
@@ -149,7 +149,7 @@ fn a_waiter_for_two_hears_only_its_own_line() {
 
 #[test]
 fn a_sliced_wait_for_two_keeps_its_places() {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &both(), 2, ticket);
     queues.keep_line(&both(), number, at_ms(1));
     queues.leave(&both(), number, at_ms(1));
@@ -162,7 +162,7 @@ fn a_sliced_wait_for_two_keeps_its_places() {
 
 #[test]
 fn a_waiter_whose_place_was_taken_asks_again() {
-    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| OpId::new(it, 1)));
     wait_for(&mut queues, &target(), 0, one);
     let number = wait_for(&mut queues, &semaphore(3), 0, other);
     let [left] = &queues.leave_line(&semaphore(3), number)[..] else { panic!() };
@@ -179,7 +179,7 @@ fn a_push_before_a_pending_answer_is_no_news() {
 
 #[test]
 fn each_waiter_hears_its_own_line() {
-    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| OpId::new(it, 1)));
     let first = wait_for(&mut queues, &both(), 2, one);
     let alone = Target::from(Arc::from(&b"t"[..]));
     let second = wait_for(&mut queues, &alone, 0, other);
@@ -190,7 +190,7 @@ fn each_waiter_hears_its_own_line() {
 
 #[test]
 fn a_late_push_for_an_old_place_is_dropped() {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &target(), 0, ticket);
     assert_eq!(queues.leave_line(&target(), number).len(), 1);
     queues.leave(&target(), number, at_ms(1));
@@ -201,10 +201,10 @@ fn a_late_push_for_an_old_place_is_dropped() {
 #[test]
 fn a_waiter_for_two_leaves_its_line() {
     let left = [(Target::from(Arc::from(&b"s"[..])), ServerSet::first(1))];
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &both(), 2, ticket);
     assert_eq!(queues.leave_line(&both(), number), left);
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &both(), 2, ticket);
     assert_eq!(queues.end_line(&both(), number), left);
 }
@@ -224,7 +224,7 @@ fn a_waiter_for_two_enrols_where_it_was_refused() {
 
 #[test]
 fn an_unkept_place_is_not_taken_back() {
-    let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
     let number = wait_for(&mut queues, &both(), 2, ticket);
     queues.leave_line(&both(), number);
     queues.leave(&both(), number, at_ms(1));
@@ -234,7 +234,7 @@ fn an_unkept_place_is_not_taken_back() {
 
 #[test]
 fn semaphores_of_one_name_share_places() {
-    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+    let (mut queues, [one, other]) = (WaitQueues::default(), [4, 5].map(|it| OpId::new(it, 1)));
     wait_for(&mut queues, &semaphore(3), 0, one);
     wait_for(&mut queues, &semaphore(5), 0, other);
     let left = (semaphore(3), ServerSet::first(1));

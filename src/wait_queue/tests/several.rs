@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::held_lock::HeldLock;
+use crate::lock::Lock;
 use crate::token::Token;
 use crate::wait_queue::turn::Next;
 
@@ -23,18 +23,18 @@ fn name(name: &[u8]) -> Arc<[u8]> {
     Arc::from(name)
 }
 
-fn ticket(number: u64) -> Ticket {
-    Ticket::new(usize::try_from(number).expect("few"), number)
+fn ticket(number: u64) -> OpId {
+    OpId::new(usize::try_from(number).expect("few"), number)
 }
 
 /// Takes a lock for ten seconds, at this time.
-fn taken(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> Arc<HeldLock> {
+fn taken(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> Arc<Lock> {
     assert_eq!(queues.begin(target, number, PATIENT, at_ms(ms)), Permission::MayAsk);
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
-    let hold = HeldLock::of_one_server(&target.resource, token, (at_ms(ms), 10_000));
-    let hold = Arc::new(hold);
-    queues.acquired(target, number, &hold);
-    hold
+    let lock = Lock::of_one_server(&target.resource, token, (at_ms(ms), 10_000));
+    let lock = Arc::new(lock);
+    queues.acquired(target, number, &lock);
+    lock
 }
 
 /// Joins, may not ask, and waits.
@@ -46,7 +46,7 @@ fn waiting(queues: &mut WaitQueues, target: &Target, ms: i64) -> u64 {
     number
 }
 
-fn wait(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> (Vec<Ticket>, Moment) {
+fn wait(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> (Vec<OpId>, Moment) {
     let told = queues.step_aside(target, number, WAIT, at_ms(ms));
     (told, queues.wait(target, number, ticket(number), WAIT, at_ms(ms)))
 }
@@ -59,7 +59,7 @@ fn place(nth: u16) -> NthKey {
 fn a_waiter_for_several_needs_its_turn_in_all_queues() {
     let (mut queues, both, b) = (WaitQueues::default(), several(&["a", "b"]), one("b"));
     let holder = queues.join(&b, None, at_ms(0));
-    let hold = taken(&mut queues, &b, holder, 0);
+    let lock = taken(&mut queues, &b, holder, 0);
     let number = queues.join(&both, None, at_ms(1));
     let blocked = queues.begin(&both, number, PATIENT, at_ms(1));
     let Permission::Blocked { place: found, left_ms: Some(left_ms) } = blocked else {
@@ -69,7 +69,7 @@ fn a_waiter_for_several_needs_its_turn_in_all_queues() {
     assert!((9_000..10_000).contains(&left_ms));
     wait(&mut queues, &both, number, 1);
     assert_eq!(
-        queues.release(&hold, &name(b"b"), at_ms(2)),
+        queues.release(&lock, &name(b"b"), at_ms(2)),
         (Next::Tell(vec![ticket(number)]), false)
     );
     assert!(queues.end_wait(&both, number, WAIT, at_ms(2)));
@@ -92,18 +92,18 @@ fn all_queues_keep_the_order_of_arrival() {
 }
 
 /// The lock of "b" is held. One waiter wants both resources, and another wants "a" alone.
-fn held_up() -> (WaitQueues, Arc<HeldLock>, u64, u64) {
+fn held_up() -> (WaitQueues, Arc<Lock>, u64, u64) {
     let (mut queues, b) = (WaitQueues::default(), one("b"));
     let holder = queues.join(&b, None, at_ms(0));
-    let hold = taken(&mut queues, &b, holder, 0);
+    let lock = taken(&mut queues, &b, holder, 0);
     let both = waiting(&mut queues, &several(&["a", "b"]), 1);
     let alone = waiting(&mut queues, &one("a"), 2);
-    (queues, hold, both, alone)
+    (queues, lock, both, alone)
 }
 
 #[test]
 fn a_free_resource_is_reserved_only_for_a_while() {
-    let (mut queues, hold, both, alone) = held_up();
+    let (mut queues, lock, both, alone) = held_up();
     let target = several(&["a", "b"]);
     let (told, until) = wait(&mut queues, &target, both, 50);
     assert_eq!((told, until), (Vec::new(), at_ms(1).plus_ms(HOLD_UP_MS)));
@@ -116,7 +116,7 @@ fn a_free_resource_is_reserved_only_for_a_while() {
     // The waiter is back in that queue when it may have the other resource, before waiters that came later.
     let later = waiting(&mut queues, &one("a"), 103);
     assert_eq!(
-        queues.release(&hold, &name(b"b"), at_ms(104)),
+        queues.release(&lock, &name(b"b"), at_ms(104)),
         (Next::Tell(vec![ticket(both)]), false)
     );
     assert!(queues.end_wait(&target, both, WAIT, at_ms(104)));
@@ -153,27 +153,27 @@ fn a_refusal_frees_the_other_resources_at_once() {
 fn a_run_of_hand_overs_among_waiters_for_several_ends() {
     let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
     let mut number = queues.join(&target, None, at_ms(0));
-    let mut hold = taken(&mut queues, &target, number, 0);
+    let mut lock = taken(&mut queues, &target, number, 0);
     // The run lasts as long as among waiters that want one resource.
     for ms in 1..200 {
         number = waiting(&mut queues, &target, ms);
         for resource in [name(b"a"), name(b"b")] {
             let next = Next::Tell(vec![ticket(number)]);
-            assert_eq!(queues.release(&hold, &resource, at_ms(ms)), (next, false));
+            assert_eq!(queues.release(&lock, &resource, at_ms(ms)), (next, false));
         }
         assert!(queues.end_wait(&target, number, WAIT, at_ms(ms)));
-        hold = taken(&mut queues, &target, number, ms);
+        lock = taken(&mut queues, &target, number, ms);
     }
     number = waiting(&mut queues, &target, 200);
     assert_eq!(
-        queues.release(&hold, &name(b"a"), at_ms(200)),
+        queues.release(&lock, &name(b"a"), at_ms(200)),
         (Next::Tell(vec![ticket(number)]), true)
     );
 }
 
 #[test]
 fn a_returning_waiter_keeps_its_place() {
-    let (mut queues, hold, both, alone) = held_up();
+    let (mut queues, lock, both, alone) = held_up();
     let target = several(&["a", "b"]);
     wait(&mut queues, &target, both, 50);
     wait(&mut queues, &target, both, 50 + HOLD_UP_MS);
@@ -181,7 +181,7 @@ fn a_returning_waiter_keeps_its_place() {
     let other = taken(&mut queues, &one("a"), alone, 151);
     let head = waiting(&mut queues, &one("a"), 152);
     let last = waiting(&mut queues, &one("a"), 153);
-    queues.release(&hold, &name(b"b"), at_ms(154));
+    queues.release(&lock, &name(b"b"), at_ms(154));
     assert!(queues.end_wait(&target, both, WAIT, at_ms(154)));
     queues.begin(&target, both, PATIENT, at_ms(154));
     wait(&mut queues, &target, both, 154);
@@ -203,18 +203,18 @@ fn a_waiter_behind_others_reserves_nothing() {
 fn a_waiting_head_makes_way_for_an_earlier_waiter() {
     let (mut queues, b, target) = (WaitQueues::default(), one("b"), several(&["a", "b"]));
     let holder = queues.join(&b, None, at_ms(0));
-    let hold = taken(&mut queues, &b, holder, 0);
+    let lock = taken(&mut queues, &b, holder, 0);
     let [first, second] = [1, 2].map(|ms| waiting(&mut queues, &target, ms));
     let (told, _) = wait(&mut queues, &target, first, 1 + HOLD_UP_MS);
     assert_eq!(told, [ticket(second)]);
     assert!(!queues.end_wait(&target, second, WAIT, at_ms(102)));
     wait(&mut queues, &target, second, 102);
-    let next = queues.release(&hold, &name(b"b"), at_ms(103)).0;
+    let next = queues.release(&lock, &name(b"b"), at_ms(103)).0;
     assert_eq!(next, Next::Tell(vec![ticket(first)]));
     assert!(queues.end_wait(&target, first, WAIT, at_ms(103)));
-    let hold = taken(&mut queues, &target, first, 103);
+    let lock = taken(&mut queues, &target, first, 103);
     for name in [name(b"a"), name(b"b")] {
-        let next = queues.release(&hold, &name, at_ms(104)).0;
+        let next = queues.release(&lock, &name, at_ms(104)).0;
         assert_eq!(next, Next::Tell(vec![ticket(second)]));
     }
     assert!(queues.end_wait(&target, second, WAIT, at_ms(104)));

@@ -232,7 +232,7 @@ impl Judge {
         let answer = answer(asked, &replies)?;
         Some(match answer {
             Answer::Done if waiters == Some(Reply::Int(1)) => Answer::Woke,
-            _ if asked.verb == Verb::Enrol && self.is_unheard => {
+            _ if asked.verb == Verb::JoinWaitlist && self.is_unheard => {
                 Answer::Failed(Failure::ProtocolError)
             }
             answer => answer,

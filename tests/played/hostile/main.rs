@@ -38,8 +38,6 @@ mod failure;
 mod ffi;
 #[path = "../../../src/fork.rs"]
 mod fork;
-#[path = "../../../src/held_lock/mod.rs"]
-mod held_lock;
 #[path = "../../../src/keeper.rs"]
 mod keeper;
 #[path = "../../../src/kept_log.rs"]
@@ -48,6 +46,8 @@ mod kept_log;
 mod lease;
 #[path = "../../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../../src/lock/mod.rs"]
+mod lock;
 #[path = "../../../src/lock_kind.rs"]
 mod lock_kind;
 #[path = "../../../src/lock_ticket.rs"]

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::lock_kind::{LockKind, Target};
 use crate::memory;
 use crate::moment::Moment;
-use crate::operation::question::Question;
+use crate::operation::round::Round;
 use crate::operation::{Actions, Ended, Event, Limits, Operation};
 use crate::peer::{self, Peer};
 use crate::process_state::ProcessStates;
@@ -180,7 +180,7 @@ impl Operation for Ear {
         }
     }
 
-    fn question(&mut self) -> Option<&mut Question> {
+    fn round(&mut self) -> Option<&mut Round> {
         None
     }
 
@@ -216,7 +216,7 @@ impl Asking {
     fn new(byte: u8) -> Self {
         let verbs = [Verb::Acquire, Verb::Release, Verb::Extend, Verb::Inspect];
         let verb = match byte >> 5 {
-            3 => [Verb::Enrol, Verb::Leave, Verb::ReleaseAndWake][usize::from(byte & 3) % 3],
+            3 => [Verb::JoinWaitlist, Verb::Leave, Verb::ReleaseAndWake][usize::from(byte & 3) % 3],
             6 => Verb::AcquireFenced,
             7 => Verb::RaiseFence,
             _ => verbs[usize::from(byte & 3)],
@@ -225,7 +225,7 @@ impl Asking {
         let (verb, is_of_several) = match byte >> 5 {
             4 => (verb, true),
             5 if byte & 8 != 0 => {
-                ([Verb::Enrol, Verb::ReleaseAndWake][usize::from(byte & 1)], true)
+                ([Verb::JoinWaitlist, Verb::ReleaseAndWake][usize::from(byte & 1)], true)
             }
             5 if byte & 4 != 0 => (Verb::ReadFences, false),
             5 => (fenced[usize::from(byte & 1)], true),

@@ -249,7 +249,7 @@ fn a_release_by_an_extension_does_not_fail_the_release() {
             let (told, was_there) = (Rc::clone(&said), Rc::<Cell<bool>>::default());
             let is_there = Rc::clone(&was_there);
             cluster.thread(252, move || {
-                is_there.set(released.hold.as_ref().is_some_and(|it| !it.has_ended()));
+                is_there.set(released.lock.as_ref().is_some_and(|it| !it.has_ended()));
                 told.set(Some(other.unlock(&mut released)));
             });
             cluster.thread(250, move || {

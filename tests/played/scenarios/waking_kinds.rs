@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::client::{Client, Said};
-use super::cluster::Verb::{Acquire, Extend, Intend, Look, Told};
+use super::cluster::Verb::{Acquire, AnnounceWriter, Extend, Look, Told};
 use super::cluster::{Cluster, MS, Telling, Verb};
 use super::crowd::{Crowd, LONG};
 use super::processes::{done, processes, telling};
@@ -93,7 +93,7 @@ fn the_last_reader_wakes_the_writer() {
         is_told_once(&c, server, 153);
         is_told_once(&d, server, 207);
         // The writer has announced itself when it saw the readers, and not again for each message.
-        assert_eq!(done(&c, server, Intend), [15]);
+        assert_eq!(done(&c, server, AnnounceWriter), [15]);
     }
     no_line_is_left(&cluster);
 }

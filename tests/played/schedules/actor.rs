@@ -114,7 +114,7 @@ impl Actor {
     }
 
     fn pause(&self, step: &Step, lease: &Lease) -> i64 {
-        let end = step.before_end.zip(lease.hold.as_ref()).map(|(before, hold)| {
+        let end = step.before_end.zip(lease.lock.as_ref()).map(|(before, hold)| {
             let until = hold.valid_until().as_nanos();
             let left = |world: &World| world.clients[self.client].clock.when(until) - world.now;
             world::with(|world| left(world)) - before
@@ -194,14 +194,14 @@ impl Actor {
             absent: lease.absent().to_owned(),
             found,
             tag: tag_of(lease),
-            valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
-            slot: lease.hold.as_ref().map_or(0, |it| slot_of(&it.key().resource)),
+            valid_until: lease.lock.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            slot: lease.lock.as_ref().map_or(0, |it| slot_of(&it.key().resource)),
             fence: lease.fencing_token(),
-            granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
-            has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
+            granted_until: lease.lock.as_ref().map_or(0, |it| it.deadline().as_nanos()),
+            has_ended: lease.lock.as_ref().is_some_and(|it| it.has_ended()),
             is_shared: lease.is_shared(),
         };
-        let hold = lease.hold.as_ref().filter(|_| told.said.is_ok());
+        let hold = lease.lock.as_ref().filter(|_| told.said.is_ok());
         world::with(|world| {
             if !world.clients[self.client].is_gone {
                 world.note_call_on_kept_ended(&asked, &told, &own_call);
@@ -226,7 +226,7 @@ impl Actor {
     }
 
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
-        let hold = lease.hold.as_ref();
+        let hold = lease.lock.as_ref();
         let is_detached = hold.is_some_and(|it| it.is_detached());
         world::with(|world| {
             world.go_through(step.manager);
@@ -351,7 +351,7 @@ fn yes_or_no(found: bool) -> &'static str {
 }
 
 fn tag_of(lease: &Lease) -> Option<u64> {
-    lease.hold.as_ref().map(|it| tag(it.token().as_bytes()))
+    lease.lock.as_ref().map(|it| tag(it.token().as_bytes()))
 }
 
 fn violate(promise: Promise, words: String) {

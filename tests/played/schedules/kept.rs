@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 pub(crate) use self::attendance::{Attendance, Attends};
 use crate::call::Call as LeaseCall;
-use crate::held_lock::HeldLock as LibraryLock;
 use crate::lease::Lease;
+use crate::lock::Lock as LibraryLock;
 use crate::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::Call;

@@ -90,7 +90,7 @@ pub(crate) fn hold(actor: &Actor) {
     let is_to_share = shares() == Shares::Both;
     let are_had = leases.iter_mut().all(|lease| matches!(actor.take(take, lease), Some(Ok(()))));
     turns::sleep(HELD);
-    for (nth, lease) in leases.iter_mut().filter(|it| it.hold.is_some()).enumerate() {
+    for (nth, lease) in leases.iter_mut().filter(|it| it.lock.is_some()).enumerate() {
         world::with(|world| {
             if nth == 0 && are_had {
                 world.let_go_at = Some(world.now);

@@ -69,7 +69,7 @@ pub(crate) enum Verb {
     Look,
     Leave,
     /// To announce that a writer waits.
-    Intend,
+    AnnounceWriter,
     /// Nothing: the server reported by itself that something is free. The message may or may not arrive.
     Told,
 }
@@ -148,7 +148,7 @@ fn about_lines(words: &[&[u8]]) -> Option<Verb> {
     if is_one(&[LEAVE, LEAVE_PERMITS, LEAVE_SLOT]) {
         return Some(Verb::Leave);
     }
-    is_one(&[intend::SCRIPT]).then_some(Verb::Intend)
+    is_one(&[intend::SCRIPT]).then_some(Verb::AnnounceWriter)
 }
 
 impl World {

@@ -80,7 +80,7 @@ const LIMITS: [Fact; 61] = [
         "src/transport/timeouts.rs",
         "(ttl_ms / 20).clamp(25, 500)",
     ),
-    ("| 20 ms at least |", "src/transport/link.rs", "RETRY_GAP_MS: i64 = 20;"),
+    ("| 20 ms at least |", "src/transport/connector.rs", "RETRY_GAP_MS: i64 = 20;"),
     ("is down for 2 s", "src/transport/addresses.rs", "DOWN_MS: i64 = 2_000;"),
     ("once a second,", "src/transport/asking.rs", "REST_MIN_MS: i64 = 1_000;"),
     ("every 60 s while it is down", "src/transport/addresses.rs", "PAUSE_MAX_MS: i64 = 60_000;"),

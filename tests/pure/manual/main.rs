@@ -27,7 +27,7 @@ type Pages = BTreeMap<String, Page>;
 enum Page {
     Text(String),
     /// The name of the page that the link points to.
-    Link(String),
+    Connector(String),
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_status_links_to_the_status_page() {
     assert!(values.len() > 8, "the header is not what this reads");
     for value in values {
         let page = &pages[&format!("{value}.3")];
-        assert!(*page == Page::Link("RedLockStatus.3".to_owned()), "{value}");
+        assert!(*page == Page::Connector("RedLockStatus.3".to_owned()), "{value}");
         assert!(text(&pages, "RedLockStatus.3").contains(&format!(".TP\n.BR {value} ")), "{value}");
     }
 }
@@ -101,14 +101,14 @@ impl Page {
     fn write(&self, path: &Path) {
         match self {
             Self::Text(text) => fs::write(path, text),
-            Self::Link(other) => symlink(other, path),
+            Self::Connector(other) => symlink(other, path),
         }
         .expect("a page can be written");
     }
 
     fn read(path: &Path) -> Self {
         match fs::read_link(path) {
-            Ok(other) => Self::Link(other.to_string_lossy().into_owned()),
+            Ok(other) => Self::Connector(other.to_string_lossy().into_owned()),
             Err(_) => Self::Text(fs::read_to_string(path).expect("a page")),
         }
     }

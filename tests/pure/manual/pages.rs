@@ -10,7 +10,7 @@ const LINE: usize = 78;
 pub(crate) fn pages(header: &Header, item: &Item) -> Vec<(String, Page)> {
     let own = format!("{}.3", item.name);
     let others = item.others().into_iter();
-    let leads = others.map(|name| (format!("{name}.3"), Page::Link(own.clone())));
+    let leads = others.map(|name| (format!("{name}.3"), Page::Connector(own.clone())));
     [(own.clone(), Page::Text(page(header, item)))].into_iter().chain(leads).collect()
 }
 

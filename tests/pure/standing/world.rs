@@ -1,6 +1,6 @@
 //! Three servers, a holder, and a rival.
 
-use redlock::quorum::standing::{Standings, Word};
+use redlock::quorum::soundness::{Soundness, Word};
 
 const SERVERS: usize = 3;
 const QUORUM: u32 = 2;
@@ -44,7 +44,7 @@ pub(crate) enum Third {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     servers: [Server; SERVERS],
-    standings: Standings,
+    standings: Soundness,
     round: Option<Round>,
     rounds_left: u8,
     losses_left: u8,
@@ -122,7 +122,7 @@ impl World {
     pub(crate) fn new(start: &Start) -> Self {
         const ALL: u64 = 0b111;
         let mut servers: [Server; SERVERS] = Default::default();
-        let mut standings = Standings::new(SERVERS);
+        let mut standings = Soundness::new(SERVERS);
         servers[0].key = Key::Ours;
         servers[1].key = Key::Ours;
         if start.third == Third::IsAsked {
@@ -136,7 +136,7 @@ impl World {
         match start.third {
             Third::HasIt | Third::IsAsked | Third::IsRepaired => {}
             Third::IsRepairedTooEarly => {
-                standings = Standings::new(SERVERS);
+                standings = Soundness::new(SERVERS);
                 standings.take(FIRST_TWO, ALL);
                 standings.hear(THIRD, 0, Word::Ended);
                 let number = repair_third(&mut standings);
@@ -147,7 +147,7 @@ impl World {
                 third.ghosts.push(Request { what: What::Acquire, number: 0, manager: 0 });
             }
             Third::IsRepairedAndHeardLate => {
-                standings = Standings::new(SERVERS);
+                standings = Soundness::new(SERVERS);
                 standings.take(FIRST_TWO, ALL);
                 let round = standings.begin_round();
                 // The server has answered both managers. Only one of them has read its answers.
@@ -295,7 +295,7 @@ impl World {
             return;
         }
         let (number, voters, is_too_late) = (round.number, round.voters, round.is_too_late);
-        let sound = |it: &Standings| (0..SERVERS).filter(|&place| it.is_sound(place)).count();
+        let sound = |it: &Soundness| (0..SERVERS).filter(|&place| it.is_sound(place)).count();
         let before = sound(&self.standings);
         if self.standings.pass_round(number, voters, QUORUM) {
             self.is_wrong |= is_too_late;
@@ -354,7 +354,7 @@ impl World {
 
 /// A round of the other servers, in which the third one says that it lacks the key. Then it is sent a repair of this
 /// number.
-fn repair_third(standings: &mut Standings) -> u32 {
+fn repair_third(standings: &mut Soundness) -> u32 {
     let round = standings.begin_round();
     standings.hear(THIRD, round, Word::Absent);
     assert!(standings.pass_round(round, FIRST_TWO, QUORUM));

@@ -114,8 +114,8 @@ const APART: [(&str, &[&str]); 5] = [
     ("face", &["ffi", "operation", "engine", "driver"]),
     ("operation", &["system", "driver"]),
     ("wait_queue", &["system", "driver"]),
-    ("transport", &["quorum::ballot", "quorum::round", "quorum::standing", "held_lock", "driver"]),
-    ("command", &["quorum", "held_lock", "system", "log"]),
+    ("transport", &["quorum::ballot", "quorum::tally", "quorum::soundness", "lock", "driver"]),
+    ("command", &["quorum", "lock", "system", "log"]),
 ];
 
 #[test]

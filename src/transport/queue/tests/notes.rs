@@ -9,7 +9,7 @@ use crate::command::{Capabilities, Request, Verb};
 use crate::failure::Failure;
 use crate::transport::close_reason::CloseReason;
 use crate::transport::guard::{Forgotten, Guard};
-use crate::transport::ticket::Ticket;
+use crate::transport::op_id::OpId;
 
 const CLOCK_MS: i64 = 60_000;
 
@@ -39,8 +39,8 @@ fn time(ms: i64) -> Vec<u8> {
     [&b"*2\r\n"[..], &parts.concat()].concat()
 }
 
-fn nth(number: u8) -> Ticket {
-    Ticket::new(number.into(), 1)
+fn nth(number: u8) -> OpId {
+    OpId::new(number.into(), 1)
 }
 
 /// Sends the requests in one write. Returns how often the note, the clock and the end of a key are asked
@@ -71,7 +71,7 @@ fn hear(queue: &mut Queue, inbox: &mut Inbox, bytes: &[u8]) -> Result<Vec<Settle
     Ok(settled)
 }
 
-fn answers(settled: &[Settled]) -> Vec<(Option<Ticket>, &Answer)> {
+fn answers(settled: &[Settled]) -> Vec<(Option<OpId>, &Answer)> {
     settled.iter().map(|it| (it.ticket, &it.answer)).collect()
 }
 
@@ -201,7 +201,7 @@ fn a_connection_lost_before_the_reading_answers_nobody() {
 #[test]
 fn an_enrolment_never_splits_a_grant_from_its_reading() {
     let mut queue = guarded(-1);
-    let requests = [&acquires(1)[..], &[request(Verb::Enrol)], &acquires(1)].concat();
+    let requests = [&acquires(1)[..], &[request(Verb::JoinWaitlist)], &acquires(1)].concat();
     assert_eq!(send(&mut queue, &requests, Capabilities::PLAIN)[0], 2);
 }
 

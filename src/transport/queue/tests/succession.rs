@@ -52,7 +52,7 @@ fn another_process_ends_all_requests_that_set_keys() {
     let numbered = |verb, number| {
         let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
         let request = Request::new(verb, resource, token, 10_000).numbered(number);
-        Arc::new(request.before(told.witness()))
+        Arc::new(request.before(told.observer()))
     };
     queue.remember(Some(RunId::sample('a')), Guard::default());
     let setters = [Verb::Acquire, Verb::AcquireAgain, Verb::AcquireFenced, Verb::Repair];

@@ -14,7 +14,7 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     if asked.is_of_several {
         return answer_of_several(asked, &replies[0]);
     }
-    if matches!(verb, Verb::Enrol | Verb::Leave) {
+    if matches!(verb, Verb::JoinWaitlist | Verb::Leave) {
         return answer_of_waiting(asked, &replies[0]);
     }
     if asked.is_of_reader && matches!(verb, Verb::Acquire | Verb::Extend | Verb::Inspect) {
@@ -181,8 +181,8 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
         (Verb::ReleaseAndWake, [2, 1]) => Some(Answer::Done),
         (Verb::ReleaseAndWake, [2, 2]) => Some(Answer::Woke),
         (Verb::ReleaseAndWake, [0 | 1, 1 | 2]) => Some(Answer::Absent),
-        (Verb::Enrol, [1, _, _, _]) => Some(Answer::Free),
-        (Verb::Enrol, &[what @ (0 | 2), left_ms, rank, nth]) => {
+        (Verb::JoinWaitlist, [1, _, _, _]) => Some(Answer::Free),
+        (Verb::JoinWaitlist, &[what @ (0 | 2), left_ms, rank, nth]) => {
             let rank = if rank == -1 { None } else { Some(u32::try_from(rank).ok()?) };
             let (left_ms, is_shared) = ((left_ms != -2).then_some(left_ms), what == 2);
             place(nth).map(|place| Answer::EnrolledForOne { place, left_ms, rank, is_shared })
@@ -245,7 +245,7 @@ fn answer_of_waiting(asked: &Asked, reply: &Reply) -> Option<Answer> {
     match (asked.verb, reply) {
         (_, Reply::Error(..)) => Some(Answer::Failed(Failure::ProtocolError)),
         (Verb::Leave, Reply::Int(0..=2)) => Some(Answer::Done),
-        (Verb::Enrol, Reply::Array(said)) => match said[..] {
+        (Verb::JoinWaitlist, Reply::Array(said)) => match said[..] {
             [Reply::Int(0), Reply::Int(left_ms), Reply::Int(rank)] => {
                 Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? })
             }

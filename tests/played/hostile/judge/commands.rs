@@ -80,11 +80,11 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", _) if is(shared::release::SCRIPT) => of_reader(Verb::Release, 5),
         (b"EVAL", _) if is(shared::release::WAKING_SCRIPT) => of_reader(Verb::ReleaseAndWake, 7),
         (b"EVAL", _) if is(shared::inspect::SCRIPT) => of_reader(Verb::Inspect, 5),
-        (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::Enrol, 6),
+        (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::JoinWaitlist, 6),
         (b"EVAL", 11) if is(acquire_fenced::SCRIPT) => asked(Verb::AcquireFenced, 3, 5),
         (b"EVAL", 9) if is(raise_fence::SCRIPT) => asked(Verb::RaiseFence, 3, 5),
         (b"EVAL", 5) if is(read_fences::SCRIPT) => asked(Verb::ReadFences, 3, 4),
-        (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
+        (b"EVAL", 8) if is(ENROL) => asked(Verb::JoinWaitlist, 3, 5),
         (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
         (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
         (b"EVAL", 7) if is(RELEASE_SLOT) => asked(Verb::ReleaseAndWake, 3, 6),
@@ -92,7 +92,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", 7) if is(LEAVE_PERMITS) => asked(Verb::Leave, 3, 6),
         (b"EVAL", 8) if is(RELEASE_PERMITS) => asked(Verb::ReleaseRestAndWake, 3, 6),
         // A client that waits for a permit gets the same answers as one that waits for a lock.
-        (b"EVAL", 9) if is(ENROL_PERMITS) => asked(Verb::Enrol, 3, 6),
+        (b"EVAL", 9) if is(ENROL_PERMITS) => asked(Verb::JoinWaitlist, 3, 6),
         (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
         (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
         (b"EVAL", 6..) if words[2] == b"2" => of_several(words),
@@ -110,7 +110,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
 fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
     let keys: usize = String::from_utf8_lossy(&words[2]).parse().expect("a number");
     let verb = match words[1] == several::ENROL_SCRIPT.as_bytes() {
-        true => Verb::Enrol,
+        true => Verb::JoinWaitlist,
         false => Verb::ReleaseAndWake,
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();

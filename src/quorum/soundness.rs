@@ -19,7 +19,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// It carried out the acquire. `in_time` says whether it is known to have done so in time (see
-    /// [`Standings::hear`]).
+    /// [`Soundness::hear`]).
     Granted { in_time: bool },
     /// It did not carry out an acquire or a repair, and never will.
     NotSet,
@@ -38,7 +38,7 @@ pub enum Word {
 /// What is known of the servers of one lock. Sets have one bit for each server, in the order of the manager
 /// that took the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Standings {
+pub struct Soundness {
     sound: u64,
     candidates: u64,
     /// The acquire may have been carried out there, but nothing that was heard so far tells when.
@@ -51,7 +51,7 @@ pub struct Standings {
     /// The last repair that each server was sent. Few servers are sent any.
     repairs: Vec<Repair>,
     /// The rounds that are under way, each with the servers that were candidates when it began.
-    rounds: Vec<Round>,
+    rounds: Vec<RepairRound>,
     /// The number of the last round or repair.
     last_number: u32,
 }
@@ -63,12 +63,12 @@ struct Repair {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Round {
+struct RepairRound {
     number: u32,
     candidates: u64,
 }
 
-impl Standings {
+impl Soundness {
     /// The standings of a lock that is about to be asked for on this many servers.
     pub fn new(servers: usize) -> Self {
         let all = if servers < 64 { (1 << servers) - 1 } else { u64::MAX };
@@ -188,7 +188,7 @@ impl Standings {
     /// Begins a round of asking the servers. Returns its number.
     pub fn begin_round(&mut self) -> u32 {
         let number = self.next_number();
-        self.rounds.push(Round { number, candidates: self.candidates });
+        self.rounds.push(RepairRound { number, candidates: self.candidates });
         number
     }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(crate) use self::slot::Granted;
 use self::slot::Permit;
-use crate::command::{Answer, Slots, Verb, Witness};
+use crate::command::{Answer, ReplyObserver, Slots, Verb};
 use crate::error::{Error, Status};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
-use crate::quorum::standing::{Standings, Word};
+use crate::quorum::soundness::{Soundness, Word};
 use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 use crate::system::process::{Generation, this_process};
@@ -23,7 +23,7 @@ use crate::transport::roster::{Places, Roster};
 /// It identifies servers by their places in the list of the manager that took the lock. Another manager uses it
 /// through a [`View`].
 #[derive(Debug)]
-pub(crate) struct HeldLock {
+pub(crate) struct Lock {
     target: Target,
     /// The slot that the lock has, if it is a permit of a semaphore.
     permit: OnceLock<Permit>,
@@ -38,7 +38,7 @@ pub(crate) struct HeldLock {
     valid_until: AtomicI64,
     /// The servers that may have the lock: those to which it was sent.
     servers: AtomicU64,
-    standings: Mutex<Standings>,
+    soundness: Mutex<Soundness>,
     /// The TTL that the lock was last given.
     ttl_ms: AtomicI64,
     /// The longest TTL that a server may have given the lock.
@@ -81,10 +81,10 @@ pub(crate) enum Phase {
     Detached,
 }
 
-impl HeldLock {
+impl Lock {
     /// A lock that is about to be asked for.
     pub(crate) fn new(target: Target, token: Token, asked: Asked, roster: Roster) -> Self {
-        let standings = Standings::new(roster.len());
+        let soundness = Soundness::new(roster.len());
         Self {
             target,
             permit: OnceLock::new(),
@@ -94,7 +94,7 @@ impl HeldLock {
             asked,
             valid_until: AtomicI64::new(0),
             servers: AtomicU64::new(0),
-            standings: Mutex::new(standings),
+            soundness: Mutex::new(soundness),
             ttl_ms: AtomicI64::new(asked.ttl_ms),
             longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
             fencing_token: AtomicI64::new(0),
@@ -118,7 +118,7 @@ impl HeldLock {
 
     /// Marks the lock as taken. `granted`: the servers that had granted it by then. `sent`: those that were asked.
     pub(crate) fn take(&self, granted: ServerSet, sent: ServerSet) {
-        self.standings().take(granted.bits(), sent.bits());
+        self.soundness().take(granted.bits(), sent.bits());
         self.servers.store(sent.bits(), Ordering::Release);
         self.extend_to(self.deadline(), self.asked.ttl_ms);
     }
@@ -184,8 +184,8 @@ impl HeldLock {
         self.longest_ttl_ms.fetch_max(ttl_ms, Ordering::Relaxed);
     }
 
-    fn standings(&self) -> MutexGuard<'_, Standings> {
-        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn soundness(&self) -> MutexGuard<'_, Soundness> {
+        self.soundness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn valid_until(&self) -> Moment {
@@ -317,12 +317,12 @@ impl HeldLock {
             ) => Word::Foreign,
             _ => return,
         };
-        self.standings().hear(server, number, word);
+        self.soundness().hear(server, number, word);
     }
 }
 
 /// Whether a call can go on with the lock.
-impl HeldLock {
+impl Lock {
     /// For a call that wants to extend or confirm the lock. An error if the lock is no longer valid.
     pub(crate) fn check_valid(&self, now: Moment) -> Result<(), Error> {
         if self.is_detached() {
@@ -346,111 +346,111 @@ pub(crate) fn detached() -> Error {
     Error::new(Status::Lost, "the lock was detached: adopt its ticket to use it")
 }
 
-impl Witness for HeldLock {
+impl ReplyObserver for Lock {
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
         Self::hear(self, server, asked, answer, now);
     }
 
     fn hear_end(&self, server: usize, number: u32) {
-        self.standings().hear(server, number, Word::Ended);
+        self.soundness().hear(server, number, Word::Ended);
     }
 }
 
 /// A lock as one manager sees it. Servers are identified by their places in that manager's list.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    hold: Arc<HeldLock>,
+    lock: Arc<Lock>,
     places: Places,
 }
 
 impl View {
     /// Returns nothing if the lock is on other servers than the manager's.
-    pub(crate) fn new(hold: &Arc<HeldLock>, roster: &Roster) -> Option<Self> {
-        let places = roster.places_in(&hold.roster)?;
-        Some(Self { hold: Arc::clone(hold), places })
+    pub(crate) fn new(lock: &Arc<Lock>, roster: &Roster) -> Option<Self> {
+        let places = roster.places_in(&lock.roster)?;
+        Some(Self { lock: Arc::clone(lock), places })
     }
 
-    pub(crate) fn hold(&self) -> &Arc<HeldLock> {
-        &self.hold
+    pub(crate) fn held_lock(&self) -> &Arc<Lock> {
+        &self.lock
     }
 
     /// The witness that hears what the servers say to this manager.
-    pub(crate) fn witness(&self) -> Arc<dyn Witness> {
+    pub(crate) fn observer(&self) -> Arc<dyn ReplyObserver> {
         if self.places.is_same() {
-            return Arc::clone(&self.hold) as Arc<dyn Witness>;
+            return Arc::clone(&self.lock) as Arc<dyn ReplyObserver>;
         }
         Arc::new(self.clone())
     }
 
     /// The servers that may have the lock.
     pub(crate) fn servers(&self) -> ServerSet {
-        self.places.here(ServerSet::from_bits(self.hold.servers.load(Ordering::Acquire)))
+        self.places.here(ServerSet::from_bits(self.lock.servers.load(Ordering::Acquire)))
     }
 
     /// Notes that these servers may have the lock from now on.
     pub(crate) fn note_servers(&self, servers: ServerSet) {
-        self.hold.servers.fetch_or(self.places.there(servers).bits(), Ordering::AcqRel);
+        self.lock.servers.fetch_or(self.places.there(servers).bits(), Ordering::AcqRel);
     }
 
     /// Whether the word of this server that it has the key is a vote.
     pub(crate) fn is_sound(&self, server: usize) -> bool {
-        self.hold.standings().is_sound(self.places.place_there(server))
+        self.lock.soundness().is_sound(self.places.place_there(server))
     }
 
     /// Whether so many servers have lost the lock that no quorum can ever vouch for it again.
     pub(crate) fn is_lost(&self) -> bool {
-        self.hold.standings().voters() < self.hold.roster.quorum()
+        self.lock.soundness().voters() < self.lock.roster.quorum()
     }
 
     pub(crate) fn begin_round(&self) -> u32 {
-        self.hold.standings().begin_round()
+        self.lock.soundness().begin_round()
     }
 
     /// Ends a round in which these servers said in time that they have the lock. Returns whether they are still
     /// a quorum.
     pub(crate) fn pass_round(&self, number: u32, voters: ServerSet) -> bool {
         let voters = self.places.there(voters).bits();
-        self.hold.standings().pass_round(number, voters, self.hold.roster.quorum())
+        self.lock.soundness().pass_round(number, voters, self.lock.roster.quorum())
     }
 
     pub(crate) fn fail_round(&self, number: u32) {
-        self.hold.standings().fail_round(number);
+        self.lock.soundness().fail_round(number);
     }
 
     /// The number of the next repair, and the servers that must be sent it now.
     pub(crate) fn begin_repairs(&self) -> (u32, ServerSet) {
-        let mut standings = self.hold.standings();
-        if self.hold.is_detached() {
+        let mut soundness = self.lock.soundness();
+        if self.lock.is_detached() {
             return (0, ServerSet::default());
         }
-        let (number, servers) = standings.begin_repairs();
+        let (number, servers) = soundness.begin_repairs();
         (number, self.places.here(ServerSet::from_bits(servers)))
     }
 
     /// Takes the repair back for these servers, because it was not sent to them.
     pub(crate) fn withdraw_repairs(&self, servers: ServerSet) {
-        self.hold.standings().withdraw_repairs(self.places.there(servers).bits());
+        self.lock.soundness().withdraw_repairs(self.places.there(servers).bits());
     }
 }
 
-impl Witness for View {
+impl ReplyObserver for View {
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
-        self.hold.hear(self.places.place_there(server), asked, answer, now);
+        self.lock.hear(self.places.place_there(server), asked, answer, now);
     }
 
     fn hear_end(&self, server: usize, number: u32) {
-        self.hold.hear_end(self.places.place_there(server), number);
+        self.lock.hear_end(self.places.place_there(server), number);
     }
 }
 
 /// A lock that goes from one holder to another. A holder that gives a lock away sends nothing about it any
 /// more.
-impl HeldLock {
+impl Lock {
     /// The holder gives the lock away. From now on, nothing is sent that could release the lock, or set it
     /// anywhere again. Returns false, and changes nothing, if the lock was already released or lost.
     pub(crate) fn detach(&self) -> bool {
         // Repairs begin while this mutex is held, so none begins after this.
-        let _standings = self.standings();
+        let _standings = self.soundness();
         let (taken, detached) = (Phase::Taken as u8, Phase::Detached as u8);
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         self.phase.compare_exchange(taken, detached, success, failure).is_ok()
@@ -463,7 +463,7 @@ impl HeldLock {
     /// Adopts the lock. `all` are the servers that may have it, and `having` those that said that they have it.
     /// A quorum has it until `valid_until`.
     pub(crate) fn adopt(&self, having: ServerSet, all: ServerSet, valid_until: Moment) {
-        self.standings().take(having.bits(), all.bits());
+        self.soundness().take(having.bits(), all.bits());
         self.servers.store(all.bits(), Ordering::Release);
         self.note_ttl(valid_until.ms_since(self.asked.at));
         self.extend_to(valid_until, self.asked.ttl_ms);
@@ -471,7 +471,7 @@ impl HeldLock {
 }
 
 /// A permit of a semaphore: which slot it has. Once it has a slot, it is an ordinary lock of that slot.
-impl HeldLock {
+impl Lock {
     /// Takes this slot.
     pub(crate) fn take_slot(&self, slot: u16, granted: &Granted<'_>, now: Moment) {
         let &Granted { voters, sent, given } = granted;
@@ -499,21 +499,21 @@ impl HeldLock {
     }
 
     fn hear_of_slot(&self, server: usize, is_ours: bool, has_other: bool, now: Moment) {
-        let mut standings = self.standings();
+        let mut soundness = self.soundness();
         if is_ours {
             let in_time = now <= self.window_end();
-            return standings.hear(server, 0, Word::Granted { in_time });
+            return soundness.hear(server, 0, Word::Granted { in_time });
         }
-        standings.hear(server, 0, Word::NotSet);
+        soundness.hear(server, 0, Word::NotSet);
         if has_other {
             // The other slot is released there, so the server may be given this one.
-            standings.hear(server, 0, Word::Absent);
+            soundness.hear(server, 0, Word::Absent);
         }
     }
 }
 
 /// A lock that becomes a shared one. From then on, others may hold it, too.
-impl HeldLock {
+impl Lock {
     /// What the lock has on the servers. A permit of a semaphore has a slot, which is an ordinary lock. The
     /// lock may also have become a shared one.
     pub(crate) fn key(&self) -> Target {
@@ -541,14 +541,14 @@ impl View {
     /// they may carry out the request at any time.
     pub(crate) fn begin_downgrade(&self) -> u32 {
         let number = self.begin_round();
-        let first = &self.hold.downgraded_in;
+        let first = &self.lock.downgraded_in;
         let _ = first.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
         number
     }
 }
 
 /// Which servers have had a lock all the time: those that set it soon enough after it was asked for.
-impl HeldLock {
+impl Lock {
     /// Whether a server is known to have set the key within the window of the acquire, because the key has this
     /// much time left, heard at `now`. An earlier extension makes the key look as if it was set later.
     fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {

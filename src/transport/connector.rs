@@ -7,15 +7,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{io, mem};
 
-use super::access::Access;
 use super::account::{Account, PasswordRequest};
+use super::address::{Address, Lookup};
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
 use super::memories::{Lasting, Memories, Verdict as MemoryVerdict};
-use super::place::{Lookup, Place};
+use super::security::Security;
 use super::sentinel_client::SentinelClient;
 use super::server_registry::{Seen, ServerRegistry, Verdict};
 use super::stream::Stream;
@@ -42,10 +42,10 @@ const RETRY_GAP_MS: i64 = 20;
 /// The reason for having no connection to a server that no caller has needed.
 pub(super) const NOT_TRIED: &str = "not tried yet";
 
-pub(super) struct Link {
+pub(super) struct Connector {
     endpoint: Endpoint,
     timeouts: Arc<Timeouts>,
-    access: Arc<Access>,
+    access: Arc<Security>,
     account: Account,
     server_registry: Arc<ServerRegistry>,
     lasting: Arc<Lasting>,
@@ -54,8 +54,8 @@ pub(super) struct Link {
     /// `sentinel_client` finds the server's address if its URL does not give it. `master` is the place that this client
     /// named last. `master_aside` is the place before the search for another master.
     sentinel_client: Option<Box<SentinelClient>>,
-    master: Option<Place>,
-    master_aside: Option<Place>,
+    master: Option<Address>,
+    master_aside: Option<Address>,
     /// Where the descriptor is shown to a forked child. A connection that was set aside uses the other slot.
     inherited: [InheritedDescriptor; 2],
     place_shown: usize,
@@ -129,12 +129,12 @@ pub(super) enum Change {
     },
 }
 
-impl Link {
+impl Connector {
     pub(super) fn new(
         (place, server_registry, lasting): (usize, Arc<ServerRegistry>, Arc<Lasting>),
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
-        access: Arc<Access>,
+        access: Arc<Security>,
     ) -> Self {
         let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
         let sentinel_client =
@@ -365,7 +365,7 @@ impl Link {
 }
 
 /// How a connection is opened: the socket, TLS on it, and the first commands.
-impl Link {
+impl Connector {
     /// The socket may be ready. Goes on with connecting, if the link is connecting.
     pub(super) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
         if let State::Searching = self.state {
@@ -434,7 +434,7 @@ impl Link {
     fn dial(&mut self, now: Moment) -> Option<Change> {
         let inherited = &self.inherited[self.place_shown];
         let socket = match self.endpoint.place() {
-            Some(Place::Path(path)) => Socket::to_path(path, inherited),
+            Some(Address::Path(path)) => Socket::to_path(path, inherited),
             _ => match self.addresses.current() {
                 Some(address) => Socket::to_address(address, inherited),
                 None => {
@@ -553,7 +553,7 @@ enum Step {
 
 /// What is known of a server's memory before its connection is up. The server has a note already, or is given
 /// one, or what it has must be rewritten first.
-impl Link {
+impl Connector {
     /// All questions of the handshake are answered. The connection is up, unless the server must be marked
     /// first. It is refused if the same server is in the list under another name as well.
     fn admit(&mut self, now: Moment) -> Option<Change> {
@@ -767,7 +767,7 @@ impl Known<'_> {
 }
 
 /// What must be asked before a connection can be opened: the addresses of a name, and the password.
-impl Link {
+impl Connector {
     /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
     /// result to [`Self::handle_addresses`].
     pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
@@ -786,7 +786,7 @@ impl Link {
     pub(super) fn look_up_of_lost_at(&self) -> Moment {
         let Some(since) = self.down_since else { return Moment::NEVER };
         let own = match self.endpoint.place().or(self.master.as_ref()) {
-            Some(Place::Name(..)) => self.addresses.look_up_of_lost_at(since),
+            Some(Address::Name(..)) => self.addresses.look_up_of_lost_at(since),
             _ => Moment::NEVER,
         };
         let of_sentinels = self.sentinel_client.as_ref().map(|it| it.look_up_of_lost_at(since));
@@ -801,7 +801,7 @@ impl Link {
             return Some(Lookup { name, port, sentinel: Some(which) });
         }
         match self.endpoint.place().or(self.master.as_ref()) {
-            Some(Place::Name(name, port)) if begin(&mut self.addresses) => {
+            Some(Address::Name(name, port)) if begin(&mut self.addresses) => {
                 Some(Lookup { name: name.clone(), port: *port, sentinel: None })
             }
             _ => None,
@@ -824,7 +824,7 @@ impl Link {
             let why = format!("cannot resolve the Sentinel host names: {error}");
             return Some(self.note_failure(why.into(), now));
         }
-        let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
+        let is_it = matches!(self.target(), Some(Address::Name(name, _)) if *name == lookup.name);
         // A master with another name may have taken its place meanwhile.
         if !is_it {
             return None;
@@ -884,7 +884,7 @@ impl Link {
     fn is_nameless(&self) -> bool {
         match &self.sentinel_client {
             Some(sentinel_client) => sentinel_client.is_nameless(),
-            None => matches!(self.target(), Some(Place::Name(..))) && self.addresses.is_empty(),
+            None => matches!(self.target(), Some(Address::Name(..))) && self.addresses.is_empty(),
         }
     }
 }
@@ -893,7 +893,7 @@ impl Link {
 const SEARCH_PART: i64 = 2;
 
 /// How a link finds a master that Sentinels watch, and leaves it when another server becomes the master.
-impl Link {
+impl Connector {
     /// Connects to the place in the URL, or to the place that the Sentinels give.
     fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
@@ -939,7 +939,7 @@ impl Link {
     }
 
     /// The server's place, as far as it is known.
-    fn target(&self) -> Option<&Place> {
+    fn target(&self) -> Option<&Address> {
         self.endpoint.place().or(self.master.as_ref())
     }
 
@@ -965,7 +965,7 @@ impl Link {
 }
 
 /// How a connection that is up is set aside, so that another one can be opened.
-impl Link {
+impl Connector {
     /// Gives away the connection that is up. Another one is opened at once.
     pub(super) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
         match mem::replace(&mut self.state, State::Down) {

@@ -3,14 +3,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::login::{Login, Told};
+use super::login::{Login, Shared};
 use super::tls::Tls;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 
 /// The login on the servers, the trusted certificates, and whether servers should send push messages.
 #[derive(Default)]
-pub struct Access {
+pub struct Security {
     login: ForkMutex<Login>,
     /// Whether a callback is asked for passwords.
     asks: AtomicBool,
@@ -19,7 +19,7 @@ pub struct Access {
     is_waking_off: AtomicBool,
 }
 
-impl Access {
+impl Security {
     /// Sets the login for servers whose URL gives none.
     pub fn set_login(&self, login: Login) -> Result<(), Error> {
         let mut slot = self.login.lock()?;
@@ -51,12 +51,12 @@ impl Access {
     }
 
     /// The login, with only a weak reference to the password source, because the caller holds mutexes.
-    pub(super) fn login(&self) -> Result<Told, Error> {
+    pub(super) fn login(&self) -> Result<Shared, Error> {
         Ok(self.login.lock()?.told())
     }
 }
 
-impl std::fmt::Debug for Access {
+impl std::fmt::Debug for Security {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Access").finish_non_exhaustive()
     }

@@ -3,12 +3,12 @@
 /// Identifies one question of an operation, or one wait. A ticket is never used twice, so a late answer
 /// reaches nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct OpId {
     place: usize,
     generation: u64,
 }
 
-impl Ticket {
+impl OpId {
     /// The ticket of the operation at this place, with a number that was never used before.
     pub(crate) const fn new(place: usize, generation: u64) -> Self {
         Self { place, generation }

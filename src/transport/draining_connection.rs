@@ -18,7 +18,7 @@ use crate::command::{Capabilities, Request};
 use crate::moment::Moment;
 use crate::system::clock;
 
-pub(super) struct Predecessor {
+pub(super) struct DrainingConnection {
     stream: Stream,
     pub(super) queue: Queue,
     pub(super) capabilities: Capabilities,
@@ -28,7 +28,7 @@ pub(super) struct Predecessor {
     guards_until: Moment,
 }
 
-impl Predecessor {
+impl DrainingConnection {
     pub(super) fn new(stream: Stream, queue: Queue, capabilities: Capabilities) -> Self {
         let guards_until = Moment::from_nanos(0);
         Self { stream, queue, capabilities, is_replaced: false, guards_until }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Address {
     /// An address, which needs no look-up.
-    Address(SocketAddr),
+    Ip(SocketAddr),
     /// A name that must be looked up, and a port.
     Name(String, u16),
     /// The path of a Unix socket.
@@ -23,11 +23,11 @@ pub(crate) struct Lookup {
     pub(super) sentinel: Option<usize>,
 }
 
-impl Place {
+impl Address {
     pub(super) fn of(host: &str, port: u16) -> Result<Self, String> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         if let Ok(ip) = bare.parse::<IpAddr>() {
-            return Ok(Self::Address(SocketAddr::new(ip.to_canonical(), port)));
+            return Ok(Self::Ip(SocketAddr::new(ip.to_canonical(), port)));
         }
         if let Some((address, zone)) = zoned(bare) {
             return Ok(Self::Name(format!("{address}%{zone}"), port));
@@ -57,10 +57,10 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address(address) => write!(f, "{address}"),
+            Self::Ip(address) => write!(f, "{address}"),
             Self::Name(name, port) => write!(f, "{name}:{port}"),
             Self::Path(path) => write!(f, "{}", path.display()),
         }

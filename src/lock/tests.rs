@@ -10,16 +10,16 @@ fn at_ms(ms: i64) -> Moment {
     Moment::from_nanos(1_000_000_000).plus_ms(ms)
 }
 
-fn hold() -> HeldLock {
-    HeldLock::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
+fn held_lock() -> Lock {
+    Lock::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
 }
 
 fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
-    let hold = hold();
+    let lock = held_lock();
     // The request was sent to the server, and nothing was heard.
-    *hold.standings() = Standings::new(1);
-    hold.hear(0, (verb, 0), &answer, at_ms(ms));
-    hold.standings().is_sound(0)
+    *lock.soundness() = Soundness::new(1);
+    lock.hear(0, (verb, 0), &answer, at_ms(ms));
+    lock.soundness().is_sound(0)
 }
 
 #[test]
@@ -28,12 +28,12 @@ fn a_grant_within_the_window_is_in_time() {
     assert!(is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 25));
     assert!(!is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 26));
     assert!(!is_sound_after(Verb::Acquire, Answer::Done, 26));
-    let hold = hold();
-    let end = hold.window_end();
+    let lock = held_lock();
+    let end = lock.window_end();
     for (now, is_in_time) in [(end, true), (Moment::from_nanos(end.as_nanos() + 1), false)] {
-        *hold.standings() = Standings::new(1);
-        hold.hear(0, (Verb::Acquire, 0), &Answer::Done, now);
-        assert_eq!(hold.standings().is_sound(0), is_in_time);
+        *lock.soundness() = Soundness::new(1);
+        lock.hear(0, (Verb::Acquire, 0), &Answer::Done, now);
+        assert_eq!(lock.soundness().is_sound(0), is_in_time);
     }
 }
 
@@ -54,7 +54,7 @@ fn a_late_heard_grant_is_judged_by_the_age_of_the_key() {
         let value = value.to_vec();
         is_sound_after(Verb::Inspect, Answer::Found { value, left_ms }, ms)
     };
-    let token = hold().token;
+    let token = held_lock().token;
     assert!(found(token.as_bytes(), TTL - 100, 100));
     assert!(!found(token.as_bytes(), TTL, 100));
     assert!(!found(b"another", TTL - 100, 100));
@@ -62,17 +62,17 @@ fn a_late_heard_grant_is_judged_by_the_age_of_the_key() {
 
 #[test]
 fn a_failed_answer_changes_nothing() {
-    let hold = hold();
+    let lock = held_lock();
     let failed = Answer::Failed(crate::failure::Failure::ProtocolError);
     for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
-        hold.hear(0, (verb, 0), &failed, at_ms(1));
+        lock.hear(0, (verb, 0), &failed, at_ms(1));
     }
-    assert!(hold.standings().is_sound(0));
-    hold.hear(0, (Verb::Inspect, 0), &Answer::Absent, at_ms(1));
-    assert!(!hold.standings().is_sound(0));
+    assert!(lock.soundness().is_sound(0));
+    lock.hear(0, (Verb::Inspect, 0), &Answer::Absent, at_ms(1));
+    assert!(!lock.soundness().is_sound(0));
 }
 
-impl HeldLock {
+impl Lock {
     /// A lock that was taken on one server.
     pub(crate) fn of_one_server_as(
         resource: &[u8],
@@ -86,9 +86,9 @@ impl HeldLock {
         if is_shared {
             target.kind = LockKind::Shared;
         }
-        let hold = Self::new(target, token, asked, Roster::new(vec![endpoint]));
-        hold.take(ServerSet::first(1), ServerSet::first(1));
-        hold
+        let lock = Self::new(target, token, asked, Roster::new(vec![endpoint]));
+        lock.take(ServerSet::first(1), ServerSet::first(1));
+        lock
     }
 }
 
@@ -96,12 +96,12 @@ impl HeldLock {
 #[test]
 fn a_lock_is_shared_from_its_first_downgrade() {
     let roster = Roster::new(vec![Endpoint::parse("127.0.0.1", 1).unwrap()]);
-    let view = View::new(&Arc::new(hold()), &roster).expect("the same server");
+    let view = View::new(&Arc::new(held_lock()), &roster).expect("the same server");
     let first = view.begin_downgrade();
     let between = view.begin_round();
     let second = view.begin_downgrade();
     assert!(first < between && between < second);
-    let was_exclusive = [0, first, between].map(|it| view.hold().was_exclusive_in(it));
+    let was_exclusive = [0, first, between].map(|it| view.held_lock().was_exclusive_in(it));
     assert_eq!(was_exclusive, [true, false, false]);
 }
 
@@ -113,12 +113,12 @@ fn news_reaches_the_right_server_of_another_manager() {
     };
     let asked = Asked { at: at_ms(0), ttl_ms: TTL, window_ms: 25, drift: Drift::DEFAULT };
     let target = Target::from(Arc::<[u8]>::from(&b"r"[..]));
-    let hold = HeldLock::new(target, Token::from_random([0; 20]), asked, roster([1, 2, 3]));
-    hold.take([0, 1].into_iter().collect(), ServerSet::first(3));
-    let view = View::new(&Arc::new(hold), &roster([3, 1, 2])).expect("the same servers");
-    let witness = view.witness();
-    witness.hear(0, (Verb::Extend, 0), &Answer::Absent, at_ms(1));
+    let lock = Lock::new(target, Token::from_random([0; 20]), asked, roster([1, 2, 3]));
+    lock.take([0, 1].into_iter().collect(), ServerSet::first(3));
+    let view = View::new(&Arc::new(lock), &roster([3, 1, 2])).expect("the same servers");
+    let observer = view.observer();
+    observer.hear(0, (Verb::Extend, 0), &Answer::Absent, at_ms(1));
     assert!(view.begin_repairs().1.is_empty(), "the acquire may be carried out still");
-    witness.hear_end(0, 0);
+    observer.hear_end(0, 0);
     assert_eq!(view.begin_repairs().1, ServerSet::first(1));
 }

@@ -36,13 +36,13 @@ pub enum Outcome {
 
 /// One round.
 #[derive(Clone, Debug)]
-pub struct Round {
+pub struct Tally {
     goal: Goal,
     ballot: Ballot,
     outcome: Option<Outcome>,
 }
 
-impl Round {
+impl Tally {
     /// A round in which no server has answered yet.
     pub fn new(goal: Goal, servers: usize) -> Self {
         Self { goal, ballot: Ballot::new(servers), outcome: None }
@@ -165,7 +165,7 @@ mod tests {
 
     /// The outcome after these votes, and the number of votes after which it was clear.
     fn play(goal: Goal, servers: usize, votes: &[Vote], now: Moment) -> Option<(Outcome, usize)> {
-        let mut round = Round::new(goal, servers);
+        let mut round = Tally::new(goal, servers);
         let heard = votes.iter().enumerate().position(|(i, &it)| round.handle_vote(i, it, now))?;
         Some((round.outcome()?, heard + 1))
     }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_decided_round_stays_decided() {
-        let mut round = Round::new(TAKE, 3);
+        let mut round = Tally::new(TAKE, 3);
         assert!(!round.handle_vote(0, Yes, BEFORE));
         assert!(round.handle_vote(1, Yes, BEFORE));
         assert!(round.handle_vote(2, No, END));

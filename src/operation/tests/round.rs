@@ -1,10 +1,10 @@
 //! How a question evaluates the servers' answers, where no list of events shows it.
 
-use super::super::question::Question;
+use super::super::round::Round;
 use super::*;
 use crate::command::{NthKey, SlotValue};
-use crate::held_lock::Asked;
-use crate::quorum::round::Outcome;
+use crate::lock::Asked;
+use crate::quorum::tally::Outcome;
 use crate::quorum::validity::Drift;
 use crate::token::Token;
 
@@ -13,16 +13,16 @@ fn drift() -> Drift {
 }
 
 /// The question after these answers, 5 ms after the beginning.
-fn heard(mut question: Question, words: &[Word]) -> Question {
+fn heard(mut round: Round, words: &[Word]) -> Round {
     for (server, answer) in words {
-        question.hear(*server, answer.clone(), at(5));
+        round.hear(*server, answer.clone(), at(5));
     }
-    question
+    round
 }
 
 /// A question about our place in line, asked at the beginning.
-fn in_line(words: &[Word]) -> Question {
-    heard(Question::line(at(0), 3), words)
+fn in_line(words: &[Word]) -> Round {
+    heard(Round::line(at(0), 3), words)
 }
 
 fn behind(server: usize, left_ms: i64) -> Word {
@@ -41,27 +41,26 @@ fn behind_one(server: usize, nth: u16, is_shared: bool) -> Word {
 
 #[test]
 fn any_server_can_name_a_blocking_resource() {
-    let question =
-        in_line(&[behind_one(0, 1, false), behind_one(1, 3, true), behind_one(2, 3, true)]);
-    assert_eq!(question.in_the_way(), 0b101);
-    assert_eq!(question.readers_in_the_way(), 0b100);
+    let round = in_line(&[behind_one(0, 1, false), behind_one(1, 3, true), behind_one(2, 3, true)]);
+    assert_eq!(round.in_the_way(), 0b101);
+    assert_eq!(round.readers_in_the_way(), 0b100);
     // An attempt is not told who holds the resource. It may be readers.
     let blocked = Answer::Blocked { place: NthKey { nth: 2, of: 3 }, left_ms: None };
-    let question = in_line(&[(0, blocked)]);
-    assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0b010, 0b010));
-    let question = in_line(&[behind(0, 70)]);
-    assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0, 0));
+    let round = in_line(&[(0, blocked)]);
+    assert_eq!((round.in_the_way(), round.readers_in_the_way()), (0b010, 0b010));
+    let round = in_line(&[behind(0, 70)]);
+    assert_eq!((round.in_the_way(), round.readers_in_the_way()), (0, 0));
 }
 
 #[test]
 fn a_look_needs_a_quorum_of_places_or_all_answers() {
-    let mut question = Question::line(at(0), 3);
-    assert!(!question.hear(0, Answer::Free, at(5)));
-    assert!(question.hear(1, behind(1, 70).1, at(5)));
-    let mut question = Question::line(at(0), 3);
+    let mut round = Round::line(at(0), 3);
+    assert!(!round.hear(0, Answer::Free, at(5)));
+    assert!(round.hear(1, behind(1, 70).1, at(5)));
+    let mut round = Round::line(at(0), 3);
     let failed = || Answer::Failed(Failure::Mute);
-    assert!(!question.hear(0, failed(), at(5)) && !question.hear(1, failed(), at(5)));
-    assert!(question.hear(2, failed(), at(5)));
+    assert!(!round.hear(0, failed(), at(5)) && !round.hear(1, failed(), at(5)));
+    assert!(round.hear(2, failed(), at(5)));
 }
 
 /// Each key has its end, by the server's answer counted from the question.
@@ -97,9 +96,9 @@ fn a_round_trip_starts_with_the_request() {
     let asked = Asked { at: at(0), ttl_ms: TTL, window_ms: 500, drift: drift() };
     let (token, roster) = (Token::from_random([1; 20]), World::of(3).roster);
     let target = Target::from(Arc::<[u8]>::from(&b"r"[..]));
-    let hold = Arc::new(HeldLock::new(target, token, asked, roster));
-    for question in [Question::acquire(Arc::clone(&hold), 3), Question::raise(hold, 3)] {
-        let refusal = heard(question, &[taken(0, 70), taken(1, 70)]).refusal(drift(), at(5));
+    let lock = Arc::new(Lock::new(target, token, asked, roster));
+    for round in [Round::acquire(Arc::clone(&lock), 3), Round::raise(lock, 3)] {
+        let refusal = heard(round, &[taken(0, 70), taken(1, 70)]).refusal(drift(), at(5));
         assert_eq!(refusal.round_trip.as_millis(), 5);
     }
 }
@@ -108,18 +107,18 @@ fn a_round_trip_starts_with_the_request() {
 fn a_found_lock_ends_with_its_key() {
     for (left_ms, end) in [(-1, Moment::NEVER), (0, at(5)), (70, at(75))] {
         let found = |server| (server, Answer::Found { value: b"x".to_vec(), left_ms });
-        let holders = heard(Question::holders(3), &[found(0), found(1)]);
+        let holders = heard(Round::holders(3), &[found(0), found(1)]);
         assert_eq!(holders.locked_until(), Some(end));
         let slot = SlotValue { slot: 0, value: b"x".to_vec(), left_ms };
         let taken = |server| (server, Answer::Permits(vec![slot.clone()]));
-        let question = heard(Question::taken(2, 3), &[taken(0), taken(1)]);
-        assert_eq!(question.permits_taken(), Some((1, Some(end))));
+        let round = heard(Round::taken(2, 3), &[taken(0), taken(1)]);
+        assert_eq!(round.permits_taken(), Some((1, Some(end))));
     }
 }
 
 #[test]
 fn an_unknown_count_of_readers_is_not_zero() {
     let two = (0, Answer::Shared { readers: 2, left_ms: Some(70) });
-    let question = heard(Question::readers_of(3), &[two, refused(1), refused(2)]);
-    assert_eq!(question.outcome(), Outcome::Unreachable);
+    let round = heard(Round::readers_of(3), &[two, refused(1), refused(2)]);
+    assert_eq!(round.outcome(), Outcome::Unreachable);
 }

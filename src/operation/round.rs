@@ -14,17 +14,17 @@ pub(crate) use self::permits::Found;
 use self::place::Places;
 use crate::command::{Answer, Fences, FencesState, NthKey, Slots, shared};
 use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, View};
+use crate::lock::{Lock, View};
 use crate::moment::Moment;
-use crate::quorum::backoff::{Claim, Refusal};
+use crate::quorum::backoff::{Claim, Denial};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::permits::Permits;
 use crate::quorum::readers::Readers;
 use crate::quorum::restoring::{Base, Restoring, State};
-use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::taken::Taken;
+use crate::quorum::tally::{Goal, Outcome, Tally};
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -33,10 +33,10 @@ use crate::transport::endpoint::Endpoint;
 use crate::wait_queue::QueueRank;
 
 /// One question to all servers, and its result.
-pub(crate) struct Question {
+pub(crate) struct Round {
     count: Count,
     /// The lock that an attempt asks for.
-    attempt: Option<Arc<HeldLock>>,
+    attempt: Option<Arc<Lock>>,
     /// The fencing tokens that the servers drew for it.
     draw: Draw,
     /// The lock that the question extends or confirms. Not every server's word that it has the lock is a vote.
@@ -59,15 +59,15 @@ pub(crate) struct Question {
 
 enum Count {
     /// To take or extend a lock, or to have connections.
-    Round(Round),
+    Tally(Tally),
     /// To take a permit of a semaphore.
     Permits(Permits),
     /// To find out how many permits are taken.
     Taken(Taken),
     /// To release a lock.
-    Release(Round, Absence),
+    Release(Tally, Absence),
     /// To confirm a lock.
-    Confirm(Round, Confirmation),
+    Confirm(Tally, Confirmation),
     /// To find out whether there is a lock.
     Holders(Holders),
     /// To find out how many readers there are.
@@ -77,7 +77,7 @@ enum Count {
     /// To hear from every server once.
     AllServers(Ballot),
     /// To stand in line for a resource.
-    Line(Places),
+    Waitlist(Places),
 }
 
 /// What a question must find out beside its outcome.
@@ -103,50 +103,50 @@ pub(crate) enum Absence {
     Released,
 }
 
-impl Question {
-    fn round(goal: Goal, servers: usize) -> Self {
-        Self::new(Count::Round(Round::new(goal, servers)))
+impl Round {
+    fn toward(goal: Goal, servers: usize) -> Self {
+        Self::new(Count::Tally(Tally::new(goal, servers)))
     }
 
     /// Whether a quorum of servers can be connected.
     pub(crate) fn connect(servers: usize) -> Self {
-        Self::round(Goal::Connect, servers)
+        Self::toward(Goal::Connect, servers)
     }
 
     /// An attempt to take a lock.
-    pub(crate) fn acquire(hold: Arc<HeldLock>, servers: usize) -> Self {
-        let valid_until = hold.deadline();
-        Self { attempt: Some(hold), ..Self::round(Goal::Acquire { valid_until }, servers) }
+    pub(crate) fn acquire(lock: Arc<Lock>, servers: usize) -> Self {
+        let valid_until = lock.deadline();
+        Self { attempt: Some(lock), ..Self::toward(Goal::Acquire { valid_until }, servers) }
     }
 
     /// Whether a quorum has the fencing token of a lock that was granted.
-    pub(crate) fn raise(hold: Arc<HeldLock>, servers: usize) -> Self {
-        let valid_until = hold.deadline();
-        Self { attempt: Some(hold), ..Self::round(Goal::Raise { valid_until }, servers) }
+    pub(crate) fn raise(lock: Arc<Lock>, servers: usize) -> Self {
+        let valid_until = lock.deadline();
+        Self { attempt: Some(lock), ..Self::toward(Goal::Raise { valid_until }, servers) }
     }
 
     /// An extension by `ttl_ms` of a lock that is valid until `valid_until`.
     pub(crate) fn extend(valid_until: Moment, ttl_ms: i64, view: View, servers: usize) -> Self {
         let wanted = Wanted::Until(valid_until, ttl_ms);
-        let round = Self::round(Goal::Extend { valid_until }, servers);
+        let round = Self::toward(Goal::Extend { valid_until }, servers);
         Self { view: Some(view), wanted, ..round }
     }
 
     pub(crate) fn release(absence: Absence, servers: usize) -> Self {
-        Self::new(Count::Release(Round::new(Goal::Release, servers), absence))
+        Self::new(Count::Release(Tally::new(Goal::Release, servers), absence))
     }
 
     /// A question whether a lock is there. Another call may extend the lock meanwhile, so the question has no
     /// deadline of its own.
     pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
-        let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
-        let wanted = Wanted::Until(view.hold().valid_until(), 0);
+        let round = Tally::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
+        let wanted = Wanted::Until(view.held_lock().valid_until(), 0);
         Self { view: Some(view), wanted, ..Self::new(Count::Confirm(round, confirmation)) }
     }
 
     /// A question whether a lock is there that this manager wants to adopt. The word of every server counts.
     pub(crate) fn adopt(confirmation: Confirmation, servers: usize) -> Self {
-        let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
+        let round = Tally::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
         Self::new(Count::Confirm(round, confirmation))
     }
 
@@ -170,7 +170,7 @@ impl Question {
 
     /// A question about our place in line for a resource, asked at this moment.
     pub(crate) fn line(asked_at: Moment, servers: usize) -> Self {
-        Self::new(Count::Line(Places::new(asked_at, servers)))
+        Self::new(Count::Waitlist(Places::new(asked_at, servers)))
     }
 
     /// The same question, which also finds out when the lock ends that is held.
@@ -191,7 +191,7 @@ impl Question {
 
     fn has_outcome(&self) -> bool {
         match &self.count {
-            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
+            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
             Count::Permits(permits) => permits.outcome().is_some(),
@@ -200,14 +200,14 @@ impl Question {
             Count::Readers(readers) => readers.outcome().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
             Count::Fences(fences) => fences.ballot().pending() == 0,
-            Count::Line(places) => places.is_enough(),
+            Count::Waitlist(places) => places.is_enough(),
         }
     }
 
     /// How the question ended. A question that was never decided found too few servers.
     pub(crate) fn outcome(&self) -> Outcome {
         let outcome = match &self.count {
-            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
+            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome()
             }
             Count::Permits(permits) => permits.outcome(),
@@ -217,13 +217,13 @@ impl Question {
                 Finding::Unreachable => Outcome::Unreachable,
             }),
             Count::Readers(readers) => readers.outcome(),
-            Count::AllServers(_) | Count::Line(_) | Count::Fences(_) => Some(Outcome::Reached),
+            Count::AllServers(_) | Count::Waitlist(_) | Count::Fences(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
     }
 
     /// The lock that this attempt asked for.
-    pub(crate) fn attempted(&self) -> Option<&Arc<HeldLock>> {
+    pub(crate) fn attempted(&self) -> Option<&Arc<Lock>> {
         self.attempt.as_ref()
     }
 
@@ -299,7 +299,7 @@ impl Question {
     /// Our places in line, by the servers' answers.
     pub(crate) fn places(&self) -> &[(usize, QueueRank)] {
         match &self.count {
-            Count::Line(places) => places.heard(),
+            Count::Waitlist(places) => places.heard(),
             _ => &[],
         }
     }
@@ -316,7 +316,7 @@ impl Question {
 
     /// Whether the question asks for connections only.
     fn is_about_connections(&self) -> bool {
-        matches!(&self.count, Count::Round(round) if round.goal() == Goal::Connect)
+        matches!(&self.count, Count::Tally(round) if round.goal() == Goal::Connect)
     }
 
     /// Whether a confirmation found its own lock in this answer.
@@ -333,7 +333,7 @@ impl Question {
 
     fn ballot(&self) -> &Ballot {
         match &self.count {
-            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
+            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.ballot()
             }
             Count::Permits(permits) => permits.ballot(),
@@ -342,7 +342,7 @@ impl Question {
             Count::Readers(readers) => readers.ballot(),
             Count::AllServers(ballot) => ballot,
             Count::Fences(fences) => fences.ballot(),
-            Count::Line(places) => places.ballot(),
+            Count::Waitlist(places) => places.ballot(),
         }
     }
 }
@@ -359,10 +359,10 @@ impl Absence {
 }
 
 /// How a question counts a server's answer.
-impl Question {
+impl Round {
     /// Hears a server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        if let Count::Line(places) = &mut self.count {
+        if let Count::Waitlist(places) = &mut self.count {
             let reason = places.hear(server, answer);
             self.reasons.extend(reason.map(|reason| (server, reason)));
             return self.is_decided();
@@ -400,7 +400,7 @@ impl Question {
         let is_vote = self.is_vote(server);
         let mut vote = plain;
         match &mut self.count {
-            Count::Round(round) => _ = round.handle_vote(server, vote, now),
+            Count::Tally(round) => _ = round.handle_vote(server, vote, now),
             Count::Permits(permits) => _ = permits::hear(permits, server, answer, now),
             Count::Taken(taken) => vote = permits::hear_of_taken(taken, server, answer, now),
             Count::Release(round, absence) => {
@@ -415,7 +415,7 @@ impl Question {
             Count::Readers(readers) => vote = hear_of_readers(readers, server, answer),
             Count::AllServers(ballot) => ballot.cast(server, plain),
             Count::Fences(fences) => vote = hear_of_fences(fences, server, answer),
-            Count::Line(_) => {}
+            Count::Waitlist(_) => {}
         }
         vote
     }
@@ -495,7 +495,7 @@ fn hear_of_readers(readers: &mut Readers, server: usize, answer: &Answer) -> Vot
 /// It ends when fewer than a quorum of the servers have it. Servers may have it for different times: a server was not
 /// reached by the last extension, or its clock was set. What the first servers say then depends on who they are. So the
 /// others are heard, too, if what they say can make a difference. Usually it cannot.
-impl Question {
+impl Round {
     /// When a quorum no longer has the lock, by the answers that were heard. If the servers were asked to
     /// extend the lock, `ttl_ms` is its new TTL. Returns two moments: the latest possible one if the clocks are
     /// right, and the one until which a quorum certainly has the lock. The second counts from `asked_at`.
@@ -577,7 +577,7 @@ impl Question {
 }
 
 /// What is known after the servers refused a lock.
-impl Question {
+impl Round {
     /// Which of these servers may have the key of a lock that this question was to take. A server that says
     /// that the key belongs to another client has set nothing. No other answer makes that certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
@@ -613,10 +613,10 @@ impl Question {
     }
 
     /// What is known after the servers refused.
-    pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
+    pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Denial {
         let asked_at = match &self.count {
-            Count::Line(places) => places.asked_at(),
-            _ => self.attempt.as_ref().map_or(now, |hold| hold.asked_at()),
+            Count::Waitlist(places) => places.asked_at(),
+            _ => self.attempt.as_ref().map_or(now, |lock| lock.asked_at()),
         };
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
@@ -634,16 +634,16 @@ impl Question {
         let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
         let is_complete = claims.len() == refusing;
         let will_be_told = self.will_be_told();
-        Refusal { round_trip, claims, to_expire, is_complete, will_be_told }
+        Denial { round_trip, claims, to_expire, is_complete, will_be_told }
     }
 }
 
 /// Questions about the slots of a semaphore: to take one, and to find out which are held.
-impl Question {
+impl Round {
     /// An attempt to take one of this many permits.
-    pub(crate) fn permit(hold: Arc<HeldLock>, of: u16, servers: usize) -> Self {
-        let permits = Permits::new(of, hold.token().share_of(of), hold.deadline(), servers);
-        Self { attempt: Some(hold), ..Self::new(Count::Permits(permits)) }
+    pub(crate) fn permit(lock: Arc<Lock>, of: u16, servers: usize) -> Self {
+        let permits = Permits::new(of, lock.token().share_of(of), lock.deadline(), servers);
+        Self { attempt: Some(lock), ..Self::new(Count::Permits(permits)) }
     }
 
     /// The slot that was taken, or that can be.
@@ -677,7 +677,7 @@ impl Question {
 }
 
 /// Which of several resources the servers have refused.
-impl Question {
+impl Round {
     /// The resources that servers said to be in the way: one bit for each.
     pub(crate) fn in_the_way(&self) -> u128 {
         self.places_where(|answer| match *answer {
@@ -704,7 +704,7 @@ impl Question {
 }
 
 /// The words about a question that failed, and about servers that could not take part in one that succeeded.
-impl Question {
+impl Round {
     /// The failure in words: the votes counted and the servers named.
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
@@ -721,10 +721,10 @@ impl Question {
         words.push_str(match (status, self.outcome(), &self.count) {
             (Status::TooSlow, ..) => "; too late: no validity left",
             (Status::Lost, Outcome::TooLate, _) => "; too late: the lock had expired",
-            (Status::Lost, Outcome::Reached, Count::Round(_)) => {
+            (Status::Lost, Outcome::Reached, Count::Tally(_)) => {
                 "; but the lock had ended before the replies were read"
             }
-            (Status::Unreachable, Outcome::Reached, Count::Round(_)) => {
+            (Status::Unreachable, Outcome::Reached, Count::Tally(_)) => {
                 "; but another call found that one of them had lost the lock"
             }
             (Status::Unreachable, _, Count::Holders(_) | Count::Taken(_))
@@ -781,7 +781,7 @@ impl Question {
     /// What the servers that voted yes did, in words.
     fn past_tense(&self) -> String {
         match &self.count {
-            Count::Round(round) | Count::Release(round, _) => match round.goal() {
+            Count::Tally(round) | Count::Release(round, _) => match round.goal() {
                 Goal::Acquire { .. } => "granted".to_owned(),
                 Goal::Raise { .. } => "stored the fencing token".to_owned(),
                 Goal::Extend { .. } => "extended".to_owned(),
@@ -794,7 +794,7 @@ impl Question {
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) | Count::Readers(_) | Count::Fences(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),
-            Count::Line(_) => "report it free".to_owned(),
+            Count::Waitlist(_) => "report it free".to_owned(),
         }
     }
 

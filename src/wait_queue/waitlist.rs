@@ -37,7 +37,7 @@ pub(crate) enum QueueRank {
 
 /// The place of one manager in line for one resource.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct Waitlist {
     /// Since when the manager waits, in microseconds since 1970; none if it does not stand in line.
     since_us: Option<i64>,
     /// The engine's place of the operation that asked last.
@@ -66,7 +66,7 @@ pub(crate) struct Line {
     untold: Untold,
 }
 
-impl Line {
+impl Waitlist {
     /// The head is about to try to take the lock, through the operation at this place in the engine. Servers
     /// that were known to be free may not be free any more.
     pub(crate) fn begin_attempt(&mut self, asker: usize) {
@@ -251,8 +251,8 @@ mod tests {
     }
 
     /// A line with a place on three servers.
-    fn enrolled() -> Line {
-        let mut line = Line::default();
+    fn enrolled() -> Waitlist {
+        let mut line = Waitlist::default();
         assert_eq!(line.begin_look(0, 7), 7);
         let heard = [0, 1].map(|server| (server, QueueRank::Behind(0)));
         line.note(&heard, set(&[2]), RTT, at_ms(0));

@@ -1,0 +1,102 @@
+mod memory;
+
+use std::iter;
+use std::net::SocketAddr;
+
+use super::*;
+
+const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+fn link_to(host: &str) -> Connector {
+    link_at(host, 1)
+}
+
+fn link_at(host: &str, port: i32) -> Connector {
+    let endpoint = Endpoint::parse(host, port).unwrap();
+    let server_registry = Arc::new(ServerRegistry::new(1, Arc::default()));
+    Connector::new((0, server_registry, Arc::default()), endpoint, Arc::default(), Arc::default())
+}
+
+fn connector() -> Connector {
+    link_to("127.0.0.1")
+}
+
+fn fail(connector: &mut Connector) -> Option<Change> {
+    connector.break_off("closed".to_owned(), NOW)
+}
+
+#[test]
+fn unsent_bytes_do_not_reach_the_next_connection() {
+    let mut connector = connector();
+    connector.outbox.extend(b"the rest of a request");
+    fail(&mut connector);
+    assert!(connector.outbox.is_empty());
+}
+
+#[test]
+fn addresses_of_a_name_share_the_connect_time() {
+    let mut connector = link_to("name");
+    let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let lookup = connector.name_to_look_up(NOW).expect("a name");
+    assert!(connector.handle_addresses(&lookup, Ok(addresses.to_vec()), NOW, NOW).is_none());
+    assert_eq!(connector.connect_share_ms(), connector.timeouts.connect_ms() / 3);
+}
+
+/// Nobody lacks it so far.
+#[test]
+fn a_lost_server_has_its_name_looked_up() {
+    let mut connector = link_to("name");
+    let addresses = || Ok(vec![SocketAddr::from(([127, 0, 0, 1], 1))]);
+    let lookup = connector.name_of_lost_to_look_up(NOW).expect("its addresses are not known");
+    assert!(connector.handle_addresses(&lookup, addresses(), NOW, NOW).is_none());
+    assert_eq!(connector.look_up_of_lost_at(), Moment::NEVER);
+    let lost_at = NOW.plus_ms(60_000);
+    connector.break_off("closed".to_owned(), lost_at);
+    connector.break_off("refused".to_owned(), lost_at.plus_ms(500));
+    let due = lost_at.plus_ms(2_000);
+    assert_eq!(connector.look_up_of_lost_at(), due);
+    assert!(connector.name_of_lost_to_look_up(due.plus_ms(-1)).is_none());
+    let lookup = connector.name_of_lost_to_look_up(due).expect("it may have moved");
+    assert_eq!((&*lookup.name, lookup.port, lookup.sentinel), ("name", 1, None));
+    assert_eq!(connector.look_up_of_lost_at(), Moment::NEVER, "that is under way");
+    connector.handle_addresses(&lookup, addresses(), due, due);
+    assert!(connector.look_up_of_lost_at() > due);
+    connector.come_up(Capabilities::default(), Guard::default(), due);
+    assert_eq!(connector.look_up_of_lost_at(), Moment::NEVER, "it is up");
+    assert_eq!(link_to("127.0.0.1").look_up_of_lost_at(), Moment::NEVER);
+}
+
+/// The Sentinels may have moved, too.
+#[test]
+fn a_lost_server_has_its_sentinels_looked_up() {
+    let mut connector = link_at("redis-sentinel://one,127.0.0.1,two/master", 0);
+    let look_up = |connector: &mut Connector, at| {
+        let names: Vec<_> = iter::from_fn(|| connector.name_of_lost_to_look_up(at)).collect();
+        for lookup in &names {
+            let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 1))];
+            connector.handle_addresses(lookup, Ok(addresses), at, at);
+        }
+        names.into_iter().map(|it| (it.name, it.sentinel)).collect::<Vec<_>>()
+    };
+    let sentinels = [("one".to_owned(), Some(0)), ("two".to_owned(), Some(2))];
+    assert_eq!(look_up(&mut connector, NOW), sentinels);
+    let lost_at = NOW.plus_ms(60_000);
+    connector.break_off("closed".to_owned(), lost_at);
+    let due = lost_at.plus_ms(2_000);
+    assert_eq!(connector.look_up_of_lost_at(), due);
+    assert_eq!(look_up(&mut connector, due.plus_ms(-1)), []);
+    assert_eq!(look_up(&mut connector, due), sentinels);
+}
+
+#[test]
+fn a_needed_server_is_retried_after_a_gap() {
+    let mut connector = connector();
+    connector.tried_at = Some(NOW);
+    // Enough failures to make the pause long.
+    (0..9).for_each(|_| drop(fail(&mut connector)));
+    let gap = NOW.plus_ms(RETRY_GAP_MS);
+    connector.hurry(NOW.plus_ms(RETRY_GAP_MS - 1));
+    assert!(connector.next_due() > gap);
+    connector.hurry(gap);
+    assert_eq!(connector.next_due(), gap);
+}
