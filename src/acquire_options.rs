@@ -18,8 +18,6 @@ pub struct AcquireOptions<'a> {
     pub wait_ms: i64,
     /// More than 0: the number of tries, and `wait_ms` is ignored.
     pub tries: i32,
-    /// For one slice of a wait: how long this slice may wait. The next slice continues the wait.
-    pub slice_ms: Option<i64>,
     /// To keep the lock alive: the tag of the event that reports that it cannot be kept.
     pub keep: Option<Tag>,
 }
@@ -29,8 +27,7 @@ impl<'a> AcquireOptions<'a> {
     pub(crate) fn demand(self, own: &Runtime, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
         let tries = i64::from(self.tries);
         let plan = if tries > 0 { Plan::Tries(tries) } else { own.plan(self.wait_ms) };
-        let slice_end = self.slice_ms.map(|slice_ms| own.slice_end(self.wait_ms, slice_ms));
         let Self { resource, kind, ttl_ms, keep, .. } = self;
-        (Demand { resource, kind, ttl_ms, plan, slice_end, thread }, keep)
+        (Demand { resource, kind, ttl_ms, plan, thread }, keep)
     }
 }

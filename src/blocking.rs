@@ -78,22 +78,6 @@ impl Runtime {
         self.acquire(&Demand { plan, ..demand(resource, ttl_ms) }, None, lease)
     }
 
-    /// The same, but this call waits for at most one slice of `slice_ms` milliseconds. A lease whose last
-    /// slice ended without a result continues its wait.
-    pub(crate) fn try_lock_slice(
-        &self,
-        resource: &[u8],
-        ttl_ms: i64,
-        (wait_ms, slice_ms): (i64, i64),
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
-        if slice_ms < 0 {
-            return Err(Error::invalid(format!("slice_ms is {slice_ms}: it must be at least 0")));
-        }
-        let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
-        self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
-    }
-
     pub(crate) fn continue_lock(
         &self,
         resource: &[u8],
@@ -179,7 +163,7 @@ impl Runtime {
                 Ok(ticket)
             }
             Ok(_) => Err(Error::invalid("the lock is in use by another call")),
-            Err(failed) => Err(failed.error),
+            Err(error) => Err(error),
         }
     }
 
@@ -205,7 +189,7 @@ impl Runtime {
                 Ok(Permits { taken, left_ms: first_end.map(|until| self.left_ms(until)), absent })
             }
             Ok(_) => Ok(Permits::default()),
-            Err(failed) => Err(failed.error),
+            Err(error) => Err(error),
         }
     }
 
@@ -230,7 +214,7 @@ impl Runtime {
                 Ok(Inspection { left_ms, readers, absent })
             }
             Ok(_) => Ok(Inspection::default()),
-            Err(failed) => Err(failed.error),
+            Err(error) => Err(error),
         }
     }
 
@@ -294,5 +278,5 @@ fn is_lock_of(lock: &Lock, resource: &[u8]) -> bool {
 fn demand(resource: &[u8], ttl_ms: i64) -> Demand<'_> {
     let thread = Some(this_thread());
     let kind = LockKind::Exclusive;
-    Demand { resource, kind, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
+    Demand { resource, kind, ttl_ms, plan: Plan::Tries(1), thread }
 }

@@ -9,8 +9,6 @@ use crate::keeper::Keeper;
 use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
-use crate::quorum::backoff::Backoff;
-use crate::stats::SlicedWait;
 use crate::system::clock;
 
 /// A handle of one lock. It is empty, or it holds the lock.
@@ -32,27 +30,12 @@ pub struct Lease {
     pub(crate) is_new: bool,
     /// How many unlocks are needed in addition to the last one.
     pub(crate) inner_levels: u32,
-    /// The wait that the last call left unfinished, if that call was a slice of a wait.
-    pub(crate) wait: Option<Box<BrokenOff>>,
 }
 
 impl From<&Lease> for Canceller {
     fn from(lease: &Lease) -> Self {
         Self::of(&lease.call)
     }
-}
-
-/// A wait for a lock, between two of its slices.
-#[derive(Clone, Debug)]
-pub(crate) struct BrokenOff {
-    /// The end of the pause that was in progress.
-    pub(crate) pause_until: Moment,
-    pub(crate) backoff: Backoff,
-    pub(crate) has_asked: bool,
-    /// The data that is counted when the wait has ended.
-    pub(crate) sliced_wait: Option<SlicedWait>,
-    /// The result of the last try.
-    pub(crate) error: Error,
 }
 
 impl Lease {
@@ -133,7 +116,6 @@ impl Lease {
         self.validity_ms = 0;
         self.absent.clear();
         self.inner_levels = 0;
-        self.wait = None;
     }
 
     /// Makes the lease empty, for a call about this target.

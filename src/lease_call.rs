@@ -19,7 +19,7 @@ use crate::operation::downgrade::Downgrade;
 use crate::operation::extend::Extend;
 use crate::operation::leave::Leave;
 use crate::operation::release::Release;
-use crate::operation::{End, Ended, Failed, Operation};
+use crate::operation::{End, Ended, Operation};
 use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
@@ -46,9 +46,6 @@ pub(crate) struct Demand<'a> {
     pub(crate) kind: LockKind,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
-    /// For a call that is one slice of a wait: when the slice ends. The call continues the wait that the
-    /// lease has broken off.
-    pub(crate) slice_end: Option<Moment>,
     /// The thread that waits for it, if one does.
     pub(crate) thread: Option<usize>,
 }
@@ -60,14 +57,6 @@ impl Runtime {
             0 => Plan::Tries(1),
             ..0 => Plan::Until(Moment::NEVER),
             _ => Plan::Until(self.now().plus_ms(wait_ms)),
-        }
-    }
-
-    /// When a slice of a wait ends. [`Moment::NEVER`] if the wait ends first.
-    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
-        match (0..=slice_ms).contains(&wait_ms) {
-            true => Moment::NEVER,
-            false => self.now().plus_ms(slice_ms),
         }
     }
 
@@ -88,18 +77,14 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<Begun, Error> {
         self.check_free(lease, Some(demand))?;
-        let &Demand { resource, ref kind, ttl_ms, plan, slice_end, thread } = demand;
+        let &Demand { resource, ref kind, ttl_ms, plan, thread } = demand;
         self.warn_of(ttl_ms);
-        let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
-        let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
         lease.kind = kind.clone();
         let wanted = Wanted {
             target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
-            slice_end: slice_end.unwrap_or(Moment::NEVER),
-            resumed,
             thread,
             keeping: keeping.map(Box::new),
         };
@@ -189,10 +174,7 @@ impl Runtime {
                     Ok(())
                 }
                 Ok(_) => Ok(()),
-                Err(Failed { error, broken_off }) => {
-                    lease.wait = broken_off;
-                    Err(error)
-                }
+                Err(error) => Err(error),
             },
             Then::Extend(view) => self.finish_extension(&view, end, lease),
             Then::Clear(view) => {
@@ -288,7 +270,7 @@ pub(crate) fn words(end: End) -> Result<String, Error> {
             | Ended::Connected { absent },
         ) => Ok(absent),
         Ok(_) => Ok(String::new()),
-        Err(failed) => Err(failed.error),
+        Err(error) => Err(error),
     }
 }
 

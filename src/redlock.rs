@@ -173,19 +173,6 @@ impl RedLock {
         self.ask_on(lease, |own, lease| own.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
-    /// Takes a lock, and tries for a time. This call is one slice of that time.
-    pub fn try_lock_slice(
-        &self,
-        resource: &[u8],
-        ttl_ms: i64,
-        wait_and_slice_ms: (i64, i64),
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| {
-            own.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
-        })
-    }
-
     /// Takes a lock, or renews a lock that this manager continued before.
     pub fn continue_lock(
         &self,

@@ -157,7 +157,7 @@ impl Runtime {
         let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
         match self.engine.run(begin, &mut |chore| self.do_chore(chore)) {
             Turn::Ended(Wakening::Ended(end)) => end,
-            _ => Err(Error::forked_within().into()),
+            _ => Err(Error::forked_within()),
         }
     }
 

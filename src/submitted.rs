@@ -233,7 +233,7 @@ impl Runtime {
                 let (lock, error) = match end {
                     Ok(Ended::Unkept { lock, error }) => (Some(lock), error),
                     Ok(_) => return None,
-                    Err(failed) => (None, failed.error),
+                    Err(error) => (None, error),
                 };
                 let is_over =
                     kept.is_given_up() || lock.as_ref().is_some_and(|it| it.was_released());

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::log::Level;
 use crate::moment::Moment;
-use crate::operation::{End, Event, Failed, Operation, Payload, Urgency};
+use crate::operation::{End, Event, Operation, Payload, Urgency};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::{Counts, Mark, Outcome, Record};
@@ -377,17 +377,12 @@ impl Open {
 
 /// Statistics of operations: at their end, and while they run.
 impl State {
-    /// The operation at this place has ended. If it was one slice of a wait, it is not counted as ended:
-    /// the next slice continues it.
-    pub(super) fn note_end(&mut self, place: usize, end: &mut End, now: Moment) {
+    /// The operation at this place has ended.
+    pub(super) fn note_end(&mut self, place: usize, end: &End, now: Moment) {
         let Some(slot) = self.slots.get(place) else { return };
         let outcome = match end {
             Ok(_) => Outcome::Ok,
-            Err(Failed { broken_off: Some(wait), .. }) => {
-                wait.sliced_wait = Some(slot.record.sliced_wait(now));
-                return;
-            }
-            Err(failed) => failed.error.status().into(),
+            Err(error) => error.status().into(),
         };
         let tracing = self.settings.tracing();
         let line = slot.record.end(outcome, now, tracing, &mut self.counts);

@@ -8,7 +8,7 @@ use super::state::{Caller, Chore, Open, State};
 use crate::command::Request;
 use crate::error::{Error, Status};
 use crate::moment::Moment;
-use crate::operation::{Actions, End, Ended, Event, Failed, Limits, Operation, Payload};
+use crate::operation::{Actions, End, Ended, Event, Limits, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::Mark;
@@ -46,9 +46,9 @@ impl<'a> Step<'a> {
         if panic::catch_unwind(handle).is_err() {
             let leave = AssertUnwindSafe(|| operation.leave(&mut self));
             let _ = panic::catch_unwind(leave);
-            self.end = Some(broken_off());
+            self.end = Some(aborted());
         }
-        if let Some(end) = &mut self.end {
+        if let Some(end) = &self.end {
             self.state.note_end(self.place, end, self.now);
         } else if let Some(slot) = self.state.slots.get_mut(self.place) {
             slot.operation = Some(operation);
@@ -214,13 +214,13 @@ impl Actions for Step<'_> {
         self.state.call(ticket, Event::TimeOut, Reason::IsCalled);
     }
 
-    fn end(&mut self, result: Result<Ended, Failed>) {
+    fn end(&mut self, result: Result<Ended, Error>) {
         self.end = Some(result);
     }
 }
 
 /// The error for a fault of the library: the operation has panicked.
-fn broken_off() -> End {
+fn aborted() -> End {
     let words = "internal error in the library: the call was aborted";
-    Err(Error::new(Status::Internal, words).into())
+    Err(Error::new(Status::Internal, words))
 }

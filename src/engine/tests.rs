@@ -139,7 +139,7 @@ fn join(engine: &mut Engine, place: usize, panics: bool) {
 fn next_end(engine: &mut Engine) -> Option<(usize, Result<(), Status>)> {
     let (place, over) = engine.next_end()?;
     let Wakening::Ended(result) = over else { panic!("nobody waits for events") };
-    Some((place, result.map(drop).map_err(|failed| failed.error.status())))
+    Some((place, result.map(drop).map_err(|error| error.status())))
 }
 
 #[test]

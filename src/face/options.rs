@@ -122,7 +122,7 @@ impl Options {
             Wait::Tries(tries) => (0, tries),
         };
         let (resource, kind, ttl_ms) = (&self.resource, self.kind.clone(), ms(self.ttl));
-        AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
+        AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
     }
 }
 

@@ -139,7 +139,7 @@ pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOption
         None => (bytes(options.resource, options.resource_size, "resource")?, kind),
     };
     let &RedLockAcquireOptions { ttl_ms, wait_ms, tries, .. } = options;
-    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep: None })
+    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep: None })
 }
 
 /// Returns the kind of lock that the options ask for. At most one of the fields that select the kind may

@@ -16,13 +16,11 @@ use super::connect::{ConnectQuorum, Progress};
 use super::renew::Renew;
 use super::round::{Found, Round};
 use super::{
-    Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, QUESTION_TTL_MS, cancelled,
-    reply_ms,
+    Actions, Ended, Event, Limits, Miss, Operation, Payload, QUESTION_TTL_MS, cancelled, reply_ms,
 };
 use crate::command::{ReplyObserver, Request, Verb};
 use crate::error::{Error, Status};
 use crate::keeper::{Keeper, Kept};
-use crate::lease::BrokenOff;
 use crate::lock::{Asked, Granted, Lock, View};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -53,10 +51,6 @@ pub(crate) struct Wanted {
     pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
-    /// When this call ends although the plan is not over.
-    pub(crate) slice_end: Moment,
-    /// The wait that an earlier slice has left off.
-    pub(crate) resumed: Option<Box<BrokenOff>>,
     /// The thread that waits for this acquire, if one does.
     pub(crate) thread: Option<usize>,
     pub(crate) keeping: Option<Box<Keeping>>,
@@ -111,16 +105,13 @@ enum Stage {
 impl Acquire {
     /// The token is for the first attempt. The caller passes it because drawing a token takes a system call.
     pub(crate) fn new(wanted: Wanted, token: Token) -> Self {
-        let resumed = wanted.resumed.as_ref();
-        let has_asked = resumed.is_some_and(|wait| wait.has_asked);
-        let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage, cut) = (Some(token), Stage::Submitted, Moment::NEVER);
         let (number, was_refused, reader_wait, moves) = Default::default();
         Self {
             wanted,
             tries: 0,
-            has_asked,
-            backoff,
+            has_asked: false,
+            backoff: Backoff::default(),
             token,
             cut,
             looks: false,
@@ -134,21 +125,11 @@ impl Acquire {
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
-        let (now, resumed) = (actions.now(), self.wanted.resumed.take());
-        let (turn, target) = (self.turn(now), &self.wanted.target);
-        let (thread, queues) = (self.wanted.thread, actions.wait_queues());
-        match (resumed, self.wanted.plan) {
-            (Some(broken_off), Plan::Until(until)) => {
-                self.number = NonZeroU64::new(queues.join(target, thread, now));
-                let BrokenOff { error, pause_until, .. } = *broken_off;
-                self.wait(Wait { pause_until, until }, Box::new(Miss::Resumed(error)), actions);
-            }
-            _ => {
-                let (number, permission) = queues.join_and_begin(target, thread, turn, now);
-                self.number = NonZeroU64::new(number);
-                self.try_if(permission, turn, actions);
-            }
-        }
+        let now = actions.now();
+        let (turn, target, thread) = (self.turn(now), &self.wanted.target, self.wanted.thread);
+        let (number, permission) = actions.wait_queues().join_and_begin(target, thread, turn, now);
+        self.number = NonZeroU64::new(number);
+        self.try_if(permission, turn, actions);
     }
 
     /// Asks the servers, if it is this caller's turn.
@@ -215,7 +196,7 @@ impl Acquire {
         // The next attempt has a token of its own.
         let token = match self.token.take().map_or_else(|| actions.draw_token(), Ok) {
             Ok(token) => token,
-            Err(error) => return self.fail(error, None, actions),
+            Err(error) => return self.fail(error, actions),
         };
         let (since, ttl_ms) = (actions.now(), self.wanted.ttl_ms);
         let reply_ms = reply_ms(actions, ttl_ms);
@@ -322,7 +303,7 @@ impl Acquire {
             Stage::Looking(..) => self.note_cut_look(sent, actions),
             _ => {}
         }
-        self.fail(cancelled(), None, actions);
+        self.fail(cancelled(), actions);
     }
 
     fn number(&self) -> u64 {
@@ -366,11 +347,7 @@ impl Operation for Acquire {
     }
 
     fn account(&self) -> Account {
-        Account {
-            kind: Kind::Acquire,
-            sliced_wait: self.wanted.resumed.as_ref().and_then(|it| it.sliced_wait),
-            ..Account::default()
-        }
+        Account { kind: Kind::Acquire, ..Account::default() }
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {
@@ -564,12 +541,12 @@ impl Acquire {
     /// Waits before the next try, or fails if there is none.
     fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
         if matches!(&miss, Miss::Votes(_, round) if round.is_hopeless()) {
-            return self.fail(miss.error(actions.roster()), None, actions);
+            return self.fail(miss.error(actions.roster()), actions);
         }
         match self.wait_after(&miss, actions) {
             Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
-            Ok(None) => self.fail(miss.error(actions.roster()), None, actions),
-            Err(error) => self.fail(error, None, actions),
+            Ok(None) => self.fail(miss.error(actions.roster()), actions),
+            Err(error) => self.fail(error, actions),
         }
     }
 
@@ -611,10 +588,6 @@ impl Acquire {
             _ => longest,
         };
         let random = actions.random()?;
-        let number = self.number();
-        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target, number) {
-            self.backoff = inherited;
-        }
         Ok(self.backoff.next(&refusal, longest, random, now))
     }
 
@@ -622,10 +595,9 @@ impl Acquire {
     fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
         let wait = self.wait_to_be_told(wait, actions);
         let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
-        let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
         let (target, queues) = (&self.wanted.target, actions.wait_queues());
-        let next = queues.step_aside(target, number, in_slice, now);
-        let until = queues.wait(target, number, ticket, in_slice, now);
+        let next = queues.step_aside(target, number, wait, now);
+        let until = queues.wait(target, number, ticket, wait, now);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         self.leave_lines_behind(actions);
         let again_at = self.reader_wait.tell(target, actions);
@@ -644,41 +616,13 @@ impl Acquire {
             }
             return self.try_once(actions);
         }
-        if now < self.wanted.slice_end {
-            return self.wait(wait, miss, actions);
-        }
-        self.break_off(wait, &miss, now, actions);
+        self.wait(wait, miss, actions);
     }
 
-    /// The slice is over, but the wait is not.
-    fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
-        // A waiter without a pause of its own stood behind others. It may be the head when it is back.
-        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
-        let (number, backoff) = (self.number(), self.backoff.clone());
-        let queues = actions.wait_queues();
-        queues.pass_on(&self.wanted.target, number, pause_until, backoff.clone());
-        let error = miss.error(actions.roster());
-        let (has_asked, words) = (self.has_asked, error.clone());
-        let broken_off =
-            BrokenOff { pause_until, backoff, has_asked, sliced_wait: None, error: words };
-        self.fail(error, Some(Box::new(broken_off)), actions);
-    }
-
-    fn fail(
-        &mut self,
-        error: Error,
-        broken_off: Option<Box<BrokenOff>>,
-        actions: &mut dyn Actions,
-    ) {
-        if broken_off.is_some() {
-            let now = actions.now();
-            let (target, number) = (&self.wanted.target, self.number());
-            actions.wait_queues().keep_line(target, number, now);
-        } else {
-            self.leave_line(actions);
-        }
+    fn fail(&mut self, error: Error, actions: &mut dyn Actions) {
+        self.leave_line(actions);
         self.leave_queue(actions);
-        actions.end(Err(Failed { error, broken_off }));
+        actions.end(Err(error));
     }
 
     fn leave_queue(&mut self, actions: &mut dyn Actions) {
@@ -757,7 +701,7 @@ impl Acquire {
     fn look(&mut self, miss: Option<Box<Miss>>, actions: &mut dyn Actions) {
         let channel = match actions.channel() {
             Ok(channel) => channel,
-            Err(error) => return self.fail(error, None, actions),
+            Err(error) => return self.fail(error, actions),
         };
         let (asker, wall_us, since) = (actions.ticket().place(), actions.wall_us(), actions.now());
         let (target, servers) = (self.wanted.target.clone(), actions.roster().len());
@@ -796,7 +740,7 @@ impl Acquire {
         let rank = ranks.get(ranks.len() / 2).copied().unwrap_or_default();
         let random = match actions.random() {
             Ok(random) => random,
-            Err(error) => return self.fail(error, None, actions),
+            Err(error) => return self.fail(error, actions),
         };
         let queues = actions.wait_queues();
         let next = queues.refused(&self.wanted.target, (number, round.in_the_way()), is_taken, now);

@@ -75,7 +75,7 @@ impl Adopt {
             Outcome::Reached | Outcome::Refused | Outcome::TooLate => Status::Lost,
         };
         let error = round.error(status, roster);
-        actions.end(Err(error.into()));
+        actions.end(Err(error));
     }
 }
 
@@ -84,7 +84,7 @@ impl Operation for Adopt {
         let stage = mem::replace(&mut self.stage, Stage::Submitted);
         if let Event::Cancelled { .. } = event {
             // A question changes nothing, so the ticket is as good as before.
-            return actions.end(Err(cancelled().into()));
+            return actions.end(Err(cancelled()));
         }
         match stage {
             Stage::Submitted => self.begin(actions),

@@ -52,7 +52,7 @@ impl Confirm {
     fn begin(&mut self, actions: &mut dyn Actions) {
         let lock = self.view.held_lock();
         if let Err(error) = lock.check_valid(actions.now()) {
-            return actions.end(Err(error.into()));
+            return actions.end(Err(error));
         }
         match ConnectQuorum::if_needed(lock.valid_until(), lock.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
@@ -111,7 +111,7 @@ impl Confirm {
             forget(lock, actions);
             Status::Lost
         };
-        actions.end(Err(round.error(status, actions.roster()).into()));
+        actions.end(Err(round.error(status, actions.roster())));
     }
 
     /// Ends at once. A question changes nothing on the servers.
@@ -119,7 +119,7 @@ impl Confirm {
         if let Stage::Asking(asking) = stage {
             self.view.fail_round(asking.number);
         }
-        actions.end(Err(cancelled().into()));
+        actions.end(Err(cancelled()));
     }
 }
 

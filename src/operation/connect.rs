@@ -195,7 +195,7 @@ impl Connect {
         let result = match all.has_quorum() {
             true => Ok(Ended::Connected { absent: all.absent(actions.roster()) }),
             // Some connections were lost at once.
-            false => Err(all.error(Status::Unreachable, actions.roster()).into()),
+            false => Err(all.error(Status::Unreachable, actions.roster())),
         };
         actions.end(result);
     }

@@ -21,7 +21,7 @@ impl Detach {
 impl Operation for Detach {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         if let Event::Cancelled { .. } = event {
-            return actions.end(Err(cancelled().into()));
+            return actions.end(Err(cancelled()));
         }
         let lock = self.view.held_lock();
         let check = lock.check_valid(actions.now());
@@ -32,7 +32,7 @@ impl Operation for Detach {
         }
         // Another handle may have released the lock at this moment.
         let check = check.and_then(|()| lock.check_valid(actions.now()));
-        actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
+        actions.end(check.map(|()| Ended::Stopped));
     }
 
     fn urgency(&self) -> Urgency {

@@ -51,7 +51,7 @@ impl Downgrade {
         let lock = self.view.held_lock();
         if let Err(error) = lock.check_valid(actions.now()) {
             give_up(&self.view, actions);
-            return actions.end(Err(error.into()));
+            return actions.end(Err(error));
         }
         match ConnectQuorum::if_needed(lock.valid_until(), lock.ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
@@ -92,7 +92,7 @@ impl Downgrade {
         if lock.has_ended() {
             // Another handle released the lock meanwhile.
             let error = round.error(Status::Lost, actions.roster());
-            return actions.end(Err(error.into()));
+            return actions.end(Err(error));
         }
         if is_ours {
             if lock.shorten(valid_until, round.end(actions.settings().drift(), 0, asked_at)) {
@@ -107,10 +107,10 @@ impl Downgrade {
         if !is_valid {
             give_up(view, actions);
             let error = round.error(Status::Lost, actions.roster());
-            return actions.end(Err(error.into()));
+            return actions.end(Err(error));
         }
         let error = round.error(Status::Unreachable, actions.roster());
-        actions.end(Err(shared_all_the_same(&error).into()));
+        actions.end(Err(shared_all_the_same(&error)));
     }
 }
 
@@ -126,9 +126,9 @@ impl Operation for Downgrade {
         if let Event::Cancelled { .. } = event {
             if let Stage::Asking(asking) = stage {
                 self.view.fail_round(asking.number);
-                return actions.end(Err(shared_all_the_same(&cancelled()).into()));
+                return actions.end(Err(shared_all_the_same(&cancelled())));
             }
-            return actions.end(Err(cancelled().into()));
+            return actions.end(Err(cancelled()));
         }
         match stage {
             Stage::Submitted => self.begin(actions),

@@ -233,7 +233,7 @@ impl Extend {
             Attempt::Pending => {}
             Attempt::Extended { absent } => actions.end(Ok(Ended::Extended { absent })),
             Attempt::Failed { error, may_succeed } if !may_succeed || self.tries_left <= 0 => {
-                actions.end(Err(error.into()));
+                actions.end(Err(error));
             }
             Attempt::Failed { .. } => self.pause(actions),
         }
@@ -248,7 +248,7 @@ impl Extend {
                 self.is_under_way = false;
                 actions.wait_until(until);
             }
-            Err(error) => actions.end(Err(error.into())),
+            Err(error) => actions.end(Err(error)),
         }
     }
 }
@@ -257,7 +257,7 @@ impl Operation for Extend {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         if let Event::Cancelled { .. } = event {
             self.extension.cancel(actions);
-            return actions.end(Err(cancelled().into()));
+            return actions.end(Err(cancelled()));
         }
         let attempt = if mem::replace(&mut self.is_under_way, true) {
             self.extension.handle(event, actions)

@@ -129,7 +129,7 @@ impl Inspect {
 
     fn fail(round: &Round, actions: &mut dyn Actions) {
         let error = round.error(Status::Unreachable, actions.roster());
-        actions.end(Err(error.into()));
+        actions.end(Err(error));
     }
 
     fn end(holders: &Round, readers: Option<i64>, actions: &mut dyn Actions) {

@@ -62,7 +62,7 @@ impl Operation for InspectPermits {
                     let absent = taken.absent(actions.roster());
                     Ok(Ended::Counted { taken: taken_count, first_end, absent })
                 }
-                None => Err(taken.error(Status::Unreachable, actions.roster()).into()),
+                None => Err(taken.error(Status::Unreachable, actions.roster())),
             }),
         }
     }

@@ -18,10 +18,10 @@ impl Leave {
 impl Operation for Leave {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         if let Event::Cancelled { .. } = event {
-            return actions.end(Err(cancelled().into()));
+            return actions.end(Err(cancelled()));
         }
         let check = self.view.held_lock().check_valid(actions.now());
-        actions.end(check.map(|()| Ended::Left).map_err(Into::into));
+        actions.end(check.map(|()| Ended::Left));
     }
 
     fn urgency(&self) -> Urgency {

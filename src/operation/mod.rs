@@ -29,7 +29,6 @@ use self::words::came_first;
 use crate::command::{Answer, Request, Verb};
 use crate::error::{Error, Status};
 use crate::keeper::Keeper;
-use crate::lease::BrokenOff;
 use crate::lock::{Lock, Phase, View};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -234,7 +233,7 @@ pub(crate) trait Actions {
     fn end_wait(&mut self, ticket: OpId);
 
     /// Ends this operation with this result.
-    fn end(&mut self, result: Result<Ended, Failed>);
+    fn end(&mut self, result: Result<Ended, Error>);
 }
 
 /// Data that belongs to an operation that no thread waits for. It is handed out with the report of the
@@ -288,22 +287,8 @@ pub(crate) enum Ended {
     },
 }
 
-/// Why an operation failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) error: Error,
-    /// What the next slice of a wait needs in order to go on.
-    pub(crate) broken_off: Option<Box<BrokenOff>>,
-}
-
 /// How an operation has ended.
-pub(crate) type End = Result<Ended, Failed>;
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Self { error, broken_off: None }
-    }
-}
+pub(crate) type End = Result<Ended, Error>;
 
 /// A try that failed.
 pub(crate) enum Miss {
@@ -311,21 +296,17 @@ pub(crate) enum Miss {
     Votes(Status, Box<Round>),
     /// Another operation of this process comes first.
     Behind(Permission),
-    /// An earlier slice of the wait failed with this error: another operation came first, or the servers did
-    /// not agree.
-    Resumed(Error),
 }
 
 impl Miss {
     /// Ends the call with this failure.
     fn end(&self, actions: &mut dyn Actions) {
-        actions.end(Err(self.error(actions.roster()).into()));
+        actions.end(Err(self.error(actions.roster())));
     }
 
     fn error(&self, roster: &Roster) -> Error {
         match self {
             Self::Behind(permission) => came_first(*permission),
-            Self::Resumed(error) => error.clone(),
             Self::Votes(status, round) => round.error(*status, roster),
         }
     }

@@ -61,7 +61,7 @@ impl Release {
     fn begin(&mut self, actions: &mut dyn Actions) {
         if self.was_over {
             let error = Error::new(Status::Lost, "the lock had already ended");
-            return actions.end(Err(error.into()));
+            return actions.end(Err(error));
         }
         let lock = self.view.held_lock();
         self.was_held = lock.is_held(actions.now());
@@ -71,7 +71,7 @@ impl Release {
         // An extension that found out meanwhile that the lock is over has sent a release of its own.
         self.is_again = [Phase::Releasing, Phase::Over].contains(&lock.begin_release());
         if lock.is_detached() {
-            return actions.end(Err(detached().into()));
+            return actions.end(Err(detached()));
         }
         actions.wake_keepers(*lock.token());
         match ConnectQuorum::if_needed(Moment::NEVER, lock.longest_ttl_ms(), actions) {
@@ -140,7 +140,7 @@ impl Release {
             actions.tell(release_of(&self.view, actions));
             next.into_iter().for_each(|next| tell_next(next, actions));
         }
-        actions.end(Err(cancelled().into()));
+        actions.end(Err(cancelled()));
     }
 
     /// Another client was woken. A waiter of this manager that wants the lock asks only after that client has
@@ -172,7 +172,7 @@ impl Release {
         }
         actions.end(match status {
             None => Ok(Ended::Released { absent: round.absent(actions.roster()) }),
-            Some(status) => Err(round.error(status, actions.roster()).into()),
+            Some(status) => Err(round.error(status, actions.roster())),
         });
     }
 }
@@ -215,11 +215,7 @@ impl Operation for Release {
     }
 
     fn account(&self) -> Account {
-        Account {
-            kind: Kind::Release,
-            held_since: Some(self.view.held_lock().asked_at()),
-            ..Account::default()
-        }
+        Account { kind: Kind::Release, held_since: Some(self.view.held_lock().asked_at()) }
     }
 
     fn resource(&self) -> Option<&Arc<[u8]>> {

@@ -11,7 +11,7 @@ mod traffic;
 
 pub use self::counts::{Counts, Outcome};
 pub use self::histogram::{BOUNDS_US, Histogram};
-pub(crate) use self::record::{Account, Kind, Mark, Record, SlicedWait};
+pub(crate) use self::record::{Account, Kind, Mark, Record};
 pub use self::snapshot::{ServerStats, Stats};
 pub(crate) use self::text::text;
 pub(crate) use self::trace::Tracing;

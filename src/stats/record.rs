@@ -28,16 +28,6 @@ pub(crate) struct Account {
     pub(crate) kind: Kind,
     /// For a release: since when the lock has been held.
     pub(crate) held_since: Option<Moment>,
-    /// The record of the earlier slices, if the operation continues a wait in slices.
-    pub(crate) sliced_wait: Option<SlicedWait>,
-}
-
-/// The record of a wait, from one slice to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SlicedWait {
-    began: Moment,
-    waits_since: Option<Moment>,
-    attempts: u32,
 }
 
 /// An event that is counted while an operation still runs.
@@ -67,15 +57,8 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(account: Account, resource: Option<Arc<[u8]>>) -> Self {
-        let Account { kind, held_since, sliced_wait } = account;
-        Self {
-            kind,
-            held_since,
-            began: sliced_wait.map(|it| it.began),
-            waits_since: sliced_wait.and_then(|it| it.waits_since),
-            attempts: sliced_wait.map_or(0, |it| it.attempts),
-            resource,
-        }
+        let Account { kind, held_since } = account;
+        Self { kind, held_since, began: None, waits_since: None, attempts: 0, resource }
     }
 
     /// The operation began at this moment at the latest.
@@ -100,12 +83,6 @@ impl Record {
     /// Whether the operation waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits_since.is_some()
-    }
-
-    /// The record that the next slice continues.
-    pub(crate) fn sliced_wait(&self, now: Moment) -> SlicedWait {
-        let Self { began, waits_since, attempts, .. } = *self;
-        SlicedWait { began: began.unwrap_or(now), waits_since, attempts }
     }
 
     /// The operation has ended with this outcome. Returns a line for the log, if tracing is on.

@@ -28,7 +28,6 @@ use crate::command::NthKey;
 use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target, slot_of};
 use crate::moment::Moment;
-use crate::quorum::backoff::Backoff;
 use crate::room::Room;
 use crate::server_set::ServerSet;
 use crate::transport::op_id::OpId;
@@ -184,31 +183,6 @@ impl WaitQueues {
             }
         }
         ended
-    }
-
-    /// The waiter is about to leave the queue in the middle of a pause, and will come back. The next head goes
-    /// on with that pause, and with the backoff, so that it does not begin a new wait.
-    pub(crate) fn pass_on(
-        &mut self,
-        target: &Target,
-        number: u64,
-        pause_until: Moment,
-        backoff: Backoff,
-    ) {
-        // For several resources, only the queue of the first one takes this over.
-        if let Some(queue) = self.permits(target) {
-            queue.pass_on(number, pause_until, backoff);
-        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
-            queue.pass_on(number, pause_until, backoff);
-        }
-    }
-
-    /// The backoff that the waiter must go on with, if an earlier head has left one.
-    pub(crate) fn inherit(&mut self, target: &Target, number: u64) -> Option<Backoff> {
-        if let Some(queue) = self.permits(target) {
-            return queue.inherit(number);
-        }
-        self.queues.get_mut(&target.resource)?.inherit(number)
     }
 
     /// The waiter gives up. Returns the waiters whose waits must be ended.
@@ -485,23 +459,6 @@ impl WaitQueues {
         if is_alone { self.end_line(target, number) } else { Vec::new() }
     }
 
-    /// The waiter is about to leave the queue and will come back soon, so its place in line is kept.
-    pub(crate) fn keep_line(&mut self, target: &Target, number: u64, now: Moment) {
-        let LockKind::Several(names) = &target.kind else {
-            if let Some(line) = self.line(target, number) {
-                line.keep(now);
-            }
-            return;
-        };
-        let Some(MultiWait { line, lined, .. }) = self.several.get(&number) else { return };
-        for name in those_of(names, *lined) {
-            if let Some(queue) = self.queues.get_mut(name).filter(|it| !it.line.is_listening()) {
-                queue.line = line.clone();
-                queue.line.keep(now);
-            }
-        }
-    }
-
     /// A waiter that wants several resources goes on with what those before it have seen of hand-overs.
     fn recall_hand_overs(&mut self, names: &[Arc<[u8]>], number: u64, now: Moment) {
         let mut known = names
@@ -510,22 +467,6 @@ impl WaitQueues {
         let remembered = known.find(|it| it.is_remembered(now));
         if let Some((untold, standing)) = remembered.zip(self.several.get_mut(&number)) {
             *standing.line.untold() = untold;
-        }
-    }
-
-    /// Takes back what was kept for a waiter that wants several resources.
-    fn take_back_lines(&mut self, names: &Arc<[Arc<[u8]>]>, number: u64, now: Moment) {
-        let Some(standing) = self.several.get_mut(&number) else { return };
-        for (place, name) in names.iter().enumerate() {
-            let kept =
-                self.queues.get_mut(name).filter(|it| !it.has_head() && it.line.is_kept(now));
-            if let Some(queue) = kept {
-                let line = std::mem::take(&mut queue.line);
-                standing.lined |= bit(place);
-                if !standing.line.is_listening() {
-                    standing.line = line;
-                }
-            }
         }
     }
 
@@ -656,7 +597,7 @@ fn hear(
     if line.take_left(server) {
         return Meaning::SeenTo;
     }
-    if !line.is_listening() || !(is_waited_for || line.is_kept(now)) {
+    if !line.is_listening() || !is_waited_for {
         return Meaning::Unwanted;
     }
     line.note_pushed(server, line.asker().is_some_and(is_asked), now);
@@ -683,7 +624,6 @@ impl WaitQueues {
     fn join_all(&mut self, names: &Names, number: u64, thread: Option<usize>, now: Moment) {
         self.several.insert(number, MultiWait::new(thread));
         self.recall_hand_overs(names, number, now);
-        self.take_back_lines(names, number, now);
         self.come_back(names, number, now);
     }
 

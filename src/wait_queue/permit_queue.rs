@@ -12,7 +12,6 @@ use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait};
 use super::waitlist::Waitlist;
 use crate::lock::Lock;
 use crate::moment::Moment;
-use crate::quorum::backoff::Backoff;
 use crate::transport::op_id::OpId;
 
 /// The waiters that want a permit, in the order in which they came, and what is known of the permits.
@@ -36,8 +35,6 @@ pub(super) struct PermitQueue {
     run_since: Moment,
     /// When other processes were last seen to have permits that are wanted here.
     rival_at: Option<Moment>,
-    /// How far the pauses of a first waiter that will be back had grown.
-    backoff: Option<Backoff>,
     /// The queue's place in line on the servers.
     pub(super) line: Waitlist,
     /// When a release of this manager was last known to have woken another client.
@@ -66,7 +63,6 @@ impl PermitQueue {
             open_at: None,
             run_since: now,
             rival_at: None,
-            backoff: None,
             line: Waitlist::default(),
             woken_at: None,
         }
@@ -123,7 +119,7 @@ impl PermitQueue {
         self.remove(number);
         self.locks.push(Arc::clone(lock));
         self.ask_held_at = lock.asked_at().plus_ms(ASK_HELD_MS);
-        (self.open_at, self.backoff) = (None, None);
+        self.open_at = None;
         self.is_full &= !self.waiters.is_empty();
         let (has_room, earliest) = (self.has_room(), self.earliest_end());
         let &Waiter { ticket, until, .. } = self.first_idle()?;
@@ -133,20 +129,6 @@ impl PermitQueue {
         }
         // The next waiter looks by itself before long. It must be told only if that is too late.
         ticket.filter(|_| earliest < until)
-    }
-
-    pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
-        if !self.is_first(number) || self.waiters.len() < 2 {
-            return;
-        }
-        if self.has_room() {
-            self.open_at.get_or_insert(pause_until);
-        }
-        self.backoff.get_or_insert(backoff);
-    }
-
-    pub(super) fn inherit(&mut self, number: u64) -> Option<Backoff> {
-        if self.is_first(number) { self.backoff.take() } else { None }
     }
 
     pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<OpId> {
@@ -217,7 +199,6 @@ impl PermitQueue {
         !self.waiters.is_empty()
             || self.locks.iter().any(|lock| now < lock.valid_until())
             || self.has_rivals(now)
-            || self.line.is_kept(now)
     }
 
     /// A release of this manager has woken another client, which must get its chance now. The next waiter asks

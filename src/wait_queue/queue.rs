@@ -10,7 +10,6 @@ use super::turn::{LOOK_MS, Next, Permission, TurnRequest, Wait, Wants};
 use super::waitlist::Waitlist;
 use crate::lock::Lock;
 use crate::moment::Moment;
-use crate::quorum::backoff::Backoff;
 use crate::transport::op_id::OpId;
 
 /// How long a lock is handed on within a manager before others get their chance: with rivals about, and
@@ -60,8 +59,6 @@ pub(super) struct WaitQueue {
     is_handed_on: bool,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
-    /// How far the pauses of a head that will be back had grown.
-    backoff: Option<Backoff>,
     /// The queue's place in line on the servers.
     pub(super) line: Waitlist,
     /// When a release of this manager was last known to have woken another client.
@@ -105,7 +102,6 @@ impl WaitQueue {
             run_since: now,
             is_handed_on: false,
             rival_at: None,
-            backoff: None,
             line: Waitlist::default(),
             woken_at: None,
         }
@@ -224,7 +220,7 @@ impl WaitQueue {
             false => self.lock = Some(Arc::clone(lock)),
         }
         self.ask_held_at = lock.asked_at().plus_ms(ASK_HELD_MS);
-        (self.open_at, self.backoff) = (None, None);
+        self.open_at = None;
         self.remove(number);
         // The next waiter looks by itself before long. It must be told only if that is too late.
         let next = self.head.as_ref().filter(|next| lock.valid_until() < next.until);
@@ -232,20 +228,6 @@ impl WaitQueue {
         // Readers behind this one may hold the lock, too.
         let readers = if lock.is_shared() { self.call_readers(0) } else { Vec::new() };
         merge(next, readers)
-    }
-
-    pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
-        if !self.is_head(number) || self.behind.is_empty() {
-            return;
-        }
-        if self.lock.is_none() {
-            self.open_at.get_or_insert(pause_until);
-        }
-        self.backoff.get_or_insert(backoff);
-    }
-
-    pub(super) fn inherit(&mut self, number: u64) -> Option<Backoff> {
-        if self.is_head(number) { self.backoff.take() } else { None }
     }
 
     pub(super) fn leave(&mut self, number: u64, now: Moment) -> Vec<OpId> {

@@ -22,10 +22,6 @@ const DOUBLINGS_MAX: u32 = 3;
 const ROUND_TRIP_MIN: Duration = Duration::from_micros(200);
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(20);
 
-/// How long a place in line is kept for a waiter that has gone away and comes back with the next slice of its
-/// wait.
-const KEEP_MS: i64 = 1_000;
-
 /// What a server says of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueRank {
@@ -60,8 +56,6 @@ pub(crate) struct Waitlist {
     in_vain: u32,
     /// Whether it has lost a place to another waiter of this manager, and must ask for it again.
     has_lost: bool,
-    /// Until when it stands in line although nobody waits.
-    kept_until: Option<Moment>,
     /// Whether the resource changes hands and no server tells.
     untold: Untold,
 }
@@ -73,7 +67,7 @@ impl Waitlist {
         self.asker = Some(asker);
         (self.free, self.news) = (ServerSet::default(), ServerSet::default());
         // A try that is refused asks for a place. A try that reaches no server has a pause as usual.
-        (self.news_at, self.kept_until, self.has_lost) = (None, None, false);
+        (self.news_at, self.has_lost) = (None, false);
     }
 
     /// A try that failed had taken the lock on these servers, and has released it again. That is no news.
@@ -86,7 +80,7 @@ impl Waitlist {
     /// Returns since when it waits.
     pub(crate) fn begin_look(&mut self, asker: usize, wall_us: i64) -> i64 {
         self.asker = Some(asker);
-        (self.fresh, self.kept_until, self.has_lost) = (ServerSet::default(), None, false);
+        (self.fresh, self.has_lost) = (ServerSet::default(), false);
         // Anything that is told from now on is meant for this wait.
         self.left = ServerSet::default();
         *self.since_us.get_or_insert(wall_us)
@@ -182,7 +176,7 @@ impl Waitlist {
 
     /// Whether a waiter that comes later would go on with what is known here.
     pub(super) fn is_needed(&self, now: Moment) -> bool {
-        self.is_kept(now) || self.untold.is_remembered(now)
+        self.untold.is_remembered(now)
     }
 
     /// Whether servers may tell it something.
@@ -210,16 +204,6 @@ impl Waitlist {
         let servers = self.servers();
         *self = Self { left, untold: self.untold.leave(), ..Self::default() };
         servers
-    }
-
-    /// Nobody waits at the moment, but a waiter will be back soon.
-    pub(super) fn keep(&mut self, now: Moment) {
-        (self.asker, self.kept_until) = (None, Some(now.plus_ms(KEEP_MS)));
-    }
-
-    /// Whether the place is kept for a waiter.
-    pub(super) fn is_kept(&self, now: Moment) -> bool {
-        self.is_listening() && self.kept_until.is_some_and(|until| now < until)
     }
 
     /// The engine's place of the operation that asked last.
@@ -345,15 +329,6 @@ mod tests {
         let mut line = enrolled();
         line.note_pushed(1, false, at_ms(1));
         assert_eq!(line.leave(), set(&[0, 1, 2]));
-    }
-
-    #[test]
-    fn a_quick_return_keeps_the_place() {
-        let mut line = enrolled();
-        line.keep(at_ms(0));
-        assert!(line.is_kept(at_ms(KEEP_MS - 1)) && !line.is_kept(at_ms(KEEP_MS)));
-        line.begin_look(1, 9);
-        assert!(!line.is_kept(at_ms(1)));
     }
 
     #[test]

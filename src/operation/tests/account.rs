@@ -1,9 +1,7 @@
 //! What an operation says of itself, for code that counts calls and follows them.
 
 use super::*;
-use crate::error::{Error, Status};
 use crate::keeper::Keeper;
-use crate::lease::BrokenOff;
 use crate::lock_ticket::LockTicket;
 use crate::operation::adopt::Adopt;
 use crate::operation::detach::Detach;
@@ -11,21 +9,16 @@ use crate::operation::downgrade::Downgrade;
 use crate::operation::inspect::Inspect;
 use crate::operation::inspect_permits::InspectPermits;
 use crate::operation::renew::Renew;
-use crate::quorum::backoff::Backoff;
-use crate::stats::{Account, Kind, Record};
-
-/// An acquire that goes on with this wait.
-fn acquire(play: &Play, resumed: Option<Box<BrokenOff>>) -> Acquire {
-    let wanted = Wanted { resumed, ..play.wanted(Plan::Tries(1)) };
-    Acquire::new(wanted, play.world.draw_token().unwrap())
-}
+use crate::stats::Kind;
 
 #[test]
 fn each_call_is_counted_by_kind_with_its_resource() {
     let (play, view) = Play::holding();
     let permits = Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
+    let acquire =
+        Acquire::new(play.wanted(Plan::Tries(1)), play.world.draw_token().expect("randomness"));
     let calls: [(Box<dyn Operation>, Kind); 10] = [
-        (Box::new(acquire(&play, None)), Kind::Acquire),
+        (Box::new(acquire), Kind::Acquire),
         (Box::new(Extend::new(view.clone(), TTL)), Kind::Extend),
         (Box::new(Confirm::new(view.clone(), 1)), Kind::Confirm),
         (Box::new(Release::new(view.clone())), Kind::Release),
@@ -49,15 +42,4 @@ fn a_release_reports_the_start_of_the_hold() {
     play.at(7).acquire(Plan::Tries(1));
     play.at(9).hear(0, &[yes(0), yes(1)]);
     assert_eq!(Release::new(play.view()).account().held_since, Some(at(7)));
-}
-
-#[test]
-fn a_resumed_wait_includes_earlier_slices() {
-    let play = Play::of(3);
-    let sliced_wait = Some(Record::new(Account::default(), None).sliced_wait(at(3)));
-    let error = Error::new(Status::Taken, "held by another client");
-    let (pause_until, backoff) = (at(9), Backoff::default());
-    let resumed = BrokenOff { pause_until, backoff, has_asked: true, sliced_wait, error };
-    assert_eq!(acquire(&play, Some(Box::new(resumed))).account().sliced_wait, sliced_wait);
-    assert_eq!(acquire(&play, None).account().sliced_wait, None);
 }

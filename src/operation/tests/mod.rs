@@ -170,8 +170,6 @@ impl Play {
             target: Target::from(Arc::<[u8]>::from(&b"r"[..])),
             ttl_ms: TTL,
             plan,
-            slice_end: Moment::NEVER,
-            resumed: None,
             thread: Some(self.calls.len() + 1),
             keeping: None,
         }

@@ -1,9 +1,7 @@
-//! Acquires that wait for each other, for a lock of their own manager, and in slices.
+//! Acquires that wait for each other, and for a lock of their own manager.
 
 use super::*;
 use crate::command::Verb::{Acquire, AcquireAgain, Release};
-
-const OTHERS: &str = "other callers in this process are ahead in the queue for the resource";
 
 fn for_a_minute() -> Plan {
     Plan::Until(at(60_000))
@@ -130,80 +128,6 @@ fn a_nested_call_asks_at_once() {
     let wanted = Wanted { thread: Some(1), ..play.wanted(for_a_minute()) };
     assert_eq!(play.acquire_as(wanted), [Ask(Acquire, 500)]);
     assert_eq!(refuse(play.at(1), 1), [WaitUntil(3)]);
-}
-
-/// A call whose first slice ends after 50 ms, in the middle of a pause until 60 ms.
-fn slice(play: &mut Play, until: i64) {
-    let wanted = Wanted { slice_end: at(50), ..play.wanted(Plan::Until(at(until))) };
-    assert_eq!(play.acquire_as(wanted), [Ask(Acquire, 500)]);
-    assert_eq!(refuse(play.at(20), 0), [WaitUntil(50)]);
-}
-
-const REFUSED: &str = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by another client (50000 ms \
-                       left), b:1 held by another client (50000 ms left), c:1 was not heard";
-
-#[test]
-fn the_next_slice_resumes_the_pause() {
-    let mut play = Play::of(3);
-    slice(&mut play, 500);
-    assert_eq!(play.at(50).time_out(0), [ended(REFUSED)]);
-    let resumed = play.world.broken_off.take();
-    assert_eq!(resumed.as_ref().unwrap().pause_until, at(60));
-    let wanted = Wanted { resumed, slice_end: at(55), ..play.wanted(Plan::Until(at(500))) };
-    assert_eq!(play.at(51).acquire_as(wanted), [WaitUntil(55)]);
-    // That slice has asked no server, and reports what the earlier slice has heard.
-    assert_eq!(play.at(55).time_out(1), [ended(REFUSED)]);
-    let resumed = play.world.broken_off.take();
-    let wanted = Wanted { resumed, ..play.wanted(Plan::Until(at(500))) };
-    assert_eq!(play.at(56).acquire_as(wanted), [WaitUntil(60)]);
-    // This is not the first try, and the next pause is twice as long.
-    assert_eq!(play.at(60).time_out(2), [Ask(Acquire, 525)]);
-    assert_eq!(refuse(play.at(61), 2), [WaitUntil(141)]);
-}
-
-#[test]
-fn a_final_refusal_is_not_resumable() {
-    let mut play = Play::of(3);
-    play.acquire(Plan::Tries(1));
-    refuse(&mut play, 0);
-    assert!(play.world.broken_off.is_none());
-}
-
-#[test]
-fn the_next_waiter_inherits_the_pause_of_an_ended_slice() {
-    let mut play = Play::of(3);
-    slice(&mut play, 60_000);
-    assert_eq!(play.acquire(for_a_minute()), [WaitUntil(1_020)]);
-    assert_eq!(play.at(50).time_out(0), [EndWait(1), ended(REFUSED)]);
-    assert_eq!(play.time_out(1), [WaitUntil(60)]);
-    assert_eq!(play.at(60).time_out(1), [Ask(Acquire, 560)]);
-    assert_eq!(refuse(play.at(61), 1), [WaitUntil(141)]);
-}
-
-#[test]
-fn a_slice_behind_others_has_no_pause() {
-    let mut play = Play::of(3);
-    play.acquire(for_a_minute());
-    let wanted = Wanted { slice_end: at(50), ..play.wanted(for_a_minute()) };
-    assert_eq!(play.acquire_as(wanted), [WaitUntil(50)]);
-    assert_eq!(play.at(50).time_out(1), [ended(&format!("Taken: {OTHERS}"))]);
-    let broken_off = play.world.broken_off.take().unwrap();
-    assert_eq!((broken_off.pause_until, broken_off.has_asked), (at(50), false));
-    play.leave(0);
-    let wanted = Wanted { resumed: Some(broken_off), ..play.wanted(for_a_minute()) };
-    let acts = play.acquire_as(wanted);
-    assert_eq!(acts, [WaitUntil(50)]);
-    assert_eq!(play.time_out(2), [Ask(Acquire, 550)]);
-}
-
-#[test]
-fn a_call_with_a_count_of_tries_resumes_no_wait() {
-    let mut play = Play::of(3);
-    slice(&mut play, 60_000);
-    play.at(50).time_out(0);
-    let resumed = play.world.broken_off.take();
-    let wanted = Wanted { resumed, ..play.wanted(Plan::Tries(1)) };
-    assert_eq!(play.acquire_as(wanted), [Ask(Acquire, 550)]);
 }
 
 #[test]

@@ -209,25 +209,6 @@ fn a_cancelled_enrolment_is_undone_where_it_was_sent() {
 }
 
 #[test]
-fn a_sliced_wait_keeps_its_place_and_its_pushes() {
-    let mut play = waking();
-    let slice = Wanted { slice_end: at(100), ..play.wanted(for_a_minute()) };
-    play.acquire_as(slice);
-    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
-    assert_eq!(play.hear(0, &[behind(0, 0), behind(1, 0)]), [Listen, WaitUntil(100)]);
-    let acts = play.at(100).time_out(0);
-    assert!(matches!(acts[..], [Act::Ended(_)]), "{acts:?}");
-    let now = play.world.now;
-    for server in [0, 1] {
-        assert!(play.world.queues.pushed(b"r", server, |_| false, now).tell.is_empty());
-    }
-    let resumed = play.world.broken_off.take();
-    let next = Wanted { resumed, slice_end: at(350), ..play.wanted(for_a_minute()) };
-    assert_eq!(play.at(110).acquire_as(next), [Listen, WaitUntil(100)]);
-    assert_eq!(play.time_out(1), [Ask(Acquire, 610)]);
-}
-
-#[test]
 fn a_call_with_tries_and_no_wait_does_not_enrol() {
     let mut play = waking();
     play.acquire(Plan::Tries(3));

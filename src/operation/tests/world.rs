@@ -5,11 +5,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use self::Act::{Ask, Begin, Connect, EndWait, GiveTurn, Keep, Prepare, Tell, WaitUntil};
-use super::super::{Actions, Ended, Failed, Limits, Operation, Payload};
+use super::super::{Actions, Ended, Limits, Operation, Payload};
 use super::NEVER;
 use crate::command::{Request, Verb, fence};
 use crate::error::{Error, Status};
-use crate::lease::BrokenOff;
 use crate::lock::{Lock, Phase};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -88,7 +87,6 @@ pub(super) struct World {
     pub(super) is_released_meanwhile: Option<Arc<Lock>>,
     /// The result of the last call.
     pub(super) lock: Option<Arc<Lock>>,
-    pub(super) broken_off: Option<Box<BrokenOff>>,
 }
 
 impl World {
@@ -115,7 +113,6 @@ impl World {
             told: None,
             is_released_meanwhile: None,
             lock: None,
-            broken_off: None,
         }
     }
 
@@ -131,7 +128,7 @@ impl World {
         self.requests.push((request.verb(), *request.token(), request.ttl_ms()));
     }
 
-    fn words(&mut self, result: Result<Ended, Failed>) -> String {
+    fn words(&mut self, result: Result<Ended, Error>) -> String {
         let (what, absent) = match result {
             Ok(Ended::Acquired { lock, absent, .. }) => {
                 self.lock = Some(lock);
@@ -153,10 +150,7 @@ impl World {
             Ok(Ended::Left) => ("left", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),
-            Err(Failed { error, broken_off }) => {
-                self.broken_off = broken_off;
-                return format!("{:?}: {error}", error.status());
-            }
+            Err(error) => return format!("{:?}: {error}", error.status()),
         };
         with_absent(what, &absent)
     }
@@ -269,7 +263,7 @@ impl Actions for World {
         self.acts.push(EndWait(ticket.place()));
     }
 
-    fn end(&mut self, result: Result<Ended, Failed>) {
+    fn end(&mut self, result: Result<Ended, Error>) {
         let words = self.words(result);
         self.acts.push(Act::Ended(words));
     }

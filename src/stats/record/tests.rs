@@ -40,24 +40,6 @@ fn a_wait_is_counted_once_from_its_start() {
 }
 
 #[test]
-fn a_wait_in_slices_is_one_wait() {
-    let mut counts = Counts::default();
-    let mut first = record(Kind::Acquire);
-    first.note_attempt(&mut counts);
-    first.note_wait(NOW.plus_ms(1), &mut counts);
-    let sliced_wait = Some(first.sliced_wait(NOW.plus_ms(20)));
-    let account = Account { kind: Kind::Acquire, sliced_wait, ..Account::default() };
-    let mut next = Record::new(account, None);
-    next.begin(NOW.plus_ms(30));
-    next.note_wait(NOW.plus_ms(30), &mut counts);
-    next.note_attempt(&mut counts);
-    end(&next, Outcome::Ok, 41, &mut counts);
-    assert_eq!((counts.attempts, counts.waits), (2, 1));
-    assert_eq!((counts.wait_time.count, counts.wait_time.sum_us), (1, 40_000));
-    assert_eq!((counts.acquire_time.count, counts.acquire_time.sum_us), (1, 41_000));
-}
-
-#[test]
 fn keeping_a_lock_counts_no_wait() {
     let mut counts = Counts::default();
     let mut record = record(Kind::Other);
@@ -69,7 +51,7 @@ fn keeping_a_lock_counts_no_wait() {
 #[test]
 fn hold_time_ends_with_the_release() {
     let mut counts = Counts::default();
-    let account = Account { kind: Kind::Release, held_since: Some(NOW), ..Account::default() };
+    let account = Account { kind: Kind::Release, held_since: Some(NOW) };
     let mut record = Record::new(account, None);
     record.begin(NOW.plus_ms(5));
     end(&record, Outcome::Ok, 7, &mut counts);

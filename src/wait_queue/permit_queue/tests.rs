@@ -148,19 +148,6 @@ fn a_pause_after_unreachable_servers_is_kept() {
 }
 
 #[test]
-fn a_leaving_waiter_hands_its_pause_on() {
-    let mut queue = queue(1..=2);
-    assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
-    queue.refused(1, true, at_ms(1));
-    queue.pass_on(1, at_ms(9), Backoff::default());
-    queue.leave(1, at_ms(2));
-    assert_eq!(queue.begin(2, PATIENT, at_ms(8)), Permission::NotYet);
-    assert_eq!(queue.begin(2, PATIENT, at_ms(9)), Permission::MayAsk);
-    assert!(queue.inherit(2).is_some());
-    assert!(queue.inherit(2).is_none());
-}
-
-#[test]
 fn a_thread_never_waits_for_itself() {
     let mut queue = PermitQueue::new(2, at_ms(0));
     queue.join(1, Some(7));
@@ -237,11 +224,6 @@ fn a_queue_is_needed_while_it_knows_anything() {
     let mut queue = none();
     queue.woke(at_ms(5), at_ms(0));
     assert!(queue.is_needed(at_ms(RIVAL_MS - 1)) && !queue.is_needed(at_ms(RIVAL_MS)));
-    // Its place in line is kept for a waiter that will be back.
-    let mut queue = none();
-    queue.line.begin_look(0, 1);
-    queue.line.keep(at_ms(0));
-    assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(at_ms(10_000)));
 }
 
 #[test]
@@ -319,18 +301,6 @@ fn the_next_is_told_only_if_it_would_look_too_late() {
         assert_eq!(queue.wait(3, ticket(3), wait, now), until);
         assert_eq!(queue.acquired(2, &permit(2)), told);
     }
-}
-
-#[test]
-fn a_pause_passes_from_the_first_to_a_present_waiter() {
-    let mut alone = queue(1..=1);
-    alone.pass_on(1, at_ms(9), Backoff::default());
-    alone.leave(1, at_ms(1));
-    alone.join(2, None);
-    assert!(alone.inherit(2).is_none());
-    let mut queue = queue(1..=3);
-    queue.pass_on(2, at_ms(9), Backoff::default());
-    assert!(queue.inherit(1).is_none());
 }
 
 #[test]

@@ -60,16 +60,6 @@ fn a_leaving_waiter_hands_its_place_on() {
 }
 
 #[test]
-fn a_push_between_slices_is_kept_for_the_next_slice() {
-    let (mut queues, number, _) = waiting();
-    queues.keep_line(&target(), number, at_ms(0));
-    queues.leave(&target(), number, at_ms(0));
-    assert_eq!(queues.pushed(RESOURCE, 0, |_| false, at_ms(999)), told(&[]));
-    assert_ne!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
-    assert_eq!(queues.pushed(RESOURCE, 1, |_| false, at_ms(1_000)), unwanted());
-}
-
-#[test]
 fn a_waker_gives_the_woken_client_its_chance() {
     let mut queues = WaitQueues::default();
     queues.woke(&target(), at_ms(3), at_ms(1));
@@ -145,19 +135,6 @@ fn a_waiter_for_two_hears_only_its_own_line() {
     let left = queues.leave_lines_behind(&both(), number);
     assert_eq!(left, [(Target::from(Arc::from(&b"s"[..])), ServerSet::first(1))]);
     assert!(queues.leave_lines_behind(&both(), number).is_empty());
-}
-
-#[test]
-fn a_sliced_wait_for_two_keeps_its_places() {
-    let (mut queues, ticket) = (WaitQueues::default(), OpId::new(4, 1));
-    let number = wait_for(&mut queues, &both(), 2, ticket);
-    queues.keep_line(&both(), number, at_ms(1));
-    queues.leave(&both(), number, at_ms(1));
-    assert_eq!(queues.pushed(b"s", 0, |_| false, at_ms(2)), told(&[]));
-    let next = queues.join(&both(), None, at_ms(3));
-    let line = queues.line(&both(), next).unwrap();
-    assert!(line.is_listening() && line.due(1) != Moment::NEVER);
-    assert_eq!(queues.end_line(&both(), next).len(), 1);
 }
 
 #[test]

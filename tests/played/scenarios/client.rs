@@ -158,34 +158,6 @@ impl Client {
         self.call(|it| it.try_lock(resource.as_bytes(), ttl_ms, wait_ms, lease))
     }
 
-    /// TryLock for `wait_ms`, in slices, as bindings do whose callers cannot be interrupted within C.
-    pub(crate) fn try_lock_in_slices(
-        &self,
-        resource: &str,
-        ttl_ms: i64,
-        (wait_ms, slice_ms): (i64, i64),
-        lease: &mut Lease,
-    ) -> Said {
-        let end = self.scene.now() + wait_ms * MS;
-        loop {
-            let left_ms = (end - self.scene.now() + MS - 1) / MS;
-            let said = self.try_lock_slice(resource, ttl_ms, (left_ms, slice_ms), lease);
-            if said.is_ok() || self.scene.now() >= end {
-                return said;
-            }
-        }
-    }
-
-    pub(crate) fn try_lock_slice(
-        &self,
-        resource: &str,
-        ttl_ms: i64,
-        wait_and_slice_ms: (i64, i64),
-        lease: &mut Lease,
-    ) -> Said {
-        self.call(|it| it.try_lock_slice(resource.as_bytes(), ttl_ms, wait_and_slice_ms, lease))
-    }
-
     /// A lock of any kind, with this waiting time.
     pub(crate) fn acquire(
         &self,
@@ -195,15 +167,7 @@ impl Client {
         lease: &mut Lease,
     ) -> Said {
         let (resource, kind) = (resource.as_bytes(), kind.clone());
-        let options = AcquireOptions {
-            resource,
-            kind,
-            ttl_ms,
-            wait_ms,
-            tries: 0,
-            slice_ms: None,
-            keep: None,
-        };
+        let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries: 0, keep: None };
         self.call(|it| it.acquire(options, lease))
     }
 
@@ -274,15 +238,7 @@ impl Client {
         wait_ms: i64,
     ) {
         let (resource, kind) = (resource.as_bytes(), kind.clone());
-        let options = AcquireOptions {
-            resource,
-            kind,
-            ttl_ms,
-            wait_ms,
-            tries: 0,
-            slice_ms: None,
-            keep: None,
-        };
+        let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries: 0, keep: None };
         let said = self.call(|it| it.submit_acquire(options, Lease::new(), Box::new(())));
         assert_eq!(said, Ok(()));
     }

@@ -166,14 +166,6 @@ pub(crate) fn waits(wait_ms: i64) -> impl FnOnce(&Client, &mut Lease) -> Said + 
     move |client, lease| client.try_lock("r", LONG, wait_ms, lease)
 }
 
-/// The same in slices.
-pub(crate) fn waits_in_slices(
-    wait_ms: i64,
-    slice_ms: i64,
-) -> impl FnOnce(&Client, &mut Lease) -> Said + 'static {
-    move |client, lease| client.try_lock_in_slices("r", LONG, (wait_ms, slice_ms), lease)
-}
-
 /// Lock.
 pub(crate) fn locks(client: &Client, lease: &mut Lease) -> Said {
     client.lock("r", LONG, lease)

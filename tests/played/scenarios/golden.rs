@@ -215,8 +215,8 @@ impl Tale {
         let what = format!("lock, waiting {wait_ms} ms");
         let taken = self.tell(&what, client, || {
             let (resource, ttl_ms) = (&b"a"[..], TTL);
-            let (tries, slice_ms, keep) = (0, None, None);
-            let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms, keep };
+            let (tries, keep) = (0, None);
+            let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep };
             client.manager.acquire(options, lease)
         });
         let _ = writeln!(

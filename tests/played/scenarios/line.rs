@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Inspect, Release};
 use super::cluster::{Cluster, Trip, Verb};
-use super::crowd::{Crowd, LONG, locks, waits, waits_in_slices};
+use super::crowd::{Crowd, LONG, locks, waits};
 use crate::error::Status;
 use crate::lease::Lease;
 
@@ -127,7 +127,7 @@ fn a_waiter_gets_an_own_lock_that_the_servers_lost() {
         crowd.client.world().lose(0..3, "r");
     });
     crowd.caller('b', 10, waits(60_000), 10);
-    crowd.caller('c', 20, waits_in_slices(60_000, 250), 10);
+    crowd.caller('c', 20, waits(60_000), 10);
     let told = crowd.told();
     let names: String = told.iter().map(|it| it.0).collect();
     assert_eq!(names, "abc");

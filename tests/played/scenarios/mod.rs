@@ -27,7 +27,6 @@ mod polling;
 mod questions;
 mod releases;
 mod retry;
-mod slices;
 mod suspend;
 mod unlock;
 mod unlock_after;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Leave, Look, Release, Subscribe, Told};
 use super::cluster::{Cluster, MS, Telling, Trip};
-use super::crowd::{Crowd, waits, waits_in_slices};
+use super::crowd::{Crowd, waits};
 use super::processes::{
     LINE, done, has_until, nothing_is_left, processes, processes_of, telling, waited,
 };
@@ -294,25 +294,6 @@ fn a_waker_lines_up_behind_the_woken_client() {
         assert_eq!(done(&a, server, Look), [109]);
     }
     nothing_is_left(&cluster, LINE);
-}
-
-#[test]
-fn a_sliced_wait_is_woken_like_a_whole_one() {
-    let deeds = |slice_ms: Option<i64>| {
-        let cluster = Cluster::new(3);
-        let [a, b] = processes(&cluster);
-        a.caller('a', 0, waits(0), 300);
-        match slice_ms {
-            None => b.caller('b', 10, waits(5_000), 10),
-            Some(slice_ms) => b.caller('b', 10, waits_in_slices(5_000, slice_ms), 10),
-        }
-        assert_eq!(b.told()[1], ('b', Ok(()), 306));
-        nothing_is_left(&cluster, LINE);
-        [0, 1, 2].map(|it| b.deeds_of(it))
-    };
-    let whole = deeds(None);
-    assert_eq!(deeds(Some(30)), whole);
-    assert_eq!(deeds(Some(1)), whole);
 }
 
 /// The lines that a logger receives.

@@ -306,7 +306,7 @@ fn options<'a>(
         resource => (RESOURCES[resource], kind_of_one()),
     };
     let resource = resource.as_bytes();
-    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
+    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
 }
 
 /// A permit, if the schedule uses semaphores.
