@@ -6,7 +6,7 @@ use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 use crate::support::proxy::BOTH;
 use crate::support::usage::{PATIENT_MS, TTL};
-use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until};
+use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until, wait_until_ok};
 
 pub(crate) struct Rig {
     pub(crate) servers: Cluster,
@@ -77,7 +77,10 @@ pub(crate) fn recovers(manager: &Manager, key: &str, servers: &Cluster) {
         manager.is_locked("another") == Ok(false) && servers.having(key) == 0
     });
     let lease = Lease::new();
-    wait_until("the manager locks again", || manager.try_lock(key, TTL, 0, &lease) == REDLOCK_OK);
+    wait_until_ok("the manager locks again", || match manager.try_lock(key, TTL, 0, &lease) {
+        REDLOCK_OK => Ok(()),
+        status => Err(format!("({status:?}: {})", lease.message())),
+    });
     wait_until("the manager releases again", || manager.unlock(&lease) == REDLOCK_OK);
     let other = servers.manager();
     let lease = other.take(key, TTL);
