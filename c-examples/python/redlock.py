@@ -541,7 +541,9 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
         except OSError as error:
             failures.append(str(error))
     words = "; ".join(failures)
-    raise ImportError(f"redlock library not found (set REDLOCK_LIBRARY to its path): {words}")
+    raise ImportError(
+        f"redlock library not found: install it, or set REDLOCK_LIBRARY to its path: {words}"
+    )
 
 
 def _names() -> Iterator[str]:

@@ -353,7 +353,7 @@ module Redlock
         rescue Fiddle::DLError => e
           e.message
         end
-        raise LoadError, "redlock library not found (set REDLOCK_LIBRARY to its path): #{failures.join('; ')}"
+        raise LoadError, "redlock library not found: install it, or set REDLOCK_LIBRARY to its path: #{failures.join('; ')}"
       end
 
       # A gem contains the library.
