@@ -56,7 +56,7 @@ help:
 	@echo '                  (6 minutes on two processors, 9 with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-all     the rest: lint, memory errors, packages, demos, more seeds, every byte, other compilers'
-	@echo '                  (25 minutes)'
+	@echo '                  (15 minutes on two processors)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'

@@ -67,18 +67,17 @@ programs-again guest-again tls-again abi-again: %-again:
 compilers:
 	REDLOCK_TEST_COMPILERS='gcc g++' $(TEST) --test programs -- c:: cpp:: $(LATER_programs:%=--skip %)
 
-# Interrupted at every byte.
+# Interrupted at every byte. In the tests that are left out, the steps are always the same.
 .PHONY: places
 places:
-	REDLOCK_EVERY_BYTE=1 $(TEST) --test matrix --test tls -- byte
+	REDLOCK_EVERY_BYTE=1 $(TEST) --test matrix --test tls -- byte --skip e02_ --skip byte_of_one_server_is_harmless
 
-# In a build that plays twenty times as fast: all seeds of the tests, all recorded plays, and more seeds.
+# In a build that plays twenty times as fast: all seeds of the tests, some recorded plays, and more seeds.
 PLAYED = $(CARGO) test --quiet --profile simulation --test played --
 SIMULATE = @$(MAKE) --no-print-directory -f Makefile simulate SEEDS=10000
 .PHONY: seeds
 seeds:
 	$(PLAYED) schedules::plays $(LATER_played)
-	$(PLAYED) --ignored golden_plays
 	$(SIMULATE)
 	$(SIMULATE) FENCED=1
 	$(SIMULATE) GUARDED=1
@@ -89,8 +88,9 @@ seeds:
 OTHER_SERVERS = $(wildcard $(or $(CARGO_TARGET_DIR),target)/servers/*/*-server)
 .PHONY: other-servers
 other-servers:
-	@$(if $(OTHER_SERVERS),:,echo 'test-all: no other server is here (make test-servers)')
-	$(foreach it,$(OTHER_SERVERS),REDLOCK_FEW=1 REDIS_SERVER=$(abspath $(it)) $(TEST) --test servers --test behaviour --test matrix &&) :
+	@$(if $(OTHER_SERVERS),,echo 'test-all: no other server is here (make test-servers)')
+	@$(foreach it,$(OTHER_SERVERS),REDLOCK_FEW=1 REDIS_SERVER=$(abspath $(it)) \
+		$(TEST) --test servers --test behaviour --test matrix &&) :
 
 .PHONY: mutants
 mutants:
