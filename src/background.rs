@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::{Error, Status};
+use crate::event::Event;
 use crate::fork::ForkMutex;
 use crate::moment::Moment;
 use crate::runtime::Runtime;
-use crate::submitted::Event;
 use crate::system::process::{Generation, this_process, this_thread};
 use crate::system::thread::{self, Thread};
 
@@ -133,8 +133,8 @@ impl Background {
         // The manager or the thread has come to its end: the receiver gets the events of all operations
         // that have ended.
         if let Some(sink) = known.sink {
-            while let Ok(Some(event)) = runtime.next_event(Moment::from_nanos(0)) {
-                sink(event, runtime);
+            while let Ok(Some(event)) = Event::next(runtime, Moment::from_nanos(0)) {
+                sink(event.in_time(runtime), runtime);
             }
         }
     }
@@ -178,10 +178,10 @@ impl Background {
 }
 
 fn serve_once(runtime: &Arc<Runtime>, sink: Option<&EventSink>) {
-    let event = runtime.stand_by(sink.is_some());
+    let event = Event::while_standing_by(runtime, sink.is_some());
     runtime.look_up_lost_aside();
     if let (Some(sink), Some(event)) = (sink, event) {
-        sink(event, runtime);
+        sink(event.in_time(runtime), runtime);
     }
     runtime.tell();
 }

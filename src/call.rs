@@ -1,85 +1,505 @@
-//! What another thread needs to know about a call in order to cancel it.
+//! The calls on a lease, as data: what a caller asks for, how that begins, and what its end changes in the lease.
+//!
+//! All faces make their calls in this way, and there are two ways to make one. [`Call::run`]: a thread waits for the end.
+//! [`Call::submit`]: no thread waits, and the end is an [`crate::event::Event`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// The call that uses a lease, if there is one. Only one call uses it at a time.
-#[derive(Debug, Default)]
-pub(crate) struct Call {
-    /// The number of the runtime that the call is made on. 0: there is no call.
-    manager: AtomicU64,
-    /// The place of its operation, once it has one.
-    place: AtomicUsize,
-    is_cancelled: AtomicBool,
-    /// The number of the notice of its end. 0: there is no notice that nobody has taken.
-    notice: AtomicU64,
-    /// Whether its end is kept for the caller that waits for this call, and is never an event.
-    is_without_event: AtomicBool,
+use crate::argument::Argument;
+use crate::call_handle::CallHandle;
+use crate::check;
+use crate::error::{Error, Status};
+use crate::event::{self, Tag};
+use crate::keeper::Keeper;
+use crate::lease::Lease;
+use crate::lock::{Lock, Phase, View};
+use crate::lock_kind::{LockKind, Target};
+use crate::lock_ticket::LockTicket;
+use crate::moment::Moment;
+use crate::operation::acquire::{Acquire, Plan, Wanted};
+use crate::operation::adopt::Adopt;
+use crate::operation::confirm::Confirm;
+use crate::operation::downgrade::Downgrade;
+use crate::operation::extend::Extend;
+use crate::operation::leave::Leave;
+use crate::operation::release::Release;
+use crate::operation::{End, Ended, Operation};
+use crate::runtime::Runtime;
+use crate::system::entropy::SystemEntropy;
+use crate::system::process::this_thread;
+use crate::token::Token;
+
+/// What a caller asks for. Times are in milliseconds.
+pub enum Call<'a> {
+    /// Takes a lock.
+    Acquire(AcquireOptions<'a>),
+    /// Takes an exclusive lock, or extends it if this lease holds it, or another lease that continued it on this
+    /// manager. It tries as often as the settings say.
+    Continue {
+        /// The name of what to lock.
+        resource: &'a [u8],
+        /// How long the lock lasts from now on.
+        ttl_ms: i64,
+    },
+    /// Gives a lock a new TTL.
+    Extend {
+        /// How long the lock lasts from now on.
+        ttl_ms: i64,
+    },
+    /// Asks the servers whether a lock is still held.
+    Confirm {
+        /// For at least this long.
+        least_ms: i64,
+    },
+    /// Turns an exclusive lock into a shared lock.
+    Downgrade,
+    /// Releases a lock, or leaves its innermost level.
+    Unlock,
+    /// Releases a lock whose keys stay for a while.
+    UnlockAfter {
+        /// How long they stay, counted from when the lock was taken.
+        least_ms: i64,
+    },
+    /// Takes over the lock of a ticket.
+    Adopt {
+        /// The text that the holder got when it gave the lock away.
+        ticket: &'a [u8],
+    },
 }
 
-impl Call {
-    /// A call begins on the runtime of this number.
-    pub(crate) fn begin(&self, manager: u64) {
-        self.is_cancelled.store(false, Ordering::Relaxed);
-        self.place.store(usize::MAX, Ordering::Relaxed);
-        self.notice.store(0, Ordering::Relaxed);
-        self.manager.store(manager, Ordering::Release);
+/// How to take a lock.
+pub struct AcquireOptions<'a> {
+    /// The name of what to lock.
+    pub resource: &'a [u8],
+    /// How many callers may hold the lock at the same time.
+    pub kind: LockKind,
+    /// How long the lock lasts unless it is extended or released.
+    pub ttl_ms: i64,
+    /// How long to try.
+    pub patience: Patience,
+    /// To keep the lock alive: the tag of the event that reports that it cannot be kept.
+    pub keep: Option<Tag>,
+}
+
+/// How long to try to take a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// This number of tries.
+    Tries(i64),
+    /// As many tries as the settings say.
+    TriesOfSettings,
+    /// For this many milliseconds. 0: one attempt. Negative: until the lock is taken.
+    Ms(i64),
+}
+
+/// A call that has begun: its operation, and what its end changes.
+struct Begun {
+    operation: Box<dyn Operation>,
+    ending: Ending,
+}
+
+/// What the end of a call changes in its lease.
+pub(crate) struct Ending {
+    effect: Effect,
+    /// When the call began, if the lock is remembered for those who continue it.
+    continued_at: Option<Moment>,
+}
+
+enum Effect {
+    /// The lease holds the lock that was taken.
+    Take,
+    /// The lock has another end, or is shared.
+    Change(View),
+    Release(View),
+    /// The holder has left an inner level.
+    Leave,
+    /// Only the message changes.
+    Note(View),
+}
+
+impl<'a> Call<'a> {
+    /// One attempt to take an exclusive lock. Callers change what they want otherwise.
+    pub fn acquire(resource: &'a [u8], ttl_ms: i64) -> AcquireOptions<'a> {
+        let kind = LockKind::Exclusive;
+        AcquireOptions { resource, kind, ttl_ms, patience: Patience::Tries(1), keep: None }
     }
 
-    /// The call is over.
-    pub(crate) fn end(&self) {
-        self.manager.store(0, Ordering::Release);
+    /// Whether the call is for a lock that the lease does not hold yet.
+    pub(crate) fn takes(&self) -> bool {
+        matches!(self, Self::Acquire(_) | Self::Continue { .. } | Self::Adopt { .. })
     }
 
-    /// Whether there is a call on the runtime of this number.
-    pub(crate) fn is_on(&self, manager: u64) -> bool {
-        self.manager.load(Ordering::Acquire) == manager
+    /// Whether the lock that the call takes is to be kept alive.
+    pub(crate) fn keeps(&self) -> bool {
+        matches!(self, Self::Acquire(options) if options.keep.is_some())
     }
 
-    /// Marks the call as cancelled. This function and the next one are called with the mutex of the engine held.
-    pub(crate) fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Release);
+    /// Makes the call on this thread, and waits for its end.
+    pub(crate) fn run(self, runtime: &Runtime, lease: &mut Lease) -> Result<(), Error> {
+        let plan = self.plan(runtime);
+        self.check(runtime)?;
+        // From now on the call can be cancelled.
+        let underway = Underway::begin(runtime, lease);
+        let Begun { operation, ending } =
+            self.begin(runtime, lease, (plan, Some(this_thread())))?;
+        if matches!(ending.effect, Effect::Take) {
+            // This also asks for servers that the quorum does not need: a release that another client waits for may
+            // still have to reach such a server.
+            runtime.ask_for_passwords();
+            runtime.check_process()?;
+        }
+        let end = runtime.run(operation, Some(&underway.0));
+        drop(underway);
+        runtime.check_process()?;
+        ending.apply(runtime, end, lease)
     }
 
-    /// The operation of the call is at this place from now on. Returns whether the call was cancelled before.
-    pub(crate) fn begin_operation(&self, place: usize) -> bool {
-        self.place.store(place, Ordering::Relaxed);
-        self.is_cancelled.load(Ordering::Acquire)
+    /// Begins the call. The event of its end has the lease, and this tag.
+    pub(crate) fn submit(self, runtime: &Runtime, mut lease: Lease, tag: Tag) -> Result<(), Error> {
+        let plan = self.plan(runtime);
+        self.check(runtime)?;
+        let Begun { operation, ending } = self.begin(runtime, &mut lease, (plan, None))?;
+        event::submit(runtime, operation, ending, lease, tag);
+        Ok(())
     }
 
-    /// Whether the end of each call from now on is kept for the caller that waits for it.
-    pub(crate) fn set_without_event(&self, is_without_event: bool) {
-        self.is_without_event.store(is_without_event, Ordering::Relaxed);
+    /// How long to go on with tries. The time of a caller that waits counts from here.
+    fn plan(&self, runtime: &Runtime) -> Plan {
+        match self {
+            Self::Acquire(options) => options.patience.plan(runtime),
+            Self::Continue { .. } => Patience::TriesOfSettings.plan(runtime),
+            _ => Plan::Tries(1),
+        }
     }
 
-    pub(crate) fn is_without_event(&self) -> bool {
-        self.is_without_event.load(Ordering::Relaxed)
+    /// Checks what can be checked without the lease.
+    fn check(&self, runtime: &Runtime) -> Result<(), Error> {
+        let settings = runtime.settings();
+        match self {
+            Self::Acquire(options) => {
+                let AcquireOptions { resource, kind, ttl_ms, .. } = options;
+                // Of several resources, each is checked separately, and an error names it by its place.
+                if !matches!(kind, LockKind::Several(_)) {
+                    check::resource(resource)?;
+                }
+                check::kind(kind, resource, settings.has_fencing())?;
+                check::ttl(*ttl_ms, settings.drift())
+            }
+            Self::Continue { resource, ttl_ms } => {
+                check::resource(resource)?;
+                check::ttl(*ttl_ms, settings.drift())
+            }
+            Self::Extend { ttl_ms } => check::ttl(*ttl_ms, settings.drift()),
+            Self::Confirm { least_ms } => {
+                Error::check_time(Argument::Least, *least_ms, 0..=i64::MAX)
+            }
+            Self::Downgrade | Self::Unlock | Self::UnlockAfter { .. } | Self::Adopt { .. } => {
+                Ok(())
+            }
+        }
     }
 
-    /// The notice of the end has this number. 0: somebody has taken it.
-    pub(crate) fn set_notice(&self, number: u64) {
-        self.notice.store(number, Ordering::Relaxed);
-    }
-
-    pub(crate) fn notice(&self) -> u64 {
-        self.notice.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn place_of_operation(&self) -> usize {
-        self.place.load(Ordering::Relaxed)
+    /// Begins the call: checks the lease, and empties it if it is to hold another lock. If this fails, the lease is
+    /// as before. `by`: how long to try, and the thread that waits, if one does.
+    fn begin(
+        self,
+        runtime: &Runtime,
+        lease: &mut Lease,
+        by: (Plan, Option<usize>),
+    ) -> Result<Begun, Error> {
+        match self {
+            Self::Acquire(options) => options.begin(runtime, lease, by),
+            Self::Continue { resource, ttl_ms } => {
+                begin_to_continue(runtime, lease, (resource, ttl_ms), by)
+            }
+            Self::Extend { ttl_ms } => {
+                begin_to_extend(runtime, lease.required_lock()?, ttl_ms, by.0)
+            }
+            Self::Confirm { least_ms } => {
+                let view = runtime.view(lease.required_lock()?)?;
+                let operation = Confirm::new(view.clone(), least_ms);
+                Ok(Begun::new(operation, Effect::Note(view)))
+            }
+            Self::Downgrade => begin_to_downgrade(runtime, lease),
+            Self::Unlock => begin_to_release(runtime, lease, Moment::from_nanos(0)),
+            Self::UnlockAfter { least_ms } => begin_to_release_after(runtime, lease, least_ms),
+            Self::Adopt { ticket } => {
+                let ticket = LockTicket::read(ticket)?;
+                check_free(runtime, lease, None)?;
+                lease.begin_for(&ticket.target);
+                Ok(Begun::new(Adopt::new(ticket), Effect::Take))
+            }
+        }
     }
 }
 
-/// Cancels the call that uses a lease.
-#[derive(Clone, Debug)]
-pub struct Canceller(Arc<Call>);
-
-impl Canceller {
-    pub(crate) fn of(call: &Arc<Call>) -> Self {
-        Self(Arc::clone(call))
+impl Patience {
+    fn plan(self, runtime: &Runtime) -> Plan {
+        match self {
+            Self::Tries(tries) => Plan::Tries(tries),
+            Self::TriesOfSettings => Plan::Tries(runtime.settings().retry_count()),
+            Self::Ms(0) => Plan::Tries(1),
+            Self::Ms(..0) => Plan::Until(Moment::NEVER),
+            Self::Ms(wait_ms) => Plan::Until(runtime.now().plus_ms(wait_ms)),
+        }
     }
+}
 
-    pub(crate) fn call(&self) -> &Arc<Call> {
-        &self.0
+impl AcquireOptions<'_> {
+    fn begin(
+        self,
+        runtime: &Runtime,
+        lease: &mut Lease,
+        (plan, thread): (Plan, Option<usize>),
+    ) -> Result<Begun, Error> {
+        let Self { resource, kind, ttl_ms, keep, .. } = self;
+        check_free(runtime, lease, Some((resource, &kind)))?;
+        let token = Token::draw(&SystemEntropy)?;
+        runtime.warn_of(ttl_ms);
+        lease.begin(resource);
+        lease.kind = kind.clone();
+        let target = Target::new(Arc::clone(&lease.resource), kind);
+        let keeping = keep.map(|tag| Box::new(event::keeping(tag)));
+        let wanted = Wanted { target, ttl_ms, plan, thread, keeping };
+        Ok(Begun::new(Acquire::new(wanted, token), Effect::Take))
+    }
+}
+
+/// Checks that the lease may be used for another lock: this one, if it is known.
+fn check_free(
+    runtime: &Runtime,
+    lease: &Lease,
+    wanted: Option<(&[u8], &LockKind)>,
+) -> Result<(), Error> {
+    let Some(lock) = lease.own_lock()?.filter(|lock| lock.is_held(runtime.now())) else {
+        return Ok(());
+    };
+    let is_same = |(resource, kind): &(&[u8], &LockKind)| {
+        **kind == LockKind::Exclusive && **resource == **lock.resource()
+    };
+    match wanted.filter(is_same) {
+        Some(_) if lock.is_shared() => Err(upgrade()),
+        _ => Err(Error::invalid("the lease still holds a lock: unlock it first")),
+    }
+}
+
+fn begin_to_continue(
+    runtime: &Runtime,
+    lease: &mut Lease,
+    (resource, ttl_ms): (&[u8], i64),
+    by: (Plan, Option<usize>),
+) -> Result<Begun, Error> {
+    let now = runtime.now();
+    let lock = match lease.own_lock()? {
+        Some(lock) if lock.is_held(now) && !is_lock_of(lock, resource) => {
+            return Err(Error::invalid("the lease still holds another resource: unlock it first"));
+        }
+        Some(lock) if lock.is_held(now) && lock.slot().is_some() => {
+            return Err(Error::invalid("the lease holds a semaphore permit: extend it instead"));
+        }
+        Some(lock) if lock.is_held(now) => Some(Arc::clone(lock)),
+        _ => runtime.continued().find(resource, now),
+    };
+    let mut begun = match lock {
+        Some(lock) if lock.is_shared() => return Err(upgrade()),
+        Some(lock) => {
+            let begun = begin_to_extend(runtime, &lock, ttl_ms, by.0)?;
+            // If this is the same lock, its keep-alive goes on. Another lock is not kept alive.
+            let is_same = lease.lock.as_ref().is_some_and(|own| Arc::ptr_eq(own, &lock));
+            let keeper = lease.keeper.take().filter(|_| is_same);
+            let inner_levels = if is_same { lease.inner_levels } else { 0 };
+            lease.begin(resource);
+            (lease.keeper, lease.inner_levels) = (keeper, inner_levels);
+            begun
+        }
+        None => {
+            lease.begin(resource);
+            Call::acquire(resource, ttl_ms).begin(runtime, lease, by)?
+        }
+    };
+    begun.ending.continued_at = Some(now);
+    Ok(begun)
+}
+
+/// Whether it is a lock of this resource alone.
+fn is_lock_of(lock: &Lock, resource: &[u8]) -> bool {
+    matches!(lock.target().names(), [only] if **only == *resource)
+}
+
+/// Begins to extend a lock that this lease holds, or a lock that it will hold.
+fn begin_to_extend(
+    runtime: &Runtime,
+    lock: &Arc<Lock>,
+    ttl_ms: i64,
+    plan: Plan,
+) -> Result<Begun, Error> {
+    let view = runtime.view(lock)?;
+    runtime.warn_of(ttl_ms);
+    let tries = if let Plan::Tries(tries) = plan { tries } else { 1 };
+    let operation = Extend::new(view.clone(), ttl_ms).with_tries(tries);
+    Ok(Begun::new(operation, Effect::Change(view)))
+}
+
+fn begin_to_downgrade(runtime: &Runtime, lease: &Lease) -> Result<Begun, Error> {
+    let lock = lease.required_lock()?;
+    let words = match lock.target().kind {
+        LockKind::Exclusive | LockKind::Shared => None,
+        LockKind::Several(_) => Some("a lock of several resources cannot be shared"),
+        LockKind::Permit { .. } => Some("a semaphore permit cannot be shared"),
+    };
+    if let Some(words) = words {
+        return Err(Error::invalid(words));
+    }
+    let view = runtime.view(lock)?;
+    Ok(Begun::new(Downgrade::new(view.clone()), Effect::Change(view)))
+}
+
+/// Begins to release a lock whose keys stay until `least_ms` after it was taken.
+fn begin_to_release_after(runtime: &Runtime, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
+    let lock = lease.required_lock()?;
+    Error::check_time(Argument::HoldAtLeast, least_ms, 0..=lock.ttl_ms())?;
+    if lock.is_shared() || lock.slot().is_some() {
+        let words = "not possible for shared locks and permits: other holders use the same keys";
+        return Err(Error::invalid(words));
+    }
+    begin_to_release(runtime, lease, lock.asked_at().plus_ms(least_ms))
+}
+
+fn begin_to_release(runtime: &Runtime, lease: &Lease, stays_until: Moment) -> Result<Begun, Error> {
+    let view = runtime.view(lease.required_lock()?)?;
+    if lease.inner_levels > 0 {
+        return Ok(Begun::new(Leave::new(view), Effect::Leave));
+    }
+    runtime.continued().forget(view.held_lock());
+    // From now on nobody is told that the lock cannot be kept, even if it was lost before.
+    lease.keeper.iter().for_each(Keeper::give_up);
+    let operation = Release::new(view.clone()).after(stays_until);
+    Ok(Begun::new(operation, Effect::Release(view)))
+}
+
+impl Begun {
+    fn new(operation: impl Operation + 'static, effect: Effect) -> Self {
+        let ending = Ending { effect, continued_at: None };
+        Self { operation: Box::new(operation), ending }
+    }
+}
+
+impl Ending {
+    /// Updates the lease with the result of the operation.
+    pub(crate) fn apply(self, runtime: &Runtime, end: End, lease: &mut Lease) -> Result<(), Error> {
+        lease.is_new = matches!(self.effect, Effect::Take);
+        match self.effect {
+            Effect::Take => take(runtime, end, lease)?,
+            Effect::Change(view) => change(runtime, &view, end, lease)?,
+            Effect::Release(view) => {
+                if view.held_lock().is_over() || view.held_lock().is_detached() {
+                    lease.clear();
+                }
+                lease.absent = words(end)?;
+            }
+            Effect::Leave => {
+                let outcome = words(end);
+                let is_left = !matches!(&outcome, Err(it) if it.status() == Status::Cancelled);
+                lease.inner_levels -= u32::from(is_left && lease.inner_levels > 0);
+                lease.absent = outcome?;
+            }
+            Effect::Note(view) => {
+                if view.held_lock().has_ended() {
+                    runtime.continued().forget(view.held_lock());
+                }
+                lease.absent = words(end)?;
+            }
+        }
+        if let (Some(since), Some(lock)) = (self.continued_at, &lease.lock) {
+            runtime.continued().remember(lock, since);
+        }
+        Ok(())
+    }
+}
+
+/// The lease holds the lock, if it was taken.
+fn take(runtime: &Runtime, end: End, lease: &mut Lease) -> Result<(), Error> {
+    if let Ended::Acquired { lock, absent, keeper } = end? {
+        lease.keeper = keeper;
+        lease.keep(lock, absent, runtime.now());
+    }
+    Ok(())
+}
+
+/// The lease holds the lock that was extended or shared, or that a fresh lease continues.
+fn change(runtime: &Runtime, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
+    let (lock, now) = (view.held_lock(), runtime.now());
+    let error = match words(end) {
+        Ok(absent) => {
+            lease.keep(Arc::clone(lock), absent, now);
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    if lock.has_ended() {
+        runtime.continued().forget(lock);
+        lease.clear();
+    } else if lease.lock.is_none() {
+        // A lock that was valid stays valid, and a fresh lease can hold it.
+        lease.keep(Arc::clone(lock), String::new(), now);
+    }
+    Err(error)
+}
+
+/// The last step of every call that reports a held lock, whoever gets the report: a lock counts only if it is held
+/// when the caller gets the result. A logger, an event loop or an executor may have taken its time since the servers
+/// answered. If the lock has ended, the call fails, and what is left of the lock is released without waiting.
+pub(crate) fn in_time(runtime: &Runtime, lease: &mut Lease) -> Result<(), Error> {
+    match &lease.lock {
+        Some(lock) if lease.is_over() => {
+            if !lease.is_new {
+                // The holder does not release the lock here. The keep-alive must report that it was lost.
+                lock.pass_to(Phase::Lost);
+            } else if let Some(keeper) = &lease.keeper {
+                // The caller was never told that it holds the lock, so it is not told that the lock was lost.
+                keeper.give_up();
+            }
+            runtime.continued().forget(lock);
+        }
+        _ => return Ok(()),
+    }
+    event::discard(runtime, lease);
+    lease.clear();
+    let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
+    Err(Error::new(status, "the lock ended before the program read the result of the call"))
+}
+
+/// The text about servers that could not take part, of an operation that has no other result.
+pub(crate) fn words(end: End) -> Result<String, Error> {
+    match end? {
+        Ended::Extended { absent }
+        | Ended::Confirmed { absent }
+        | Ended::Released { absent }
+        | Ended::Connected { absent } => Ok(absent),
+        _ => Ok(String::new()),
+    }
+}
+
+/// The error of a call that would turn a shared lock into an exclusive one.
+fn upgrade() -> Error {
+    Error::invalid(
+        "the lease holds the lock shared, and a shared lock cannot be upgraded (two holders would wait for each other): \
+         unlock it first",
+    )
+}
+
+/// A call of this thread that can be cancelled.
+struct Underway(Arc<CallHandle>);
+
+impl Underway {
+    fn begin(runtime: &Runtime, lease: &Lease) -> Self {
+        lease.call.begin(runtime.number());
+        Self(Arc::clone(&lease.call))
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }

@@ -3,7 +3,7 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::call::{Call, Canceller};
+use crate::call_handle::{CallHandle, Canceller};
 use crate::error::{Error, Status};
 use crate::keeper::Keeper;
 use crate::lock::Lock;
@@ -17,7 +17,7 @@ use crate::system::clock;
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
     /// Lets another thread cancel the call that uses the lease.
-    pub(crate) call: Arc<Call>,
+    pub(crate) call: Arc<CallHandle>,
     pub(crate) lock: Option<Arc<Lock>>,
     /// Present if the lock is kept alive.
     pub(crate) keeper: Option<Keeper>,

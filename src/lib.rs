@@ -50,12 +50,11 @@
 // operation. `quorum` decides what an answer means, and `transport` talks to the servers. No module depends on an
 // earlier one. DESIGN.md gives the reasons.
 
-mod acquire_options;
 #[doc(hidden)]
 pub mod argument;
 mod background;
-mod blocking;
 mod call;
+mod call_handle;
 mod check;
 #[doc(hidden)]
 pub mod command;
@@ -67,16 +66,17 @@ mod driver;
 mod driver_tests;
 mod engine;
 mod error;
+mod event;
 mod face;
 #[doc(hidden)]
 pub mod failure;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
+mod inspection;
 mod keeper;
 mod kept_log;
 mod lease;
-mod lease_call;
 mod lock;
 #[doc(hidden)]
 pub mod lock_kind;
@@ -102,7 +102,6 @@ pub mod settings;
 pub mod slot_set;
 #[doc(hidden)]
 pub mod stats;
-mod submitted;
 mod system;
 #[doc(hidden)]
 pub mod token;
@@ -112,8 +111,12 @@ mod trouble;
 mod wait_queue;
 
 #[doc(hidden)]
-pub use crate::acquire_options::AcquireOptions;
+pub use crate::call::{AcquireOptions, Call};
+#[doc(hidden)]
+pub use crate::call_handle::Canceller;
 pub use crate::error::{Error, Status};
+#[doc(hidden)]
+pub use crate::event::{Event, Tag};
 pub use crate::face::{
     Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, Permits, ServerInfo,
     Ticket,
@@ -126,9 +129,7 @@ pub use crate::log::Level;
 #[doc(hidden)]
 pub use crate::log::Logger;
 #[doc(hidden)]
-pub use crate::redlock::{Canceller, RedLock};
-#[doc(hidden)]
-pub use crate::submitted::{Event, Tag};
+pub use crate::redlock::RedLock;
 #[doc(hidden)]
 pub use crate::transport::login::PasswordSource;
 pub use crate::trouble::Trouble;

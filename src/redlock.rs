@@ -3,21 +3,26 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-pub(crate) use crate::acquire_options::AcquireOptions;
+use crate::argument::Argument;
 use crate::background::{Background, EventSink};
-use crate::blocking::{Inspection, Permits};
-pub use crate::call::Canceller;
+use crate::call::{self, Call};
+use crate::call_handle::Canceller;
 use crate::error::{Error, Status};
+use crate::event::{self, Event, Tag};
+use crate::inspection::{Inspection, Permits};
 use crate::lease::Lease;
+use crate::lock_ticket::LockTicket;
 use crate::log::{Log, Logger};
+use crate::operation::Ended;
+use crate::operation::connect::Connect;
+use crate::operation::detach::Detach;
 use crate::process_state::ProcessStates;
 use crate::runtime::Runtime;
 use crate::server_list::ServerList;
 use crate::settings::Settings;
 use crate::stats;
 use crate::stats::{Stats, Tracing};
-use crate::submitted::{Event, Tag};
-use crate::system::process::{this_process, this_thread};
+use crate::system::process::this_process;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::guard::Mode;
 use crate::transport::login::PasswordSource;
@@ -27,6 +32,24 @@ use crate::transport::server::ServerSnapshot;
 /// Why a manager must be driven: see [`RedLock::check_driver`].
 pub(crate) const KEPT: &str = "a lock must be kept alive";
 
+/// Where a caller keeps the lease of a call.
+pub(crate) trait LeaseHolder {
+    /// Makes a step of a call on the lease.
+    fn with(&mut self, step: &mut dyn FnMut(&mut Lease) -> Result<(), Error>) -> Result<(), Error>;
+
+    /// Whether the lock that a call has reported as held may not be held any more. A holder that takes turns with other
+    /// threads says so without waiting for its turn.
+    fn may_be_over(&self) -> bool {
+        true
+    }
+}
+
+impl LeaseHolder for Lease {
+    fn with(&mut self, step: &mut dyn FnMut(&mut Lease) -> Result<(), Error>) -> Result<(), Error> {
+        step(self)
+    }
+}
+
 /// A lock manager. Any number of threads may take locks through one manager, and they share its connections.
 ///
 /// Each call has the meaning, the arguments and the failures of the C function with the same name.
@@ -34,9 +57,6 @@ pub(crate) const KEPT: &str = "a lock must be kept alive";
 pub struct RedLock {
     pub(crate) settings: Arc<Settings>,
     log: Arc<Log>,
-    /// Whether the caller passes log lines to the logger by [`Self::tell`]. Otherwise this happens at the end
-    /// of each call.
-    is_told_by_caller: bool,
     pub(crate) servers: ServerList,
     pub(crate) states: ProcessStates,
     background: Arc<Background>,
@@ -46,23 +66,6 @@ impl RedLock {
     /// A manager without servers, with the default settings.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A manager for a caller that still holds something when a call ends. This caller passes log lines to the
-    /// logger by [`Self::tell`].
-    pub(crate) fn told_by_caller() -> Self {
-        Self { is_told_by_caller: true, ..Self::default() }
-    }
-
-    /// Whether there are log lines for the logger.
-    pub(crate) fn has_lines(&self) -> bool {
-        self.log.has_lines()
-    }
-
-    /// Passes the pending log lines to the logger. The caller must hold nothing, because the logger is code
-    /// of the program. Returns whether the logger got a line.
-    pub(crate) fn tell(&self) -> bool {
-        self.log.tell()
     }
 
     /// Adds a server: a host and a port, or a URL and port 0.
@@ -78,9 +81,17 @@ impl RedLock {
         self.servers.add(endpoint)
     }
 
-    /// Connects now. If a quorum is up, returns a message about the servers that are not.
+    /// Connects now. If a quorum is up, returns a message about the servers that are not up, have no vote, or are not
+    /// guarded.
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
-        self.ask(|own| own.connect(timeout_ms))
+        self.ask(|own| {
+            Error::check_time(Argument::Timeout, timeout_ms, 0..=i64::MAX)?;
+            let absent = call::words(own.run(Box::new(Connect::new(timeout_ms)), None))?;
+            let snapshots = own.snapshots();
+            let remarks = snapshots.iter().filter_map(ServerSnapshot::remark);
+            let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(remarks);
+            Ok(said.collect::<Vec<_>>().join(", "))
+        })
     }
 
     /// Sets the number of tries and the mean pause between them.
@@ -157,60 +168,53 @@ impl RedLock {
         self.settings.set_password_source(user, source)
     }
 
-    /// Takes a lock, with the number of tries from [`Self::set_retry`].
-    pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.lock(resource, ttl_ms, lease))
+    /// Makes a call on a lease, and waits for its end.
+    pub fn run(&self, call: Call<'_>, lease: &mut Lease) -> Result<(), Error> {
+        self.ask_on(lease, |lease| self.run_quietly(call, lease))
     }
 
-    /// Takes a lock, and tries for a time.
-    pub fn try_lock(
-        &self,
-        resource: &[u8],
-        ttl_ms: i64,
-        wait_ms: i64,
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.try_lock(resource, ttl_ms, wait_ms, lease))
+    /// The same for a caller that uses [`Self::ask_on`] itself.
+    pub(crate) fn run_quietly(&self, call: Call<'_>, lease: &mut Lease) -> Result<(), Error> {
+        if call.keeps() {
+            self.check_driver(KEPT)?;
+        }
+        call.run(self.own()?, lease)
     }
 
-    /// Takes a lock, or renews a lock that this manager continued before.
-    pub fn continue_lock(
-        &self,
-        resource: &[u8],
-        ttl_ms: i64,
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.continue_lock(resource, ttl_ms, lease))
-    }
-
-    /// Gives a lock a new TTL.
-    pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.extend(lease, ttl_ms))
-    }
-
-    /// Releases a lock.
-    pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.unlock(lease))
-    }
-
-    /// Releases a lock whose keys stay until `least_ms` after it was taken.
-    pub fn unlock_after(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.unlock_after(lease, least_ms))
-    }
-
-    /// Asks the servers whether a lock is still held for at least this long.
-    pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.confirm(lease, least_ms))
+    /// Begins a call on a lease. The event of its end returns the lease.
+    pub fn submit(&self, call: Call<'_>, lease: Lease, tag: Tag) -> Result<(), Error> {
+        call.submit(self.own()?, lease, tag)
     }
 
     /// Gives a lock away. Returns its ticket, which must fit in `room` bytes, including a NUL.
     pub fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
-        self.ask(|own| own.detach(lease, room))
+        let mut ticket = String::new();
+        self.ask_on(lease, |lease| {
+            ticket = self.detach_quietly(lease, room)?;
+            Ok(())
+        })?;
+        Ok(ticket)
     }
 
-    /// Takes over the lock of a ticket.
-    pub fn adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.adopt(ticket, lease))
+    /// The same for a caller that uses [`Self::ask_on`] itself.
+    pub(crate) fn detach_quietly(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
+        let own = self.own()?;
+        let view = own.view(lease.required_lock()?)?;
+        lease.check_one_level()?;
+        let ticket = LockTicket::of(view.held_lock()).to_text();
+        if ticket.len() >= room {
+            let needed = ticket.len() + 1;
+            let words = format!("the ticket needs a buffer of {needed} bytes, but it has {room}");
+            return Err(Error::invalid(words));
+        }
+        own.continued().forget(view.held_lock());
+        match own.run(Box::new(Detach::new(view)), None)? {
+            Ended::Detached => {
+                lease.keeper = None;
+                Ok(ticket)
+            }
+            _ => Err(Error::invalid("the lock is in use by another call")),
+        }
     }
 
     /// What is known of each server, in the order in which they were added. No server is asked.
@@ -223,73 +227,26 @@ impl RedLock {
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.ask(|own| own.inspect(resource, false)).map(|it| it.left_ms.is_some())
+        self.ask(|own| Inspection::ask(own, resource, false)).map(|it| it.left_ms.is_some())
     }
 
     /// Asks the servers whether anybody holds a resource, and for how long.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
-        self.ask(|own| own.inspect(resource, true))
+        self.ask(|own| Inspection::ask(own, resource, true))
     }
 
     /// Asks the servers how many permits of a semaphore with `of` permits are taken.
     pub fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
-        self.ask(|own| own.inspect_permits(resource, of))
-    }
-
-    /// Takes a lock as the options say, and waits for it.
-    pub fn acquire(&self, options: AcquireOptions<'_>, lease: &mut Lease) -> Result<(), Error> {
-        if options.keep.is_some() {
-            self.check_driver(KEPT)?;
-        }
-        self.ask_on(lease, |own, lease| {
-            let (demand, keep) = options.demand(own, Some(this_thread()));
-            own.acquire(&demand, keep, lease)
-        })
-    }
-
-    /// Begins to take a lock as the options say. The event returns the lease.
-    pub fn submit_acquire(
-        &self,
-        options: AcquireOptions<'_>,
-        lease: Lease,
-        tag: Tag,
-    ) -> Result<(), Error> {
-        let own = self.own()?;
-        let (demand, keep) = options.demand(own, None);
-        own.submit_acquire(&demand, keep, lease, tag)
-    }
-
-    /// Begins to give a lock a new TTL.
-    pub fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_extend(lease, ttl_ms, tag)
-    }
-
-    /// Begins to release a lock.
-    pub fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_unlock(lease, tag)
-    }
-
-    /// Begins to release a lock whose keys stay until `least_ms` after it was taken.
-    pub fn submit_unlock_after(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_unlock_after(lease, least_ms, tag)
-    }
-
-    /// Begins to ask the servers whether a lock is still held for at least this long.
-    pub fn submit_confirm(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_confirm(lease, least_ms, tag)
-    }
-
-    /// Begins to take over the lock of a ticket. The event returns the lease.
-    pub fn submit_adopt(&self, ticket: &[u8], lease: Lease, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_adopt(ticket, lease, tag)
+        self.ask(|own| Permits::ask(own, resource, of))
     }
 
     /// Keeps a held lock alive until it is released.
     pub fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
         let own = self.own()?;
-        own.view_to_keep(lease)?;
+        // A lock that is lost is reported as lost, whether or not anything drives the manager.
+        event::view_to_keep(own, lease)?;
         self.check_driver(KEPT)?;
-        own.keep_alive(lease, tag)
+        event::keep_alive(own, lease, tag)
     }
 
     /// Fails if nothing drives the manager in this process once all blocking calls have ended: what is to be done then
@@ -307,15 +264,15 @@ impl RedLock {
     /// Does the work that is due for submitted calls and kept locks, and waits for an event for at most
     /// `wait_ms`. 0 means not to wait, and a negative value means to wait forever.
     pub fn next_event(&self, wait_ms: i64) -> Result<Option<Event>, Error> {
-        let event = self.ask(|own| own.next_event(own.until(wait_ms)))?;
-        Ok(event.map(|event| event.in_time(|lease| self.in_time(lease))))
+        let event = self.ask(|own| Event::next(own, own.until(wait_ms)))?;
+        self.in_time(event)
     }
 
     /// Waits for the end of the submitted call that uses the lease of the canceller, for at most `wait_ms`. 0 means
     /// not to wait, and a negative value means to wait forever. If it has ended, there is no other event for it.
     pub fn wait(&self, canceller: &Canceller, wait_ms: i64) -> Result<Option<Event>, Error> {
-        let event = self.ask(|own| own.wait_for(canceller.call(), own.until(wait_ms)))?;
-        Ok(event.map(|event| event.in_time(|lease| self.in_time(lease))))
+        let event = self.ask(|own| Event::of_call(own, canceller.call(), own.until(wait_ms)))?;
+        self.in_time(event)
     }
 
     /// Sets whether there is a thread that drives when no other thread does.
@@ -350,9 +307,9 @@ impl RedLock {
     pub(crate) fn abandon(&self) {
         if let Some(own) = self.states.known() {
             own.abandon();
-            own.discard_kept();
+            event::discard_kept(own);
             if !self.background.tells_events() {
-                own.discard_untold();
+                event::discard_untold(own);
             }
         }
     }
@@ -360,12 +317,12 @@ impl RedLock {
     /// Cancels the submitted call of the canceller, whose end is kept for a caller that will not come. Releases what
     /// it has taken.
     pub(crate) fn discard_call(&self, canceller: &Canceller) {
-        self.states.known().into_iter().for_each(|own| own.discard_call(canceller.call()));
+        self.states.known().into_iter().for_each(|own| event::discard_call(own, canceller.call()));
     }
 
     /// Releases the lock of a lease that is no longer wanted, without waiting.
     pub(crate) fn discard(&self, lease: &Lease) {
-        self.states.known().into_iter().for_each(|own| own.discard(lease));
+        self.states.known().into_iter().for_each(|own| event::discard(own, lease));
     }
 
     /// Closes a forked child's copies of its parent's sockets. Does nothing in the process that made the
@@ -384,43 +341,46 @@ impl RedLock {
         self.states.known().is_some_and(|own| own.is_look_up_due())
     }
 
-    /// Makes a call that asks servers. A password callback or a logger may fork. Then the result of the call
-    /// belongs to the parent, and the child does not take it as its own.
-    pub(crate) fn ask<T>(
-        &self,
-        call: impl FnOnce(&Runtime) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.ask_and_tell(call).0
-    }
-
-    /// The same. Also returns whether the logger was called, which may have taken some time.
-    fn ask_and_tell<T>(
-        &self,
-        call: impl FnOnce(&Runtime) -> Result<T, Error>,
-    ) -> (Result<T, Error>, bool) {
+    /// Makes a call that asks servers. When it holds nothing any more, passes the pending log lines to the logger. A
+    /// password callback or a logger may fork. Then the result of the call belongs to the parent, and the child does not
+    /// take it as its own.
+    fn ask<T>(&self, call: impl FnOnce(&Runtime) -> Result<T, Error>) -> Result<T, Error> {
         let process = this_process();
         let outcome = self.own().and_then(|own| call(own));
-        let was_told = !self.is_told_by_caller && self.tell();
-        let is_same = this_process() == process;
-        (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
+        self.log.tell();
+        if this_process() == process { outcome } else { Err(Error::forked_within()) }
     }
 
-    /// Makes a call on a lease. If it reports a lock as held, the lock must still be held when the logger returns: see
-    /// [`Runtime::in_time`].
+    /// The same for a call on a lease. If it reports a lock as held, the lock must still be held when the logger has
+    /// returned: see [`call::in_time`].
     pub(crate) fn ask_on(
         &self,
-        lease: &mut Lease,
-        call: impl FnOnce(&Runtime, &mut Lease) -> Result<(), Error>,
+        holder: &mut dyn LeaseHolder,
+        call: impl FnOnce(&mut Lease) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        match self.ask_and_tell(|own| call(own, lease)) {
-            (Ok(()), true) => self.in_time(lease),
-            (outcome, _) => outcome,
+        let process = this_process();
+        let mut call = Some(call);
+        let outcome = holder.with(&mut |lease| call.take().map_or(Ok(()), |call| call(lease)));
+        let has_taken_time = self.log.tell();
+        if this_process() != process {
+            return holder.with(&mut |_| Err(Error::forked_within()));
         }
+        if !has_taken_time || outcome.is_err() || !holder.may_be_over() {
+            return outcome;
+        }
+        holder.with(&mut |lease| self.check_in_time(lease))
     }
 
-    /// Fails if the lock that a call has reported as held has ended since: see [`Runtime::in_time`].
-    pub(crate) fn in_time(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.states.known().map_or(Ok(()), |own| own.in_time(lease))
+    /// The event, for a caller that gets it now.
+    fn in_time(&self, event: Option<Event>) -> Result<Option<Event>, Error> {
+        let Some(event) = event else { return Ok(None) };
+        let own = self.states.known().ok_or_else(Error::forked_within)?;
+        Ok(Some(event.in_time(own)))
+    }
+
+    /// Fails if the lock that a call has reported as held has ended since: see [`call::in_time`].
+    pub(crate) fn check_in_time(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.states.known().map_or(Ok(()), |own| call::in_time(own, lease))
     }
 
     /// The state of the manager that belongs to this process.
@@ -464,21 +424,5 @@ impl RedLock {
     /// Sets which events of locks are logged.
     pub(crate) fn set_tracing(&self, tracing: Tracing) {
         self.settings.set_tracing(tracing);
-    }
-}
-
-/// Shared locks.
-impl RedLock {
-    /// Turns an exclusive lock into a shared lock.
-    pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask_on(lease, |own, lease| own.call(own.begin_downgrade(lease)?, lease))
-    }
-
-    /// Begins to turn an exclusive lock into a shared lock.
-    pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
-        let own = self.own()?;
-        let begun = own.begin_downgrade(&lease)?;
-        own.submit_call(begun, lease, tag);
-        Ok(())
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, iter};
 
-use crate::call::Call;
+use crate::call_handle::CallHandle;
 use crate::continued::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
+use crate::lock::{Lock, View};
 use crate::log::{Level, Log, LogLine};
 use crate::moment::Moment;
 use crate::operation::{End, Operation, Payload, Prepared};
@@ -141,6 +142,14 @@ impl Runtime {
         &self.continued
     }
 
+    /// The lock, with the servers in the order of this manager.
+    pub(crate) fn view(&self, lock: &Arc<Lock>) -> Result<View, Error> {
+        let other = || {
+            Error::invalid("the lock is on other servers or databases than those of this manager")
+        };
+        View::new(lock, &self.roster).ok_or_else(other)
+    }
+
     /// The current moment, on the clock of all moments.
     pub(crate) fn now(&self) -> Moment {
         clock::now()
@@ -153,7 +162,7 @@ impl Runtime {
 
     /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does the work
     /// that is due on the connections, if no other thread does, and the chores that come up.
-    pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<Call>>) -> End {
+    pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<CallHandle>>) -> End {
         let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
         match self.engine.run(begin, &mut |chore| self.do_chore(chore)) {
             Turn::Ended(Wakening::Ended(end)) => end,
@@ -173,7 +182,7 @@ impl Runtime {
         &self,
         operation: Box<dyn Operation>,
         payload: Payload,
-        call: Option<&Arc<Call>>,
+        call: Option<&Arc<CallHandle>>,
     ) {
         self.engine.visit(|engine| {
             engine.submit(operation, payload, call);
@@ -216,7 +225,7 @@ impl Runtime {
 
     /// Waits until this moment for the end of a submitted call. Meanwhile does the work that is due, unless another
     /// thread does. `None` in a child that was forked meanwhile.
-    pub(crate) fn await_call(&self, call: &Arc<Call>, until: Moment) -> Option<Wakening> {
+    pub(crate) fn await_call(&self, call: &Arc<CallHandle>, until: Moment) -> Option<Wakening> {
         let engine = &self.engine;
         let mut chores = |chore| self.do_chore(chore);
         if until <= self.now() {
@@ -231,7 +240,7 @@ impl Runtime {
     }
 
     /// Ends a submitted call whose end is kept for a caller that will not come. Returns the notice.
-    pub(crate) fn forget_call(&self, call: &Arc<Call>) -> Option<Notice> {
+    pub(crate) fn forget_call(&self, call: &Arc<CallHandle>) -> Option<Notice> {
         self.engine.visit(|engine| engine.forget_call(call))
     }
 
@@ -317,7 +326,7 @@ impl Runtime {
     }
 
     /// Cancels the operation that is under way on this manager for the call.
-    pub(crate) fn cancel(&self, call: &Arc<Call>) {
+    pub(crate) fn cancel(&self, call: &Arc<CallHandle>) {
         self.engine.visit(|engine| {
             if call.is_on(self.number) {
                 call.cancel();

@@ -27,7 +27,7 @@ pub(crate) use self::state::Chore;
 use self::state::{Caller, Slot, State};
 use self::step::Step;
 use self::waits::Waits;
-use crate::call::Call;
+use crate::call_handle::CallHandle;
 use crate::command::{Answer, Request, Verb};
 use crate::driver::Driven;
 use crate::failure::Failure;
@@ -137,7 +137,7 @@ impl Engine {
         &mut self,
         thread: usize,
         operation: Box<dyn Operation>,
-        call: Option<&Arc<Call>>,
+        call: Option<&Arc<CallHandle>>,
     ) {
         self.add(operation, Caller::Thread(thread), call);
     }
@@ -147,13 +147,18 @@ impl Engine {
         &mut self,
         operation: Box<dyn Operation>,
         payload: Payload,
-        call: Option<&Arc<Call>>,
+        call: Option<&Arc<CallHandle>>,
     ) {
         self.add(operation, Caller::Program(payload), call);
         (self.state.is_unsent, self.state.effects.changed) = (true, true);
     }
 
-    fn add(&mut self, operation: Box<dyn Operation>, caller: Caller, call: Option<&Arc<Call>>) {
+    fn add(
+        &mut self,
+        operation: Box<dyn Operation>,
+        caller: Caller,
+        call: Option<&Arc<CallHandle>>,
+    ) {
         let ticket = self.state.add(operation, caller, call.cloned());
         match call.is_some_and(|call| call.begin_operation(ticket.place())) {
             true => self.step(ticket.place(), cancelled()),
@@ -169,7 +174,7 @@ impl Engine {
     }
 
     /// The thread at this place waits until this moment for the end of a submitted call.
-    pub(crate) fn await_call(&mut self, thread: usize, call: &Arc<Call>, until: Moment) {
+    pub(crate) fn await_call(&mut self, thread: usize, call: &Arc<CallHandle>, until: Moment) {
         if let Some(wakening) = self.end_of(call) {
             return self.ends.push_back((thread, wakening));
         }
@@ -186,7 +191,7 @@ impl Engine {
     }
 
     /// The end of a submitted call. `None` if the call is under way and no thread waits for it.
-    pub(crate) fn end_of(&mut self, call: &Arc<Call>) -> Option<Wakening> {
+    pub(crate) fn end_of(&mut self, call: &Arc<CallHandle>) -> Option<Wakening> {
         if let Some(notice) = self.notices.take(call) {
             return Some(Wakening::Noticed(notice));
         }
@@ -198,7 +203,7 @@ impl Engine {
     }
 
     /// Ends a submitted call whose end is kept for a caller, because no caller will come. Returns the notice.
-    pub(crate) fn forget_call(&mut self, call: &Arc<Call>) -> Option<Notice> {
+    pub(crate) fn forget_call(&mut self, call: &Arc<CallHandle>) -> Option<Notice> {
         self.cancel(call);
         self.notices.take(call)
     }
@@ -258,7 +263,7 @@ impl Engine {
     }
 
     /// Cancels the operation that is under way for this call, if there is one.
-    pub(crate) fn cancel(&mut self, call: &Arc<Call>) {
+    pub(crate) fn cancel(&mut self, call: &Arc<CallHandle>) {
         let place = call.place_of_operation();
         let slot = self.state.slots.get(place);
         if slot.is_some_and(|slot| slot.is_of(call)) {

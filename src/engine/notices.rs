@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::call::Call;
+use crate::call_handle::CallHandle;
 use crate::operation::{End, Payload};
 
 /// The end of an operation that no thread waited for.
@@ -12,7 +12,7 @@ pub(crate) struct Notice {
     pub(crate) payload: Payload,
     pub(crate) end: End,
     /// The call of the operation, if it can be cancelled or waited for.
-    pub(crate) call: Option<Arc<Call>>,
+    pub(crate) call: Option<Arc<CallHandle>>,
 }
 
 /// The notices that nobody has taken.
@@ -60,7 +60,7 @@ impl Notices {
     }
 
     /// Takes the notice of this call.
-    pub(super) fn take(&mut self, call: &Arc<Call>) -> Option<Notice> {
+    pub(super) fn take(&mut self, call: &Arc<CallHandle>) -> Option<Notice> {
         if let Some(notice) = self.kept.remove(&address(call)) {
             return Some(notice);
         }
@@ -90,7 +90,7 @@ impl Notices {
 }
 
 /// The call stays at this address for as long as its notice is here.
-fn address(call: &Arc<Call>) -> usize {
+fn address(call: &Arc<CallHandle>) -> usize {
     Arc::as_ptr(call).addr()
 }
 
@@ -99,13 +99,13 @@ mod tests {
     use super::*;
     use crate::operation::Ended;
 
-    fn push(notices: &mut Notices, payload: usize) -> Arc<Call> {
-        let call = Arc::new(Call::default());
+    fn push(notices: &mut Notices, payload: usize) -> Arc<CallHandle> {
+        let call = Arc::new(CallHandle::default());
         push_of(notices, payload, &call);
         call
     }
 
-    fn push_of(notices: &mut Notices, payload: usize, call: &Arc<Call>) {
+    fn push_of(notices: &mut Notices, payload: usize, call: &Arc<CallHandle>) {
         let (payload, call) = (Box::new(payload), Some(Arc::clone(call)));
         notices.push(Notice { payload, end: Ok(Ended::Stopped), call });
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_notice_kept_for_its_caller_is_no_event() {
         let mut notices = Notices::new();
-        let call = Arc::new(Call::default());
+        let call = Arc::new(CallHandle::default());
         call.set_without_event(true);
         push_of(&mut notices, 7, &call);
         assert!(notices.is_empty() && notices.next().is_none());

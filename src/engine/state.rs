@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lanes::{Lane, Lanes, Reason};
 use super::slots::Slots;
 use super::timers::Timers;
-use crate::call::Call;
+use crate::call_handle::CallHandle;
 use crate::error::Error;
 use crate::log::Level;
 use crate::moment::Moment;
@@ -65,7 +65,7 @@ pub(super) struct Slot {
     /// The place of the thread that waits for the end of an operation of the program.
     pub(super) waiter: Option<usize>,
     /// The call through which it can be cancelled.
-    pub(super) call: Option<Arc<Call>>,
+    pub(super) call: Option<Arc<CallHandle>>,
     /// `None` only while the operation handles an event.
     pub(super) operation: Option<Box<dyn Operation>>,
     urgency: Urgency,
@@ -149,7 +149,7 @@ impl State {
         &mut self,
         operation: Box<dyn Operation>,
         caller: Caller,
-        call: Option<Arc<Call>>,
+        call: Option<Arc<CallHandle>>,
     ) -> OpId {
         let generation = self.next_generation();
         let names = self.settings.tracing().names_resources();
@@ -343,7 +343,7 @@ impl State {
 
 impl Slot {
     /// Whether the operation belongs to this call.
-    pub(super) fn is_of(&self, call: &Arc<Call>) -> bool {
+    pub(super) fn is_of(&self, call: &Arc<CallHandle>) -> bool {
         self.call.as_ref().is_some_and(|own| Arc::ptr_eq(own, call))
     }
 }

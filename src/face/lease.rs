@@ -15,9 +15,11 @@ use super::slot;
 use super::slot::{Outcome, Slot, Tag};
 use super::ticket::Ticket;
 use super::time::{duration, ms};
+use crate::call::Call;
+use crate::call_handle::Canceller;
 use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
-use crate::redlock::{Canceller, KEPT};
+use crate::redlock::KEPT;
 use crate::system::clock;
 
 /// A lock that was taken. It ends when it is unlocked or dropped, and by itself when it expires. Check
@@ -103,8 +105,7 @@ impl Lease {
     /// [`crate::Status::Lost`]: the lock is not held any more. [`crate::Status::Unreachable`]: too few servers
     /// answered; the lock stays valid until its old expiry.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        shared.core.extend(&mut self.plain, ms(ttl))
+        self.run(Call::Extend { ttl_ms: ms(ttl) })
     }
 
     /// Makes an exclusive lock shared. Its holder continues as a reader, and no writer can hold the lock in
@@ -117,8 +118,7 @@ impl Lease {
     /// answered; the lock is still held, as a shared lock if [`Lease::is_shared`] says so.
     /// [`crate::Status::InvalidArgument`]: the lock is a permit, or covers several resources.
     pub fn downgrade(&mut self) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        shared.core.downgrade(&mut self.plain)
+        self.run(Call::Downgrade)
     }
 
     /// Asks the servers whether a quorum still holds the lock for at least `least`.
@@ -128,8 +128,7 @@ impl Lease {
     /// [`crate::Status::TooShort`]: the lock is held, but not for that long. [`crate::Status::Lost`],
     /// [`crate::Status::Unreachable`].
     pub fn confirm(&mut self, least: Duration) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        shared.core.confirm(&mut self.plain, ms(least))
+        self.run(Call::Confirm { least_ms: ms(least) })
     }
 
     /// Releases the lock, and waits until a quorum has been told.
@@ -139,8 +138,7 @@ impl Lease {
     /// [`crate::Status::Lost`]: the lock had already ended, and another client may have held it in between.
     /// [`crate::Status::Unreachable`]: too few servers could be told; the caller may call this again.
     pub fn unlock(&mut self) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        shared.core.unlock(&mut self.plain)
+        self.run(Call::Unlock)
     }
 
     /// Releases the lock, but keeps others out until `least` after it was taken: its keys are not deleted, and end then.
@@ -152,8 +150,7 @@ impl Lease {
     /// As for [`Lease::unlock`], and [`crate::Status::InvalidArgument`]: `least` is longer than the TTL, or the lock is
     /// shared or a permit.
     pub fn unlock_after(&mut self, least: Duration) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        shared.core.unlock_after(&mut self.plain, ms(least))
+        self.run(Call::UnlockAfter { least_ms: ms(least) })
     }
 
     /// Keeps the lock alive from now on, as [`super::Options::keep_alive`] does: it is extended again and
@@ -184,6 +181,11 @@ impl Lease {
         let shared = Arc::clone(&self.shared);
         shared.core.detach(&mut self.plain, usize::MAX).map(Ticket::from)
     }
+
+    fn run(&mut self, call: Call<'_>) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        shared.core.run(call, &mut self.plain)
+    }
 }
 
 impl Drop for Lease {
@@ -207,32 +209,34 @@ impl fmt::Debug for Lease {
 impl Lease {
     /// [`Lease::extend`] as a future. Dropping it cancels the call, and the lock stays held.
     pub fn extend_async(&mut self, ttl: Duration) -> Change<'_> {
-        Change::extend(self, ms(ttl))
+        Change::new(self, Call::Extend { ttl_ms: ms(ttl) })
     }
 
     /// [`Lease::confirm`] as a future. Dropping it cancels the call, and the lock stays held.
     pub fn confirm_async(&mut self, least: Duration) -> Change<'_> {
-        Change::confirm(self, ms(least))
+        Change::new(self, Call::Confirm { least_ms: ms(least) })
     }
 
     /// [`Lease::downgrade`] as a future. Dropping it cancels the call, and the lock stays held. Once the future
     /// was polled, the lock may be shared from then on.
     pub fn downgrade_async(&mut self) -> Change<'_> {
-        Change::downgrade(self)
+        Change::new(self, Call::Downgrade)
     }
 
     /// [`Lease::unlock`] as a future. Once it was polled, the lock is being released, even if the future is
     /// then dropped.
     pub fn unlock_async(&mut self) -> Change<'_> {
-        Change::unlock(self)
+        Change::new(self, Call::Unlock)
     }
 
     /// [`Lease::unlock_after`] as a future. Once it was polled, the lock is being released, even if the future is then
     /// dropped.
     pub fn unlock_after_async(&mut self, least: Duration) -> Change<'_> {
-        Change::unlock_after(self, ms(least))
+        Change::new(self, Call::UnlockAfter { least_ms: ms(least) })
     }
 }
+
+const OVER: &str = "the future was polled after its end";
 
 /// Why the manager must be driven.
 const POLLED: &str = "a future was polled";
@@ -255,19 +259,13 @@ enum Stage {
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Change<'a> {
     lease: &'a mut Lease,
-    verb: Verb,
-    pending: Option<Pending>,
-    /// Whether the result was returned.
-    is_over: bool,
+    stage: ChangeStage,
 }
 
-#[derive(Clone, Copy)]
-enum Verb {
-    Extend { ttl_ms: i64 },
-    Confirm { least_ms: i64 },
-    Downgrade,
-    Unlock,
-    UnlockAfter { least_ms: i64 },
+enum ChangeStage {
+    Call(Call<'static>),
+    Pending(Pending),
+    Over,
 }
 
 /// A submitted call whose result was not taken yet. If `is_open`, dropping this cancels the call.
@@ -300,15 +298,10 @@ impl Acquire {
                 }
                 let news = Arc::default();
                 let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
-                let submit = |lease, tag: Tag| {
-                    shared.core.submit_acquire(options.plain(keep), lease, tag.boxed())
-                };
-                (Pending::begin(shared, true, PlainLease::new(), submit)?, news)
+                (Pending::begin(shared, options.call(keep), PlainLease::new())?, news)
             }
             Stage::Ticket(ticket) => {
-                let ticket = ticket.as_str().as_bytes();
-                let submit = |lease, tag: Tag| shared.core.submit_adopt(ticket, lease, tag.boxed());
-                (Pending::begin(shared, true, PlainLease::new(), submit)?, Arc::default())
+                (Pending::begin(shared, ticket.call(), PlainLease::new())?, Arc::default())
             }
             stage => {
                 self.stage = stage;
@@ -333,7 +326,7 @@ impl Future for Acquire {
             return Poll::Ready(Err(error));
         }
         let Stage::Pending(pending, news) = &mut self.stage else {
-            panic!("the future was polled after its end");
+            panic!("{OVER}");
         };
         let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
         let news = Arc::clone(news);
@@ -357,7 +350,7 @@ impl Acquire {
             return Some(Err(error));
         }
         let Stage::Pending(pending, news) = &mut self.stage else {
-            panic!("the future was polled after its end");
+            panic!("{OVER}");
         };
         let (plain, outcome) = match pending.wait_for(time) {
             Ok(ended) => ended?,
@@ -370,61 +363,36 @@ impl Acquire {
 }
 
 impl<'a> Change<'a> {
-    fn extend(lease: &'a mut Lease, ttl_ms: i64) -> Self {
-        Self { lease, verb: Verb::Extend { ttl_ms }, pending: None, is_over: false }
+    fn new(lease: &'a mut Lease, call: Call<'static>) -> Self {
+        Self { lease, stage: ChangeStage::Call(call) }
     }
 
-    fn confirm(lease: &'a mut Lease, least_ms: i64) -> Self {
-        Self { lease, verb: Verb::Confirm { least_ms }, pending: None, is_over: false }
-    }
-
-    fn downgrade(lease: &'a mut Lease) -> Self {
-        Self { lease, verb: Verb::Downgrade, pending: None, is_over: false }
-    }
-
-    fn unlock_after(lease: &'a mut Lease, least_ms: i64) -> Self {
-        Self { lease, verb: Verb::UnlockAfter { least_ms }, pending: None, is_over: false }
-    }
-
-    fn unlock(lease: &'a mut Lease) -> Self {
-        Self { lease, verb: Verb::Unlock, pending: None, is_over: false }
-    }
-
-    /// Submits the call with a copy of the lease, for the same lock. The lease keeps its own state until the
-    /// call ends, even if this future is dropped.
-    fn begin(&self) -> Result<Pending, Error> {
-        let (shared, verb) = (self.lease.shared(), self.verb);
-        let is_cancelled = !matches!(verb, Verb::Unlock | Verb::UnlockAfter { .. });
-        let submit = |lease, tag: Tag| match verb {
-            Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
-            Verb::Confirm { least_ms } => shared.core.submit_confirm(lease, least_ms, tag.boxed()),
-            Verb::Downgrade => shared.core.submit_downgrade(lease, tag.boxed()),
-            Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
-            Verb::UnlockAfter { least_ms } => {
-                shared.core.submit_unlock_after(lease, least_ms, tag.boxed())
-            }
-        };
-        // If several copies are under way, each of them is cancelled separately.
-        let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
-        let mut pending = Pending::begin(shared, false, plain, submit)?;
-        pending.is_open = is_cancelled;
-        Ok(pending)
-    }
-
-    /// The submitted call.
+    /// The submitted call. It is submitted with a copy of the lease, for the same lock. The lease keeps its own state
+    /// until the call ends, even if this future is dropped.
     fn pending(&mut self) -> Result<&mut Pending, Error> {
-        assert!(!self.is_over, "the future was polled after its end");
-        let pending = match self.pending.take() {
-            Some(pending) => pending,
-            None => self.begin()?,
+        let pending = match std::mem::replace(&mut self.stage, ChangeStage::Over) {
+            ChangeStage::Call(call) => {
+                let is_cancelled = !matches!(call, Call::Unlock | Call::UnlockAfter { .. });
+                // If several copies are under way, each of them is cancelled separately.
+                let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
+                let mut pending = Pending::begin(self.lease.shared(), call, plain)?;
+                pending.is_open = is_cancelled;
+                pending
+            }
+            ChangeStage::Pending(pending) => pending,
+            ChangeStage::Over => panic!("{OVER}"),
         };
-        Ok(self.pending.insert(pending))
+        self.stage = ChangeStage::Pending(pending);
+        match &mut self.stage {
+            ChangeStage::Pending(pending) => Ok(pending),
+            _ => panic!("{OVER}"),
+        }
     }
 
     /// The call has ended with this lease.
     fn end(&mut self, plain: PlainLease) {
         self.lease.set_plain(plain);
-        (self.pending, self.is_over) = (None, true);
+        self.stage = ChangeStage::Over;
     }
 
     /// Waits for the result in this thread: see [`Acquire::wait_for`]. Returns none if the call is still under way
@@ -450,7 +418,7 @@ impl Future for Change<'_> {
     ///
     /// If it is polled again after it has returned its result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let is_new = self.pending.is_none();
+        let is_new = matches!(self.stage, ChangeStage::Call(_));
         let shared = self.lease.shared();
         let checked = if is_new { shared.core.check_driver(POLLED) } else { Ok(()) };
         let ended = match checked.and_then(|()| self.pending()) {
@@ -464,15 +432,10 @@ impl Future for Change<'_> {
 }
 
 impl Pending {
-    fn begin(
-        shared: &Arc<Shared>,
-        takes: bool,
-        plain: PlainLease,
-        submit: impl FnOnce(PlainLease, Tag) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let slot = Arc::new(Slot::new(takes));
+    fn begin(shared: &Arc<Shared>, call: Call<'_>, plain: PlainLease) -> Result<Self, Error> {
+        let slot = Arc::new(Slot::new(call.takes()));
         let canceller = Canceller::from(&plain);
-        submit(plain, Tag::Call(Arc::clone(&slot)))?;
+        shared.core.submit(call, plain, Tag::Call(Arc::clone(&slot)).boxed())?;
         Ok(Self { shared: Arc::clone(shared), slot, canceller, is_open: true })
     }
 
@@ -498,7 +461,7 @@ impl Pending {
     /// The future gets this result now, perhaps long after the call ended.
     fn end(&mut self, (mut lease, outcome): Outcome) -> Outcome {
         self.is_open = false;
-        let outcome = outcome.and_then(|()| self.shared.core.in_time(&mut lease));
+        let outcome = outcome.and_then(|()| self.shared.core.check_in_time(&mut lease));
         (lease, outcome)
     }
 }

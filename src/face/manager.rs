@@ -16,6 +16,7 @@ use super::slot::Tag;
 use super::ticket::Ticket;
 use super::time::{duration, ms};
 use crate::error::Error;
+use crate::event;
 use crate::lease::Lease as PlainLease;
 use crate::log::Level;
 use crate::redlock::RedLock;
@@ -135,7 +136,7 @@ impl Manager {
         let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
         // If the logger panics, the lease is dropped, and its lock is released.
         let mut lease = Lease::of(Arc::clone(&self.shared), PlainLease::new(), news);
-        self.shared.core.acquire(options.plain(keep), lease.plain_mut())?;
+        self.shared.core.run(options.call(keep), lease.plain_mut())?;
         Ok(lease)
     }
 
@@ -154,7 +155,7 @@ impl Manager {
     /// and the ticket can still be adopted. [`crate::Status::InvalidArgument`]: the text is not a ticket.
     pub fn adopt(&self, ticket: &Ticket) -> Result<Lease, Error> {
         let mut lease = Lease::of(Arc::clone(&self.shared), PlainLease::new(), Arc::default());
-        self.shared.core.adopt(ticket.as_str().as_bytes(), lease.plain_mut())?;
+        self.shared.core.run(ticket.call(), lease.plain_mut())?;
         Ok(lease)
     }
 
@@ -453,7 +454,7 @@ impl Builder {
         }
         if self.has_thread {
             let sink = |event, runtime: &Runtime| {
-                slot::deliver(event, |lease| runtime.discard(lease));
+                slot::deliver(event, |lease| event::discard(runtime, lease));
             };
             core.set_event_sink(Some(Arc::new(sink)))?;
             core.set_background_thread(true)?;

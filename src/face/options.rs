@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::time::ms;
+use crate::call::{AcquireOptions, Call, Patience};
+use crate::event::Tag;
 use crate::lock_kind::LockKind;
-use crate::redlock::AcquireOptions;
-use crate::submitted::Tag;
 
 /// How to take a lock: what to lock, for how long, and how long to try.
 ///
@@ -113,16 +113,16 @@ impl Options {
         self.keep_alive
     }
 
-    /// Converts the options for the manager. `keep` is the tag of the event that reports that the lock cannot
+    /// The call that takes the lock. `keep` is the tag of the event that reports that the lock cannot
     /// be kept alive.
-    pub(super) fn plain(&self, keep: Option<Tag>) -> AcquireOptions<'_> {
-        let (wait_ms, tries) = match self.wait {
-            Wait::For(wait) => (ms(wait), 0),
-            Wait::Forever => (-1, 0),
-            Wait::Tries(tries) => (0, tries),
+    pub(super) fn call(&self, keep: Option<Tag>) -> Call<'_> {
+        let patience = match self.wait {
+            Wait::For(wait) => Patience::Ms(ms(wait)),
+            Wait::Forever => Patience::Ms(-1),
+            Wait::Tries(tries) => Patience::Tries(tries.into()),
         };
         let (resource, kind, ttl_ms) = (&self.resource, self.kind.clone(), ms(self.ttl));
-        AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
+        Call::Acquire(AcquireOptions { resource, kind, ttl_ms, patience, keep })
     }
 }
 
@@ -135,15 +135,15 @@ mod tests {
     #[test]
     fn the_last_of_wait_and_tries_counts() {
         let one = Options::new("r", TTL);
-        let waits = |options: Options| {
-            let plain = options.plain(None);
-            (plain.wait_ms, plain.tries)
+        let patience = |options: Options| match options.call(None) {
+            Call::Acquire(options) => options.patience,
+            _ => unreachable!("it takes a lock"),
         };
-        assert_eq!(waits(one.clone()), (0, 0));
-        assert_eq!(waits(one.clone().tries(7).wait(TTL)), (10_000, 0));
-        assert_eq!(waits(one.clone().wait(TTL).wait_forever()), (-1, 0));
-        assert_eq!(waits(one.clone().wait_forever().tries(7)), (0, 7));
-        assert_eq!([0, -3].map(|it| waits(one.clone().tries(it))), [(0, 1); 2]);
+        assert_eq!(patience(one.clone()), Patience::Ms(0));
+        assert_eq!(patience(one.clone().tries(7).wait(TTL)), Patience::Ms(10_000));
+        assert_eq!(patience(one.clone().wait(TTL).wait_forever()), Patience::Ms(-1));
+        assert_eq!(patience(one.clone().wait_forever().tries(7)), Patience::Tries(7));
+        assert_eq!([0, -3].map(|it| patience(one.clone().tries(it))), [Patience::Tries(1); 2]);
     }
 
     #[test]

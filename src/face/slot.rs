@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::lost::News;
 use crate::error::Error;
+use crate::event;
+use crate::event::Event;
 use crate::lease::Lease;
 use crate::moment::Moment;
-use crate::submitted::{self, Event};
 use crate::system::clock;
 
 /// The result of a call: its lease, and whether the call succeeded.
@@ -49,7 +50,7 @@ enum State {
 }
 
 impl Tag {
-    pub(super) fn boxed(self) -> submitted::Tag {
+    pub(super) fn boxed(self) -> event::Tag {
         Box::new(self)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::call::Call;
+
 /// Hands a lock over from one process to another. A ticket is printable ASCII without spaces.
 /// [`super::Lease::detach`] makes it, and [`super::Manager::adopt`] uses it, once.
 ///
@@ -19,6 +21,11 @@ impl Ticket {
     /// The text to hand over.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The call that takes over its lock.
+    pub(super) fn call(&self) -> Call<'_> {
+        Call::Adopt { ticket: self.0.as_bytes() }
     }
 }
 

@@ -1,19 +1,19 @@
 //! The C functions that take a lock of any kind as their options say, and these options.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
 use super::arguments::{Versioned, bytes, text, texts, versioned};
-use super::call::lease_call;
+use super::call::run;
 use super::event::Tag;
 use super::handle::RedLock;
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
+use crate::call::{AcquireOptions, Call, Patience};
 use crate::check::RESOURCES_MAX;
 use crate::error::Error;
 use crate::lock_kind::LockKind;
-use crate::redlock::AcquireOptions;
 use crate::slot_set::SLOTS_MAX;
 
 /// How to take a lock. Initialize this with REDLOCK_ACQUIRE_OPTIONS_INIT, so that fields of later versions
@@ -100,16 +100,24 @@ pub unsafe extern "C" fn RedLock_Acquire(
     options: *const RedLockAcquireOptions,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, own| {
-        let options = read(options)?;
-        let keep = |handle| Tag::new(&handle, ptr::null_mut()).boxed();
-        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
-        manager.acquire(AcquireOptions { keep, ..plain(&options)? }, own)
-    })
+    run(rl, lease, call(options, lease, ptr::null_mut()))
+}
+
+/// The call of a program that takes a lock as its options say. If the lock cannot be kept, the event has this lease and
+/// this value.
+pub(super) fn call<'a>(
+    options: *const RedLockAcquireOptions,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+) -> Result<Call<'a>, Error> {
+    let options = read(options)?;
+    let keep = |lease: Arc<RedLockLease>| Tag::new(&lease, user_data).boxed();
+    let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
+    Ok(Call::Acquire(AcquireOptions { keep, ..plain(&options)? }))
 }
 
 /// Returns a copy of the options as this version knows them.
-pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
+fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
     let none = RedLockAcquireOptions {
         size: 0,
         resource: ptr::null(),
@@ -131,7 +139,7 @@ pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcqui
 }
 
 /// Converts the options, except for keep_alive.
-pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOptions<'a>, Error> {
+fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOptions<'a>, Error> {
     let kind = kind(options)?;
     let (resource, kind) = match several(options)? {
         Some(names) => of_several(&names, kind)?,
@@ -139,7 +147,8 @@ pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOption
         None => (bytes(options.resource, options.resource_size, "resource")?, kind),
     };
     let &RedLockAcquireOptions { ttl_ms, wait_ms, tries, .. } = options;
-    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep: None })
+    let patience = if tries > 0 { Patience::Tries(tries.into()) } else { Patience::Ms(wait_ms) };
+    Ok(AcquireOptions { resource, kind, ttl_ms, patience, keep: None })
 }
 
 /// Returns the kind of lock that the options ask for. At most one of the fields that select the kind may

@@ -1,13 +1,15 @@
 //! What happens around the C calls that ask servers: where their messages go, when log lines reach the
 //! logger, and what a fork within a call means.
 
-use super::guard::{catch, guard};
+use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
+use crate::argument::Language;
+use crate::call::Call;
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::redlock::RedLock as Manager;
+use crate::redlock::{LeaseHolder, RedLock as Manager};
 use crate::system::cancellation::Uncancelled;
 use crate::system::process::this_process;
 
@@ -47,6 +49,15 @@ pub(super) fn side_call(
     })
 }
 
+/// Makes one of the calls on a lease, and waits for its end.
+pub(super) fn run(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    call: Result<Call<'_>, Error>,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.run_quietly(call?, lease))
+}
+
 /// A call on a manager with a lease. Its message goes to the lease, or to the manager if there is no lease.
 pub(super) fn lease_call(
     rl: *mut RedLock,
@@ -78,12 +89,8 @@ fn lease_call_once(
             return lease.call(|_| Err(Error::invalid("rl is NULL")));
         };
         let process = this_process();
-        let (manager, language) = (&handle.manager, handle.language.get());
-        let call = |lease: &mut Lease| call(manager, lease).map_err(|it| it.told_in(language));
-        let (mut outcome, was_told) = told(manager, || lease.call(call));
-        if was_told && outcome.is_ok() && lease.is_over() {
-            outcome = lease.call(|lease| manager.in_time(lease));
-        }
+        let mut turns = Turns { lease, language: handle.language.get() };
+        let outcome = handle.manager.ask_on(&mut turns, |own| call(&handle.manager, own));
         // Releasing the manager may call a function of the program, which may fork.
         drop(handle);
         if this_process() == process {
@@ -94,18 +101,20 @@ fn lease_call_once(
     }))
 }
 
-/// Makes a call. When the call holds nothing any more, passes the pending log lines to the logger. Also
-/// returns whether there were any lines. If a callback forks, the result of the call belongs to the parent,
-/// and the call fails in the child.
-pub(super) fn told<T>(
-    manager: &Manager,
-    call: impl FnOnce() -> Result<T, Error>,
-) -> (Result<T, Error>, bool) {
-    let process = this_process();
-    let outcome = guard(call);
-    let was_told = manager.has_lines() && guard(|| Ok(manager.tell())).unwrap_or(true);
-    let is_same = this_process() == process;
-    (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
+/// Uses the lease of a C program for one step at a time. Between two steps, other threads and the logger may use it.
+struct Turns<'a> {
+    lease: &'a RedLockLease,
+    language: Language,
+}
+
+impl LeaseHolder for Turns<'_> {
+    fn with(&mut self, step: &mut dyn FnMut(&mut Lease) -> Result<(), Error>) -> Result<(), Error> {
+        self.lease.call(|own| step(own).map_err(|error| error.told_in(self.language)))
+    }
+
+    fn may_be_over(&self) -> bool {
+        self.lease.is_over()
+    }
 }
 
 fn status_of(outcome: Result<(), Error>) -> RedLockStatus {

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::arguments::{Versioned, versioned, write_versioned};
-use super::call::{manager_call, side_call, told};
+use super::call::{manager_call, side_call};
 use super::callback::{RedLockDestroy, UserData};
 use super::guard::catch;
 use super::handle::{RedLock, shared};
@@ -14,8 +14,8 @@ use super::lease::{RedLockLease, held_lease, shared_lease};
 use super::status::RedLockStatus;
 use crate::background::EventSink;
 use crate::error::{Error, Status};
+use crate::event::{self, Event};
 use crate::runtime::Runtime;
-use crate::submitted::{self, Event};
 use crate::system::cancellation::Uncancelled;
 
 /// An event that RedLock_NextEvent returns. Initialize it with REDLOCK_EVENT_INIT.
@@ -82,7 +82,7 @@ impl Tag {
         tag
     }
 
-    pub(super) fn boxed(self) -> submitted::Tag {
+    pub(super) fn boxed(self) -> event::Tag {
         Box::new(self)
     }
 }
@@ -135,8 +135,7 @@ pub unsafe extern "C" fn RedLock_NextEvent(
 ) -> RedLockStatus {
     side_call(rl, |handle| {
         let size = versioned(event.cast_const(), NONE, "event")?.size;
-        let (next, _) = told(&handle.manager, || handle.manager.next_event(wait_ms));
-        let Some(next) = next? else {
+        let Some(next) = handle.manager.next_event(wait_ms)? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
         let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
@@ -185,8 +184,7 @@ pub unsafe extern "C" fn RedLock_Wait(
     let outcome = catch(|| {
         let handle = handle.ok_or_else(|| Error::invalid("rl is NULL"))?;
         lease.check_has_submitted()?;
-        let (event, _) = told(&handle.manager, || handle.manager.wait(lease.canceller(), wait_ms));
-        let Some(event) = event? else {
+        let Some(event) = handle.manager.wait(lease.canceller(), wait_ms)? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
         let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
@@ -209,12 +207,12 @@ const NONE: RedLockEvent = RedLockEvent {
 
 /// Converts the event for a C program. The lease then holds the result of the call.
 fn convert(event: Event, runtime: &Runtime) -> Result<RedLockEvent, Error> {
-    match event.in_time(|lease| runtime.in_time(lease)) {
+    match event {
         Event::Done { lease: own, tag, mut outcome } => {
             let mut tag = tag_of(tag)?;
             if let Some(lease) = tag.lease.take() {
                 if lease.is_freed() && tag.acquires && outcome.is_ok() {
-                    runtime.discard(&own);
+                    event::discard(runtime, &own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
                 }
                 lease.end_submitted(Some((own, outcome.as_ref().err())));
@@ -238,7 +236,7 @@ fn of(tag: &Tag) -> RedLockEvent {
     RedLockEvent { lease, user_data: tag.user_data.pointer(), ..NONE }
 }
 
-fn tag_of(tag: submitted::Tag) -> Result<Box<Tag>, Error> {
+fn tag_of(tag: event::Tag) -> Result<Box<Tag>, Error> {
     tag.downcast().map_err(|_| Error::new(Status::Internal, "an event without a call"))
 }
 

@@ -3,10 +3,11 @@
 use std::ffi::c_char;
 
 use super::arguments::{Room, text};
-use super::call::lease_call;
+use super::call::{lease_call, run};
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
+use crate::call::Call;
 
 /// Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
 /// another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn RedLock_Detach(
 ) -> RedLockStatus {
     lease_call(rl, lease, |manager, lease| {
         let mut room = Room::new(ticket, size, "ticket")?;
-        let ticket = manager.detach(lease, room.bytes())?;
+        let ticket = manager.detach_quietly(lease, room.bytes())?;
         room.write(&ticket);
         Ok(())
     })
@@ -76,5 +77,5 @@ pub unsafe extern "C" fn RedLock_Adopt(
     ticket: *const c_char,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.adopt(text(ticket, "ticket")?, lease))
+    run(rl, lease, text(ticket, "ticket").map(|ticket| Call::Adopt { ticket }))
 }

@@ -5,11 +5,11 @@ use std::mem::offset_of;
 
 use super::acquire::{REDLOCK_EXCLUSIVE, REDLOCK_SHARED, permits_of};
 use super::arguments::{Versioned, bytes, text, versioned, words, write_versioned};
-use super::call::{manager_call, told};
+use super::call::manager_call;
 use super::handle::RedLock;
 use super::status::RedLockStatus;
-use crate::blocking::{Inspection, Permits};
 use crate::error::Error;
+use crate::inspection::{Inspection, Permits};
 use crate::redlock::RedLock as Manager;
 
 /// The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn RedLock_Inspect(
             };
             look(&handle.manager, resource, permits)
         };
-        let (answer, _) = told(&handle.manager, ask);
+        let answer = ask();
         // A logger may have made calls of its own, which have left their messages.
         handle.message.set("");
         let (found, absent) = answer.inspect_err(|error| fill(NONE, &error.to_string()))?;

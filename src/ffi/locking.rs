@@ -3,10 +3,12 @@
 use std::ffi::c_char;
 
 use super::arguments::{Argument, text};
-use super::call::{lease_call, manager_call, told};
+use super::call::{manager_call, run};
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
+use crate::call::{AcquireOptions, Call, Patience};
+use crate::error::Error;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///
@@ -37,7 +39,7 @@ pub unsafe extern "C" fn RedLock_Lock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
+    run(rl, lease, exclusive(resource, ttl_ms, Patience::TriesOfSettings))
 }
 
 /// Takes a lock, trying for a time instead of a number of times. Callers wait in a queue as for RedLock_Lock.
@@ -61,9 +63,7 @@ pub unsafe extern "C" fn RedLock_TryLock(
     wait_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
-        manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
-    })
+    run(rl, lease, exclusive(resource, ttl_ms, Patience::Ms(wait_ms)))
 }
 
 /// Takes a lock or renews it. If the lease passed still holds the lock, this function works as
@@ -88,9 +88,8 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
-        manager.continue_lock(text(resource, "resource")?, ttl_ms, lease)
-    })
+    let resource = text(resource, "resource");
+    run(rl, lease, resource.map(|resource| Call::Continue { resource, ttl_ms }))
 }
 
 /// Gives a held lock a new TTL, counted from now, with the same token. One round, no retries. A TTL shorter
@@ -109,7 +108,7 @@ pub unsafe extern "C" fn RedLock_Extend(
     lease: *mut RedLockLease,
     ttl_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.extend(lease, ttl_ms))
+    run(rl, lease, Ok(Call::Extend { ttl_ms }))
 }
 
 /// Releases a lock: deletes it on the servers where it still belongs to this lease. A lock of another holder
@@ -132,7 +131,7 @@ pub unsafe extern "C" fn RedLock_Unlock(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.unlock(lease))
+    run(rl, lease, Ok(Call::Unlock))
 }
 
 /// Releases a lock, but keeps others out until a time after it was taken. The keys are not deleted: on each server, the
@@ -156,7 +155,7 @@ pub unsafe extern "C" fn RedLock_UnlockAfter(
     lease: *mut RedLockLease,
     least_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.unlock_after(lease, least_ms))
+    run(rl, lease, Ok(Call::UnlockAfter { least_ms }))
 }
 
 /// Asks the servers whether this lease still holds its lock on a quorum, and for how long. Use this right
@@ -176,7 +175,7 @@ pub unsafe extern "C" fn RedLock_Confirm(
     lease: *mut RedLockLease,
     least_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.confirm(lease, least_ms))
+    run(rl, lease, Ok(Call::Confirm { least_ms }))
 }
 
 /// Asks the servers whether any client holds a resource on a quorum. The answer may be out of date when it
@@ -197,12 +196,19 @@ pub unsafe extern "C" fn RedLock_IsLocked(
     let locked = Argument::new(locked, "locked", false);
     manager_call(rl, |handle| {
         let mut locked = locked?;
-        let ask = || handle.manager.is_locked(text(resource, "resource")?);
-        let (answer, _) = told(&handle.manager, ask);
-        let answer = answer?;
+        let answer = handle.manager.is_locked(text(resource, "resource")?)?;
         // A logger may have made calls of its own, which have set the message.
         handle.message.set("");
         locked.set(answer);
         Ok(())
     })
+}
+
+fn exclusive<'a>(
+    resource: *const c_char,
+    ttl_ms: i64,
+    patience: Patience,
+) -> Result<Call<'a>, Error> {
+    let options = Call::acquire(text(resource, "resource")?, ttl_ms);
+    Ok(Call::Acquire(AcquireOptions { patience, ..options }))
 }

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::arguments::{copy_words, text};
-use super::call::{manager_call, side_call, told};
+use super::call::{manager_call, side_call};
 use super::callback::{RedLockDestroy, UserData};
 use super::guard::guard;
 use super::handle::{RedLock, shared};
@@ -34,7 +34,7 @@ pub type RedLockLogger =
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
         let (message, kept_log, language) = Default::default();
-        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log, language };
+        let handle = RedLock { manager: Manager::new(), message, kept_log, language };
         Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
     });
     made.unwrap_or(ptr::null_mut())
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let (absent, _) = told(&handle.manager, || handle.manager.connect(timeout_ms));
-        handle.message.set(&absent?);
+        let absent = handle.manager.connect(timeout_ms)?;
+        handle.message.set(&absent);
         Ok(())
     })
 }
@@ -141,10 +141,7 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
 ///         process is the child), REDLOCK_INTERNAL. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_LookUp(rl: *mut RedLock) -> RedLockStatus {
-    side_call(rl, |handle| {
-        let (done, _) = told(&handle.manager, || handle.manager.look_up());
-        done.map(|()| RedLockStatus::REDLOCK_OK)
-    })
+    side_call(rl, |handle| handle.manager.look_up().map(|()| RedLockStatus::REDLOCK_OK))
 }
 
 /// Whether RedLock_LookUp would ask the system's resolver now for a call that is under way or a lock that is kept

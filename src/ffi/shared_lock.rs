@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 
 use super::acquire::{REDLOCK_EXCLUSIVE, REDLOCK_SHARED};
-use super::call::lease_call;
+use super::call::run;
 use super::handle::RedLock;
 use super::lease::{RedLockLease, read};
 use super::status::RedLockStatus;
 use super::submit::submit;
+use crate::call::Call;
 
 /// Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
 /// writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn RedLock_Downgrade(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.downgrade(lease))
+    run(rl, lease, Ok(Call::Downgrade))
 }
 
 /// Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
@@ -44,9 +45,7 @@ pub unsafe extern "C" fn RedLock_SubmitDowngrade(
     lease: *mut RedLockLease,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, false, |handle, own, tag| {
-        handle.manager.submit_downgrade(own, tag)
-    })
+    submit(rl, lease, user_data, Ok(Call::Downgrade))
 }
 
 /// Returns how a lease holds its lock, or held it if the lock has ended. No I/O.

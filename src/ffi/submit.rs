@@ -1,9 +1,8 @@
 //! The C functions that begin a call without waiting for it, and the one that keeps a lock alive.
 
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
 
-use super::acquire::{RedLockAcquireOptions, plain, read};
+use super::acquire::{RedLockAcquireOptions, call};
 use super::arguments::text;
 use super::call::lease_call;
 use super::event::Tag;
@@ -11,10 +10,8 @@ use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
+use crate::call::Call;
 use crate::error::Error;
-use crate::lease::Lease;
-use crate::redlock::AcquireOptions;
-use crate::submitted;
 use crate::system::cancellation::Uncancelled;
 
 /// Begins to take a lock as the options say. This function does not wait. The call is sent, and continues,
@@ -40,12 +37,7 @@ pub unsafe extern "C" fn RedLock_SubmitAcquire(
     lease: *mut RedLockLease,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, true, |handle, own, tag| {
-        let options = read(options)?;
-        let keep = |lease: Arc<RedLockLease>| Tag::new(&lease, user_data).boxed();
-        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
-        handle.manager.submit_acquire(AcquireOptions { keep, ..plain(&options)? }, own, tag)
-    })
+    submit(rl, lease, user_data, call(options, lease, user_data))
 }
 
 /// Begins to give a held lock a new TTL, as RedLock_Extend does. See RedLock_SubmitAcquire.
@@ -63,9 +55,7 @@ pub unsafe extern "C" fn RedLock_SubmitExtend(
     ttl_ms: i64,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, false, |handle, own, tag| {
-        handle.manager.submit_extend(own, ttl_ms, tag)
-    })
+    submit(rl, lease, user_data, Ok(Call::Extend { ttl_ms }))
 }
 
 /// Begins to release a lock, as RedLock_Unlock does. See RedLock_SubmitAcquire.
@@ -80,7 +70,7 @@ pub unsafe extern "C" fn RedLock_SubmitUnlock(
     lease: *mut RedLockLease,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, false, |handle, own, tag| handle.manager.submit_unlock(own, tag))
+    submit(rl, lease, user_data, Ok(Call::Unlock))
 }
 
 /// Begins to release a lock and to keep others out for a while, as RedLock_UnlockAfter does. See
@@ -98,9 +88,7 @@ pub unsafe extern "C" fn RedLock_SubmitUnlockAfter(
     least_ms: i64,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, false, |handle, own, tag| {
-        handle.manager.submit_unlock_after(own, least_ms, tag)
-    })
+    submit(rl, lease, user_data, Ok(Call::UnlockAfter { least_ms }))
 }
 
 /// Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See
@@ -118,9 +106,7 @@ pub unsafe extern "C" fn RedLock_SubmitConfirm(
     least_ms: i64,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, false, |handle, own, tag| {
-        handle.manager.submit_confirm(own, least_ms, tag)
-    })
+    submit(rl, lease, user_data, Ok(Call::Confirm { least_ms }))
 }
 
 /// Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the
@@ -138,9 +124,7 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
     lease: *mut RedLockLease,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    submit(rl, lease, user_data, true, |handle, own, tag| {
-        handle.manager.submit_adopt(text(ticket, "ticket")?, own, tag)
-    })
+    submit(rl, lease, user_data, text(ticket, "ticket").map(|ticket| Call::Adopt { ticket }))
 }
 
 /// Keeps a held lock alive until it is unlocked. The lock is extended, with the TTL that it was given last,
@@ -175,27 +159,12 @@ pub unsafe extern "C" fn RedLock_KeepAlive(
     })
 }
 
-/// Submits a call on a lease.
+/// Submits one of the calls on a lease.
 pub(super) fn submit(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
     user_data: *mut c_void,
-    acquires: bool,
-    submit: impl FnOnce(&RedLock, Lease, submitted::Tag) -> Result<(), Error>,
-) -> RedLockStatus {
-    let mut submit = Some(submit);
-    submit_once(rl, lease, user_data, acquires, &mut |handle, own, tag| {
-        submit.take().map_or(Ok(()), |submit| submit(handle, own, tag))
-    })
-}
-
-/// The part of `submit` that does not depend on the type of the closure, so that its code exists only once.
-fn submit_once(
-    rl: *mut RedLock,
-    lease: *mut RedLockLease,
-    user_data: *mut c_void,
-    acquires: bool,
-    submit: &mut dyn FnMut(&RedLock, Lease, submitted::Tag) -> Result<(), Error>,
+    call: Result<Call<'_>, Error>,
 ) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
     let handle = shared(rl);
@@ -205,12 +174,16 @@ fn submit_once(
         }
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
-    let outcome = catch(|| match &handle {
-        None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
-        Some(handle) => lease.submit(handle, acquires, |own| {
-            let submitted = submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed());
+    let outcome = catch(|| {
+        let Some(handle) = &handle else {
+            return lease.call(|_| Err(Error::invalid("rl is NULL")));
+        };
+        let takes = call.as_ref().is_ok_and(Call::takes);
+        lease.submit(handle, takes, |own| {
+            let tag = Tag::of_call(&lease, user_data, takes).boxed();
+            let submitted = call.and_then(|call| handle.manager.submit(call, own, tag));
             submitted.map_err(|error| error.told_in(handle.language.get()))
-        }),
+        })
     });
     match outcome {
         Ok(()) => RedLockStatus::REDLOCK_OK,

@@ -18,16 +18,14 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
-#[path = "../../src/acquire_options.rs"]
-mod acquire_options;
 #[path = "../../src/argument.rs"]
 mod argument;
 #[path = "../../src/background.rs"]
 mod background;
-#[path = "../../src/blocking.rs"]
-mod blocking;
 #[path = "../../src/call.rs"]
 mod call;
+#[path = "../../src/call_handle.rs"]
+mod call_handle;
 #[path = "../../src/check.rs"]
 mod check;
 #[path = "../../src/command/mod.rs"]
@@ -40,16 +38,18 @@ mod driver;
 mod engine;
 #[path = "../../src/error.rs"]
 mod error;
+#[path = "../../src/event.rs"]
+mod event;
 #[path = "../../src/failure.rs"]
 mod failure;
 #[path = "../../src/fork.rs"]
 mod fork;
+#[path = "../../src/inspection.rs"]
+mod inspection;
 #[path = "../../src/keeper.rs"]
 mod keeper;
 #[path = "../../src/lease.rs"]
 mod lease;
-#[path = "../../src/lease_call.rs"]
-mod lease_call;
 #[path = "../../src/lock/mod.rs"]
 mod lock;
 #[path = "../../src/lock_kind.rs"]
@@ -84,8 +84,6 @@ mod settings;
 mod slot_set;
 #[path = "../../src/stats/mod.rs"]
 mod stats;
-#[path = "../../src/submitted.rs"]
-mod submitted;
 #[path = "world/system/mod.rs"]
 mod system;
 #[path = "../../src/token.rs"]

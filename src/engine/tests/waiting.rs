@@ -93,7 +93,7 @@ fn the_driver_sends_submitted_calls() {
 #[test]
 fn a_cancellation_hits_only_its_own_call() {
     let mut engine = engine_of_three();
-    let (call, other) = <(Arc<Call>, Arc<Call>)>::default();
+    let (call, other) = <(Arc<CallHandle>, Arc<CallHandle>)>::default();
     other.begin_operation(0);
     engine.run(0, goes_on(Moment::NEVER), Some(&call));
     engine.cancel(&other);
@@ -143,7 +143,7 @@ fn a_listener_is_woken_at_its_timeout() {
 /// The thread has unwound, for example. The end of its call is for whoever takes events, and is not lost.
 #[test]
 fn a_call_without_its_thread_ends_as_an_event() {
-    let (mut engine, call) = (engine_of_three(), Arc::new(Call::default()));
+    let (mut engine, call) = (engine_of_three(), Arc::new(CallHandle::default()));
     call.begin(1);
     engine.submit(goes_on(Moment::NEVER), Box::new(7), Some(&call));
     engine.await_call(3, &call, Moment::NEVER);

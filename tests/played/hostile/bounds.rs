@@ -1,5 +1,6 @@
 //! The messages for a connection over which a server sends too much.
 
+use crate::call::Call;
 use crate::crowd::{self, Crowd};
 use crate::error::Status;
 use crate::lease::Lease;
@@ -14,7 +15,9 @@ fn words_after(said: &[u8]) -> String {
     let manager = RedLock::new();
     manager.add_server_url(&format!("unix://{}", crowd::place(0)), 0).expect("a server");
     let mut lease = Lease::new();
-    let error = manager.try_lock(b"r", 10_000, 0, &mut lease).expect_err("no reply of a server");
+    let error = manager
+        .run(Call::Acquire(Call::acquire(b"r", 10_000)), &mut lease)
+        .expect_err("no reply of a server");
     assert_eq!(error.status(), Status::Unreachable);
     assert!(!lease.is_held());
     drop(manager);

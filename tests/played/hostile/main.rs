@@ -10,16 +10,14 @@
 // Only a part of the library is used here.
 #![allow(dead_code, unreachable_pub)]
 
-#[path = "../../../src/acquire_options.rs"]
-mod acquire_options;
 #[path = "../../../src/argument.rs"]
 mod argument;
 #[path = "../../../src/background.rs"]
 mod background;
-#[path = "../../../src/blocking.rs"]
-mod blocking;
 #[path = "../../../src/call.rs"]
 mod call;
+#[path = "../../../src/call_handle.rs"]
+mod call_handle;
 #[path = "../../../src/check.rs"]
 mod check;
 #[path = "../../../src/command/mod.rs"]
@@ -32,20 +30,22 @@ mod driver;
 mod engine;
 #[path = "../../../src/error.rs"]
 mod error;
+#[path = "../../../src/event.rs"]
+mod event;
 #[path = "../../../src/failure.rs"]
 mod failure;
 #[path = "../../../src/ffi/mod.rs"]
 mod ffi;
 #[path = "../../../src/fork.rs"]
 mod fork;
+#[path = "../../../src/inspection.rs"]
+mod inspection;
 #[path = "../../../src/keeper.rs"]
 mod keeper;
 #[path = "../../../src/kept_log.rs"]
 mod kept_log;
 #[path = "../../../src/lease.rs"]
 mod lease;
-#[path = "../../../src/lease_call.rs"]
-mod lease_call;
 #[path = "../../../src/lock/mod.rs"]
 mod lock;
 #[path = "../../../src/lock_kind.rs"]
@@ -80,8 +80,6 @@ mod settings;
 mod slot_set;
 #[path = "../../../src/stats/mod.rs"]
 mod stats;
-#[path = "../../../src/submitted.rs"]
-mod submitted;
 #[path = "../../../src/token.rs"]
 mod token;
 #[path = "../../../src/transport/mod.rs"]

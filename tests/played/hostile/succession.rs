@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::call::Call;
 use crate::crowd::{self, Crowd};
 use crate::error::{Error, Status};
 use crate::lease::Lease;
@@ -43,19 +44,19 @@ fn try_lock_of(
     lease: &mut Lease,
 ) -> Result<(), Error> {
     world::with(world::World::begin_call);
-    manager.try_lock(resource, ttl_ms, 0, lease)
+    manager.run(Call::Acquire(Call::acquire(resource, ttl_ms)), lease)
 }
 
 fn locks(manager: &RedLock) {
     let mut lease = Lease::new();
     try_lock(manager, &mut lease).expect("a lock");
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
 }
 
 fn locks_another(manager: &RedLock) {
     let mut lease = Lease::new();
     try_lock_of(manager, b"another", HOUR_MS, &mut lease).expect("a lock");
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
 }
 
 fn is_unreachable(manager: &RedLock) -> String {
@@ -158,7 +159,7 @@ fn a_late_acquire_is_released_after_it_ran() {
     look_until(&manager, sent_ms + OVERDUE_MS + 20);
     assert_eq!(connections(0), (2, 2));
     world::with(world::World::begin_call);
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
     assert!(!has_key(0));
     ignore(0, false);
     assert!(!has_key(0), "it was set after its release");
@@ -182,7 +183,7 @@ fn a_late_acquire_is_released_even_if_its_connection_breaks() {
     assert!(acquire > before);
     look_until(&manager, sent_ms + OVERDUE_MS + 20);
     world::with(world::World::begin_call);
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
     world::with(|world| world.connections[0].heard.truncate(acquire));
     ignore(0, false);
     assert!(has_key(0));
@@ -203,7 +204,7 @@ fn an_unheard_acquire_is_released_on_the_second_connection() {
     ignore(0, true);
     let sent_ms = now_ms();
     world::with(world::World::begin_call);
-    manager.unlock(&mut lease).expect_err("nobody answers");
+    manager.run(Call::Unlock, &mut lease).expect_err("nobody answers");
     assert!(has_key(0));
     look_until(&manager, sent_ms + OVERDUE_MS + 20);
     assert!(!has_key(0));
@@ -239,7 +240,7 @@ fn a_connection_with_another_overdue_answer_is_replaced() {
     try_lock(&manager, &mut lease).expect("two of three grant it");
     let acquire = world::with(|world| world.connections[0].heard.len());
     world::with(world::World::begin_call);
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
     world::with(|world| world.frozen = vec![FIRST]);
     look_until(&manager, sent_ms + OVERDUE_MS + 500);
     assert_eq!(connections(0), (2, 2));
@@ -358,7 +359,7 @@ fn requests_for_a_frozen_server_take_little_memory() {
     let kept = memory::kept_by(|| {
         for lease in &mut leases {
             world::with(world::World::begin_call);
-            manager.unlock(lease).expect("two of three are enough");
+            manager.run(Call::Unlock, lease).expect("two of three are enough");
         }
     });
     // Without a bound there would be 500 releases of 64 KiB, and the same again for the socket.
@@ -378,7 +379,7 @@ fn the_release_of_the_oldest_connection_moves_on() {
     let acquire = world::with(|world| world.connections[0].heard.len());
     look_until(&manager, sent_ms + OVERDUE_MS + 20);
     world::with(world::World::begin_call);
-    manager.unlock(&mut lease).expect("it is released");
+    manager.run(Call::Unlock, &mut lease).expect("it is released");
     world::with(|world| world.connections[0].heard.truncate(acquire));
     ignore(0, true);
     world::with(|world| world.frozen = vec![FIRST]);

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::cluster::{Cluster, MS, Scene, Trip, Verb, Way};
+use crate::call::{AcquireOptions, Call, Patience};
+use crate::call_handle::Canceller;
 use crate::error::{Error, Status};
+use crate::event::Event;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;
-use crate::redlock::{AcquireOptions, Canceller, RedLock};
+use crate::redlock::RedLock;
 use crate::schedules::generate::PASSWORD;
-use crate::submitted::Event;
 use crate::world::network::FIRST_PORT;
 use crate::world::turns::Stall;
 
@@ -130,6 +132,10 @@ impl Client {
         self.scene.call(self.me, || call(&self.manager)).map_err(|it| it.status())
     }
 
+    fn run(&self, call: Call<'_>, lease: &mut Lease) -> Said {
+        self.call(|it| it.run(call, lease))
+    }
+
     /// Connects to all servers.
     pub(crate) fn connected(self) -> Self {
         self.connect_to_all();
@@ -145,7 +151,11 @@ impl Client {
     }
 
     pub(crate) fn lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {
-        self.call(|it| it.lock(resource.as_bytes(), ttl_ms, lease))
+        let options = Call::acquire(resource.as_bytes(), ttl_ms);
+        self.run(
+            Call::Acquire(AcquireOptions { patience: Patience::TriesOfSettings, ..options }),
+            lease,
+        )
     }
 
     pub(crate) fn try_lock(
@@ -155,7 +165,7 @@ impl Client {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Said {
-        self.call(|it| it.try_lock(resource.as_bytes(), ttl_ms, wait_ms, lease))
+        self.acquire((resource, &LockKind::Exclusive), ttl_ms, wait_ms, lease)
     }
 
     /// A lock of any kind, with this waiting time.
@@ -167,13 +177,14 @@ impl Client {
         lease: &mut Lease,
     ) -> Said {
         let (resource, kind) = (resource.as_bytes(), kind.clone());
-        let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries: 0, keep: None };
-        self.call(|it| it.acquire(options, lease))
+        let patience = Patience::Ms(wait_ms);
+        let options = AcquireOptions { resource, kind, ttl_ms, patience, keep: None };
+        self.run(Call::Acquire(options), lease)
     }
 
     /// Turns an exclusive lock into a shared one.
     pub(crate) fn downgrade(&self, lease: &mut Lease) -> Said {
-        self.call(|it| it.downgrade(lease))
+        self.run(Call::Downgrade, lease)
     }
 
     /// Cancels the call of one of its threads on that lease.
@@ -182,19 +193,19 @@ impl Client {
     }
 
     pub(crate) fn continue_lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {
-        self.call(|it| it.continue_lock(resource.as_bytes(), ttl_ms, lease))
+        self.run(Call::Continue { resource: resource.as_bytes(), ttl_ms }, lease)
     }
 
     pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Said {
-        self.call(|it| it.extend(lease, ttl_ms))
+        self.run(Call::Extend { ttl_ms }, lease)
     }
 
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Said {
-        self.call(|it| it.unlock(lease))
+        self.run(Call::Unlock, lease)
     }
 
     pub(crate) fn unlock_after(&self, lease: &mut Lease, least_ms: i64) -> Said {
-        self.call(|it| it.unlock_after(lease, least_ms))
+        self.run(Call::UnlockAfter { least_ms }, lease)
     }
 
     /// Asks no server.
@@ -203,7 +214,7 @@ impl Client {
     }
 
     pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Said {
-        self.call(|it| it.confirm(lease, least_ms))
+        self.run(Call::Confirm { least_ms }, lease)
     }
 
     pub(crate) fn is_locked(&self, resource: &str) -> Result<bool, Status> {
@@ -238,8 +249,10 @@ impl Client {
         wait_ms: i64,
     ) {
         let (resource, kind) = (resource.as_bytes(), kind.clone());
-        let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries: 0, keep: None };
-        let said = self.call(|it| it.submit_acquire(options, Lease::new(), Box::new(())));
+        let patience = Patience::Ms(wait_ms);
+        let options = AcquireOptions { resource, kind, ttl_ms, patience, keep: None };
+        let call = Call::Acquire(options);
+        let said = self.call(|it| it.submit(call, Lease::new(), Box::new(())));
         assert_eq!(said, Ok(()));
     }
 
@@ -258,7 +271,7 @@ impl Client {
     }
 
     pub(crate) fn adopt(&self, ticket: &str, lease: &mut Lease) -> Said {
-        self.call(|it| it.adopt(ticket.as_bytes(), lease))
+        self.run(Call::Adopt { ticket: ticket.as_bytes() }, lease)
     }
 
     /// Takes a lock, which must succeed.

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 
 use super::client::Client;
 use super::cluster::Cluster;
+use crate::call::{AcquireOptions, Call, Patience};
 use crate::error::Error;
+use crate::event::Event;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;
-use crate::redlock::AcquireOptions;
-use crate::submitted::Event;
 use crate::world::resp;
 use crate::world::store::{Dialect, Refusal};
 
@@ -215,9 +215,9 @@ impl Tale {
         let what = format!("lock, waiting {wait_ms} ms");
         let taken = self.tell(&what, client, || {
             let (resource, ttl_ms) = (&b"a"[..], TTL);
-            let (tries, keep) = (0, None);
-            let options = AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep };
-            client.manager.acquire(options, lease)
+            let (patience, keep) = (Patience::Ms(wait_ms), None);
+            let options = AcquireOptions { resource, kind, ttl_ms, patience, keep };
+            client.manager.run(Call::Acquire(options), lease)
         });
         let _ = writeln!(
             self.text,
@@ -230,16 +230,16 @@ impl Tale {
     }
 
     fn extend(&mut self, client: &Client, lease: &mut Lease) {
-        self.tell("extend", client, || client.manager.extend(lease, 2 * TTL));
+        self.tell("extend", client, || client.manager.run(Call::Extend { ttl_ms: 2 * TTL }, lease));
         let _ = writeln!(self.text, "    valid for {} ms", lease.validity_ms());
     }
 
     fn confirm(&mut self, client: &Client, lease: &mut Lease) {
-        self.tell("confirm", client, || client.manager.confirm(lease, 100));
+        self.tell("confirm", client, || client.manager.run(Call::Confirm { least_ms: 100 }, lease));
     }
 
     fn unlock(&mut self, client: &Client, lease: &mut Lease) {
-        self.tell("unlock", client, || client.manager.unlock(lease));
+        self.tell("unlock", client, || client.manager.run(Call::Unlock, lease));
     }
 
     fn look(&mut self, client: &Client) {
@@ -281,14 +281,16 @@ impl Tale {
         let ticket = self.tell("detach", &client, || client.manager.detach(&mut lease, 100_000));
         let mut adopted = Lease::new();
         if let Some(ticket) = ticket {
-            self.tell("adopt", &other, || other.manager.adopt(ticket.as_bytes(), &mut adopted));
+            self.tell("adopt", &other, || {
+                other.manager.run(Call::Adopt { ticket: ticket.as_bytes() }, &mut adopted)
+            });
         }
         self.unlock(&other, &mut adopted);
         self.acquire(&client, 0, &mut lease);
         self.keep_alive(&client, &mut lease);
         self.attend(&client, TTL);
         if self.kind == Kind::Exclusive {
-            self.tell("downgrade", &client, || client.manager.downgrade(&mut lease));
+            self.tell("downgrade", &client, || client.manager.run(Call::Downgrade, &mut lease));
         }
         self.unlock(&client, &mut lease);
     }

@@ -10,9 +10,9 @@ use super::crowd::{Crowd, waits};
 use super::processes::{
     LINE, done, has_until, nothing_is_left, processes, processes_of, telling, waited,
 };
+use crate::call_handle::Canceller;
 use crate::error::Status;
 use crate::lease::Lease;
-use crate::redlock::Canceller;
 use crate::world::store::Refusal;
 
 const TAKEN: Said = Err(Status::Taken);

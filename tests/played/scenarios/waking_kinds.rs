@@ -8,10 +8,10 @@ use super::cluster::Verb::{Acquire, AnnounceWriter, Extend, Look, Told};
 use super::cluster::{Cluster, MS, Telling, Verb};
 use super::crowd::{Crowd, LONG};
 use super::processes::{done, processes, telling};
+use crate::call_handle::Canceller;
 use crate::error::Status;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;
-use crate::redlock::Canceller;
 
 const ALONE: LockKind = LockKind::Exclusive;
 const SHARED: LockKind = LockKind::Shared;

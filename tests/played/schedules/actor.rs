@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(crate) use self::closing::{clear_up, close};
+use crate::call::{AcquireOptions, Call as LeaseCall, Patience};
 use crate::error::{Error, Status};
+use crate::event::Tag;
 use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;
-use crate::redlock::{AcquireOptions, RedLock};
+use crate::redlock::RedLock;
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
@@ -22,7 +24,6 @@ use crate::schedules::promises::Promise;
 use crate::schedules::records::{resource_of, slot_of};
 use crate::schedules::schedule::{ALL, At, Call, How, RESOURCES, SLOTS, Step, name_of};
 use crate::schedules::verdicts::{Asked, Told};
-use crate::submitted::Tag;
 use crate::world::clocks::MS;
 use crate::world::store::tag;
 use crate::world::turns;
@@ -144,22 +145,23 @@ impl Actor {
         let (mut found, mut told_at) = (None, None);
         let resource = first_of(step.resource).as_bytes();
         let takes_options = is_semaphore || step.resource == ALL;
+        let patience = Patience::Tries(self.tries.into());
+        let mut run = |call: LeaseCall<'_>| manager.run(call, lease);
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
             Call::Lock { ttl_ms } if step.keeps || step.shares || takes_options => {
-                manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
+                run(acquire(&step, ttl_ms, patience, keep()))
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps || step.shares || takes_options => {
-                manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
+            Call::Lock { ttl_ms } => run(acquire(&step, ttl_ms, Patience::TriesOfSettings, None)),
+            Call::TryLock { ttl_ms, wait_ms } => {
+                run(acquire(&step, ttl_ms, Patience::Ms(wait_ms), keep()))
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
-            Call::Lock { ttl_ms } => manager.lock(resource, ttl_ms, lease),
-            Call::TryLock { ttl_ms, wait_ms } => manager.try_lock(resource, ttl_ms, wait_ms, lease),
-            Call::Continue { ttl_ms } => manager.continue_lock(resource, ttl_ms, lease),
-            Call::Extend { ttl_ms } => manager.extend(lease, ttl_ms),
-            Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
-            Call::Unlock => manager.unlock(lease),
-            Call::Downgrade => manager.downgrade(lease),
+            Call::Continue { ttl_ms } => run(LeaseCall::Continue { resource, ttl_ms }),
+            Call::Extend { ttl_ms } => run(LeaseCall::Extend { ttl_ms }),
+            Call::Confirm { least_ms } => run(LeaseCall::Confirm { least_ms }),
+            Call::Unlock => run(LeaseCall::Unlock),
+            Call::Downgrade => run(LeaseCall::Downgrade),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
                 let resource = resource_of(lease.resource());
@@ -169,7 +171,8 @@ impl Actor {
                 None => Ok(()),
                 Some(offer) => {
                     found = Some(true);
-                    let said = manager.adopt(offer.ticket.as_bytes(), lease);
+                    let said =
+                        manager.run(LeaseCall::Adopt { ticket: offer.ticket.as_bytes() }, lease);
                     if said.as_ref().is_err_and(|it| it.status() != Status::Lost) {
                         // The ticket can still be used.
                         world::with(|world| world.records.offers.push(offer));
@@ -293,11 +296,7 @@ impl Actor {
     }
 }
 
-fn options<'a>(
-    step: &Step,
-    (ttl_ms, wait_ms, tries): (i64, i64, i32),
-    keep: Option<Tag>,
-) -> AcquireOptions<'a> {
+fn acquire<'a>(step: &Step, ttl_ms: i64, patience: Patience, keep: Option<Tag>) -> LeaseCall<'a> {
     let (resource, kind) = match step.resource {
         // In either order.
         ALL if step.slot == 0 => (RESOURCES[0], several(RESOURCES)),
@@ -306,7 +305,7 @@ fn options<'a>(
         resource => (RESOURCES[resource], kind_of_one()),
     };
     let resource = resource.as_bytes();
-    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
+    LeaseCall::Acquire(AcquireOptions { resource, kind, ttl_ms, patience, keep })
 }
 
 /// A permit, if the schedule uses semaphores.

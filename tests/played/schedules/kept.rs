@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 
 pub(crate) use self::attendance::{Attendance, Attends};
-use crate::call::Call as LeaseCall;
+use crate::call_handle::CallHandle;
 use crate::lease::Lease;
 use crate::lock::Lock as LibraryLock;
 use crate::quorum::validity::Drift;
@@ -29,7 +29,7 @@ pub(crate) struct Keeping {
     /// The number in its client's count; it comes with the event that reports the loss.
     number: usize,
     /// The lease that has the lock.
-    lease: Arc<LeaseCall>,
+    lease: Arc<CallHandle>,
     /// `None` until the call that starts the keeping has ended, and if that call has failed.
     lock: Option<KeptLock>,
     begun_at: i64,
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// A call begins that may end the keeping.
-    pub(crate) fn note_call_on_kept(&mut self, asked: &Asked, lease: &Arc<LeaseCall>) {
+    pub(crate) fn note_call_on_kept(&mut self, asked: &Asked, lease: &Arc<CallHandle>) {
         let (now, me) = (self.now, asked.client);
         let is_foreign = self.schedule.clients[me].is_foreign(asked.manager);
         let all = self.records.keepings.iter_mut().filter(|it| it.client == me);
@@ -191,7 +191,7 @@ impl World {
         &mut self,
         asked: &Asked,
         told: &Told,
-        lease: &Arc<LeaseCall>,
+        lease: &Arc<CallHandle>,
     ) {
         let (now, me) = (self.now, asked.client);
         let all = self.records.keepings.iter_mut().filter(|it| it.client == me);

@@ -1,14 +1,15 @@
 //! A caller of the library that submits calls, and asks for events.
 
-use super::{Actor, options, violate};
+use super::{Actor, acquire, violate};
+use crate::call::{Call as LeaseCall, Patience};
+use crate::call_handle::Canceller;
 use crate::error::{Error, Status};
+use crate::event::{Event as Submitted, Tag};
 use crate::lease::Lease;
-use crate::redlock::Canceller;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{Call, How, Step};
-use crate::submitted::{Event as Submitted, Tag};
 use crate::world::clocks::MS;
 use crate::world::{self, turns};
 
@@ -45,20 +46,17 @@ impl Actor {
         self.submitted.set(number + 1);
         let canceller = Canceller::from(&*lease);
         let (own, tag) = (lease.clone(), Box::new(number));
-        match step.call {
+        let call = match step.call {
             Call::Lock { ttl_ms } => {
-                let options = options(step, (ttl_ms, 0, self.tries), keep);
-                manager.submit_acquire(options, own, tag)?;
+                acquire(step, ttl_ms, Patience::Tries(self.tries.into()), keep)
             }
-            Call::TryLock { ttl_ms, wait_ms } => {
-                let options = options(step, (ttl_ms, wait_ms, 0), keep);
-                manager.submit_acquire(options, own, tag)?;
-            }
-            Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
-            Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
-            Call::Downgrade => manager.submit_downgrade(own, tag)?,
-            _ => manager.submit_unlock(own, tag)?,
-        }
+            Call::TryLock { ttl_ms, wait_ms } => acquire(step, ttl_ms, Patience::Ms(wait_ms), keep),
+            Call::Extend { ttl_ms } => LeaseCall::Extend { ttl_ms },
+            Call::Confirm { least_ms } => LeaseCall::Confirm { least_ms },
+            Call::Downgrade => LeaseCall::Downgrade,
+            _ => LeaseCall::Unlock,
+        };
+        manager.submit(call, own, tag)?;
         let How::Submits { cancelled_after } = step.how else { unreachable!("it is submitted") };
         let now = || world::with(|world| world.now);
         let mut cancelled_at = cancelled_after.map(|after| now() + after);
