@@ -81,7 +81,7 @@ help:
 	@echo 'make bench-calls  measure only calls that block nobody (make bench-kept: locks that are kept for ten minutes)'
 	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
-	@echo 'make bench-report measure, and write BENCH.md with its picture, and the figures of the pages'
+	@echo 'make bench-report measure, and write docs/BENCH.md with its picture, and the figures of the pages'
 	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
@@ -315,7 +315,7 @@ lint:
 	$(CARGO) clippy --no-default-features -- -D warnings
 	@sh packaging/lint.sh
 
-# The bench: BENCH.md tells what it measures ------------------------------------------------------
+# The bench: docs/BENCH.md tells what it measures ------------------------------------------------------
 
 # ONLY: some parts of the bench, separated by commas.
 BENCH = $(CARGO) bench --bench lock -- $(if $(ONLY),--only $(ONLY))
@@ -327,11 +327,11 @@ bench-short: bench-tools build
 	$(BENCH) --short
 
 bench-report: bench-tools bench-peers build
-	$(BENCH) --kept 120 --write BENCH.md
+	$(BENCH) --kept 120 --write docs/BENCH.md
 	@$(MAKE) --no-print-directory figures
 	@$(MAKE) --no-print-directory pictures PICTURES=latency
 
-# Copies the figures of the run in BENCH.md to the pages.
+# Copies the figures of the run in docs/BENCH.md to the pages.
 .PHONY: figures
 figures:
 	UPDATE_FIGURES=1 $(CARGO) test --quiet --test facts figures
@@ -353,7 +353,7 @@ bench-peers:
 bench-tools:
 	@$(TOOLS) bench
 
-# The pictures of the pages. Two are recorded from servers that are started for this. One is drawn from BENCH.md.
+# The pictures of the pages. Two are recorded from servers that are started for this. One is drawn from docs/BENCH.md.
 .PHONY: pictures
 PICTURES = life fencing latency
 pictures: build

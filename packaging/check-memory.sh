@@ -133,8 +133,8 @@ valgrind_some() {
 
 # A child may end while a manager is still there. The manager's handle points past the counts in front of it, so the
 # manager and all that belongs to it count as possibly lost. A child does not have its parent's other threads.
-# Memory that only those threads referred to is lost there for good (DESIGN.md: what such a holder was changing is
-# never freed).
+# Memory that only those threads referred to is lost there for good (docs/internals/fork.md: what such a holder was
+# changing is never freed).
 # shellcheck disable=SC2046,SC2086
 valgrind_all() {
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) guests --skip failing

@@ -120,7 +120,7 @@ pack_development() {
         -o -name '*.js' -o -name '*.d.ts' -o -name package.json \)) | while read -r example; do
         install -D -m 644 "$here/c-examples/$example" "$examples/$example"
     done
-    (cd "$here" && find README.md README.zh-CN.md docs -type f) | while read -r page; do
+    (cd "$here" && find README.md README.zh-CN.md docs -type f ! -path 'docs/internals/*') | while read -r page; do
         install -D -m 644 "$here/$page" "$dev/usr/share/doc/libredlock-dev/$page"
     done
     mkdir "$dev/DEBIAN"

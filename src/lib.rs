@@ -48,7 +48,7 @@
 // C programs use include/redlock.h, which is generated from `ffi`. Both interfaces use the same manager, and neither
 // depends on the other. A call takes this path: `face` or `ffi` → `RedLock` → `operation`. The `engine` runs the
 // operation. `quorum` decides what an answer means, and `transport` talks to the servers. No module depends on an
-// earlier one. DESIGN.md gives the reasons.
+// earlier one. ARCHITECTURE.md has the tree and the life of one lock call, and docs/internals/ gives the reasons.
 
 #[doc(hidden)]
 pub mod argument;

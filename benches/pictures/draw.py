@@ -2,7 +2,7 @@
 
     python3 benches/pictures/draw.py life|fencing|latency ...
 
-life and fencing start servers and record what happens; latency reads BENCH.md. PYTHONPATH leads to redlock.py,
+life and fencing start servers and record what happens; latency reads docs/BENCH.md. PYTHONPATH leads to redlock.py,
 REDLOCK_LIBRARY names the library, and REDIS_SERVER the server: `make pictures` sees to that. Everything in the pictures
 is what was seen: times are those of the clock.
 """
@@ -19,7 +19,7 @@ TO = ROOT / "docs" / "pictures"
 
 
 def main() -> int:
-    pictures = {"life": life.draw, "fencing": fencing.draw, "latency": lambda: latency.draw(ROOT / "BENCH.md")}
+    pictures = {"life": life.draw, "fencing": fencing.draw, "latency": lambda: latency.draw(ROOT / "docs" / "BENCH.md")}
     names = sys.argv[1:] or list(pictures)
     if not set(names) <= set(pictures):
         print(__doc__, file=sys.stderr)

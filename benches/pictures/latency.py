@@ -1,4 +1,4 @@
-"""How long a lock takes compared with other libraries, from the figures in BENCH.md."""
+"""How long a lock takes compared with other libraries, from the figures in docs/BENCH.md."""
 
 from __future__ import annotations
 

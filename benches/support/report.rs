@@ -21,7 +21,7 @@ use super::waiters::Waiters;
 use super::waiting::Waiting;
 use super::waking_rows;
 
-/// The text above the table in BENCH.md.
+/// The text above the table in docs/BENCH.md.
 const INTRODUCTION: &str = include_str!("../introduction.md");
 
 /// The part of the plan that the picture shows.

@@ -11,8 +11,8 @@
 //!
 //! A server draws the number that the client proposes, which is the client's clock in microseconds. It draws
 //! another number if the proposed one is far from the server's own clock, or if an equal or greater number
-//! was drawn before. So usually all servers draw the same number. DESIGN.md, "Fencing tokens", gives the
-//! reasons for these bounds.
+//! was drawn before. So usually all servers draw the same number. docs/internals/kinds.md, "Fencing tokens",
+//! gives the reasons for these bounds.
 
 use super::answer::Answer;
 use super::definition::Subject;

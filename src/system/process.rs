@@ -104,7 +104,7 @@ fn no_page() -> *mut AtomicU64 {
         GENERATIONS.fetch_add(1, Ordering::Relaxed);
     }
     // SAFETY: the handler may run in any child. It changes one number, and the library is never unloaded
-    // (DESIGN.md).
+    // (docs/internals/interface.md).
     unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
     (&raw const NO_PAGE).cast_mut()
 }

@@ -57,7 +57,7 @@ fn every_block_is_run() {
 fn every_link_leads_somewhere() {
     let mut wrong = Vec::new();
     let mut pages = pages::all(root());
-    for name in ["DESIGN.md", "RELIABILITY.md", "CHANGELOG.md", "tests/README.md"] {
+    for name in ["ARCHITECTURE.md", "CHANGELOG.md", "tests/README.md"] {
         pages.push(Page { name: name.to_owned(), text: read(name) });
     }
     for page in &pages {
@@ -325,17 +325,17 @@ fn messages_are_found_in_code() {
     assert_eq!(sentences(code), ["a \\\"b\\\" c", "first, and second"]);
 }
 
-/// The picture is drawn from BENCH.md, in a light and a dark version.
+/// The picture is drawn from docs/BENCH.md, in a light and a dark version.
 #[test]
 fn the_latency_picture_matches_the_last_report() {
-    let report = read("BENCH.md");
+    let report = read("docs/BENCH.md");
     let date = report.lines().find_map(|it| it.strip_prefix("- Date: ")?.split(' ').next());
     let row = report.lines().find(|it| it.starts_with("| 1 thread, 5 servers: lock, median |"));
     let ours = row.and_then(|it| it.split('|').nth(2)).expect("our figure").trim();
     for name in ["latency.svg", "latency-dark.svg"] {
         let picture = read(&format!("docs/pictures/{name}"));
         let is_new = picture.contains(date.expect("a date")) && picture.contains(ours);
-        assert!(is_new, "{name} is older than BENCH.md: make pictures PICTURES=latency");
+        assert!(is_new, "{name} is older than docs/BENCH.md: make pictures PICTURES=latency");
     }
 }
 

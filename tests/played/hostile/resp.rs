@@ -27,7 +27,7 @@ pub(crate) enum Lack {
     TooLarge,
 }
 
-/// The bounds of DESIGN.md.
+/// The bounds of docs/internals/connections.md.
 pub(crate) const LENGTH_MAX: usize = 128 * 1024;
 const ELEMENTS_MAX: usize = 1024;
 const LEVELS_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! The promises of RELIABILITY.md and of docs/promise.md, each with a name. Every verdict says which
+//! The promises of docs/RELIABILITY.md and of docs/promise.md, each with a name. Every verdict says which
 //! promise is broken. `plants.rs` has a way to break each promise on purpose, and promises.md has a table
 //! of all promises.
 

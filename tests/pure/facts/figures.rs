@@ -1,4 +1,4 @@
-//! All figures of the pages are from one run of the bench: the run that BENCH.md shows. A page has a template in a
+//! All figures of the pages are from one run of the bench: the run that docs/BENCH.md shows. A page has a template in a
 //! comment, and the text that was made of it below:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! <!-- end of figures -->
 //! ```
 //!
-//! `{row; column}` is a cell of the table in BENCH.md, and `{Date}` is what follows `- Date: ` there. `make figures`
+//! `{row; column}` is a cell of the table in docs/BENCH.md, and `{Date}` is what follows `- Date: ` there. `make figures`
 //! writes the text anew.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const PAGES: [&str; 5] =
 
 #[test]
 fn the_figures_of_all_pages_are_of_the_last_report() {
-    let report = Report::read(&read("BENCH.md"));
+    let report = Report::read(&read("docs/BENCH.md"));
     for name in PAGES {
         let page = read(name);
         let made = filled(&page, &report).unwrap_or_else(|words| panic!("{name}: {words}"));
@@ -66,7 +66,7 @@ impl Report {
 
     fn value(&self, name: &str) -> Result<&str, String> {
         let value = self.0.get(name).map(String::as_str).filter(|it| !it.is_empty());
-        value.ok_or_else(|| format!("BENCH.md has no {{{name}}}"))
+        value.ok_or_else(|| format!("docs/BENCH.md has no {{{name}}}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the pages say is so: figures are those of BENCH.md, and limits and defaults are those of the code.
+//! What the pages say is so: figures are those of docs/BENCH.md, and limits and defaults are those of the code.
 
 mod code;
 mod figures;

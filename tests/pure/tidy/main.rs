@@ -6,7 +6,7 @@ mod circles;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The only files that contain `unsafe`. DESIGN.md names them, too.
+/// The only files that contain `unsafe`. ARCHITECTURE.md names them, too.
 const UNSAFE: [&str; 28] = [
     "ffi/access.rs",
     "ffi/acquire.rs",
@@ -42,13 +42,14 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 #[test]
 fn unsafe_code_is_only_in_the_named_files() {
-    let design = fs::read_to_string(root().join("DESIGN.md")).expect("DESIGN.md");
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     for (name, code) in sources() {
         let code = code.replace("#[unsafe(no_mangle)]", "");
         let has = code.lines().any(|it| has_word(it, "unsafe"));
         assert_eq!(has, UNSAFE.contains(&name.as_str()), "{name}: unsafe code, or none any more");
         if has {
-            assert!(design.contains(&format!("`src/{name}`")), "DESIGN.md does not name {name}");
+            let is_named = page.contains(&format!("`src/{name}`"));
+            assert!(is_named, "ARCHITECTURE.md does not name {name}");
         }
     }
 }
