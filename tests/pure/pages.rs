@@ -70,6 +70,34 @@ fn every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The pages for who carries the project on name files in code. The README of the tests does so with paths of its own.
+#[test]
+fn every_file_that_is_named_exists() {
+    let folder = root().join("docs/internals");
+    let entries = fs::read_dir(&folder).expect("a folder").map(|it| it.expect("an entry").path());
+    let texts = entries.map(|path| fs::read_to_string(path).expect("a page"));
+    let texts: Vec<String> = texts.chain([read("ARCHITECTURE.md")]).collect();
+    let is_lost = |path: &&str| !root().join(path).exists();
+    let lost: BTreeSet<&str> = texts.iter().flat_map(|it| files(it)).filter(is_lost).collect();
+    assert!(lost.is_empty(), "these are gone: {lost:?}");
+}
+
+/// What is written as code and begins with a folder of the project. `{a,b}` and `…` stand for several files.
+fn files(text: &str) -> impl Iterator<Item = &str> {
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.filter(|span| {
+        let is_path = |it: char| it.is_ascii_alphanumeric() || "/._-".contains(it);
+        let begin = span.split_once('/').map(|it| it.0);
+        span.chars().all(is_path) && begin.is_some_and(|begin| root().join(begin).is_dir())
+    })
+}
+
+#[test]
+fn files_are_found_in_a_page() {
+    let text = "It is in `src/lib.rs`, and `src/ffi/`; not `a/b`, `src/{a,b}.rs`, `src`.";
+    assert_eq!(files(text).collect::<Vec<_>>(), ["src/lib.rs", "src/ffi/"]);
+}
+
 /// Links that leave the project are not checked.
 fn follow(page: &Page, link: &str) -> Result<(), String> {
     if link.starts_with("http://") || link.starts_with("https://") {
