@@ -4,8 +4,8 @@
 make_go() {
     begin go
     system=$(go env GOOS) machine=$(go env GOARCH)
-    (cd "$here/c-examples/go" && find . -name '*.go' ! -name '*_test.go' -o -name go.mod) | while read -r file; do
-        install -D -m 644 "$here/c-examples/go/$file" "$stage/$file"
+    (cd "$here/bindings/go" && find . -path ./tests -prune -o \( -name '*.go' ! -name '*_test.go' -o -name go.mod \) -print) | while read -r file; do
+        install -D -m 644 "$here/bindings/go/$file" "$stage/$file"
     done
     path=$(sed -n 's/^module //p' "$stage/go.mod")
     readme "$path" Go > "$stage/README.md"

@@ -3,8 +3,8 @@
 
 make_node() {
     begin node
-    for file in package.json index.js index.d.ts redlock.c build.js example.js; do
-        cp "$here/c-examples/node/$file" "$stage/"
+    for file in package.json index.js index.d.ts redlock.c build.js examples/example.js; do
+        install -D -m 644 "$here/bindings/node/$file" "$stage/$file"
     done
     # In the project it is private, so that it cannot be published by mistake.
     (cd "$stage" && quietly npm pkg delete private)

@@ -3,7 +3,7 @@
 # Servers with names get other addresses: see moving_names.rs. The arguments: what waits for a lock, "threads" or
 # "fibers", and the task.
 
-require_relative "../../../c-examples/ruby/redlock"
+require_relative "../lib/redlock"
 require_relative "scheduler"
 
 HOW, TASK = ARGV

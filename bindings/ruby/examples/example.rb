@@ -5,7 +5,7 @@
 #
 #   ruby example.rb [host:port ...]
 
-require_relative "redlock"
+require_relative "../lib/redlock"
 
 $stdout.sync = true
 servers = ARGV.empty? ? %w[127.0.0.1:6379 127.0.0.1:6380 127.0.0.1:6381] : ARGV

@@ -11,7 +11,7 @@ const net = require('node:net');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 
-const MODULE = path.resolve(__dirname, '../../../c-examples/node');
+const MODULE = path.resolve(__dirname, '..');
 const redlock = require(MODULE);
 
 const SERVERS = process.env.REDLOCK_TEST_SERVERS.split(',');

@@ -9,14 +9,14 @@ require "rbconfig"
 require "securerandom"
 require "socket"
 require "timeout"
-require_relative "../../../c-examples/ruby/redlock"
+require_relative "../lib/redlock"
 
 class RedlockTest < Minitest::Test
   SERVERS = ENV.fetch("REDLOCK_TEST_SERVERS").split(",").freeze
   PATIENCE = 60 # seconds after which something that should have happened has not
   # With one server down, a call needs both of the others, on a machine that may be busy.
   PATIENT = { retry_delay: 0.004, connect_timeout: 20, reply_timeout: 20 }.freeze
-  BINDING = File.expand_path("../../../c-examples/ruby/redlock.rb", __dir__)
+  BINDING = File.expand_path("../lib/redlock.rb", __dir__)
 
   def setup
     # From Ruby 3.2 on, the first timeout starts a thread that stays.

@@ -3,10 +3,10 @@
 // Three people want to write the same report, and each waits a second for it. The first writes at once, the second
 // after the first, and the third gives up.
 //
-//     node build.js && node example.js [host:port ...]
+//     node build.js && node examples/example.js [host:port ...]
 
 const { setTimeout: sleep } = require('node:timers/promises');
-const { Manager, RedlockError } = require('.');
+const { Manager, RedlockError } = require('..');
 
 const servers = process.argv.slice(2);
 const manager = new Manager(servers.length > 0 ? servers : ['127.0.0.1:6379', '127.0.0.1:6380', '127.0.0.1:6381']);

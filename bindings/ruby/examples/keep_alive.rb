@@ -5,7 +5,7 @@
 #
 #   ruby keep_alive.rb [host:port ...]
 
-require_relative "redlock"
+require_relative "../lib/redlock"
 
 TTL = 2 # short, so that others need not wait long if this process dies; the job takes longer
 STEPS = 30

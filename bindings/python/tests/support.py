@@ -20,7 +20,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Awaitable, Callable
 
-BINDING = Path(__file__).resolve().parents[3] / "c-examples" / "python"
+BINDING = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BINDING))
 
 import redlock

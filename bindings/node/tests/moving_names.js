@@ -11,7 +11,7 @@ const { Worker, isMainThread, parentPort } = require('node:worker_threads');
 const SERVERS = process.env.REDLOCK_TEST_SERVERS.split(',');
 
 function newManager() {
-  const { Manager } = require(path.resolve(__dirname, '../../../c-examples/node'));
+  const { Manager } = require(path.resolve(__dirname, '..'));
   return new Manager(SERVERS);
 }
 
