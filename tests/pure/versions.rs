@@ -23,7 +23,7 @@ const VERSIONS: [(&str, &str, &str); 9] = [
 const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
     ("bindings/node/redlock.c", "#define INTERFACE \"", ".\""),
-    ("bindings/python/redlock/__init__.py", "_INTERFACE = \"", "\""),
+    ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
     ("bindings/ruby/lib/redlock.rb", "INTERFACE = \"", "\""),
     ("docs/packages.md", "`libredlock", "`"),
 ];

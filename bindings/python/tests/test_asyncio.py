@@ -675,8 +675,8 @@ class Loops(AsyncTest):
         task = loop.run_until_complete(begin())
         loop.close()
         holder.unlock()
-        event = redlock._CEvent(size=ctypes.sizeof(redlock._CEvent))
-        take = functools.partial(redlock._c.RedLock_NextEvent, events.handle, 100, ctypes.byref(event))
+        event = redlock._structures._CEvent(size=ctypes.sizeof(redlock._structures._CEvent))
+        take = functools.partial(redlock._library._c.RedLock_NextEvent, events.handle, 100, ctypes.byref(event))
         self.eventually("it has come", lambda: take() == 0)
         self.assertEqual(0, event.status)
         events._hand_on(event)
@@ -819,7 +819,7 @@ class Fork(AsyncTest):
 
                 def end() -> str:
                     # The loop is the parent's, so this asks as a call without a loop does.
-                    error = self.said_by(lease._call, redlock._c.RedLock_Confirm, lease._handle, 0)
+                    error = self.said_by(lease._call, redlock._library._c.RedLock_Confirm, lease._handle, 0)
                     nonlocal waiter
                     del waiter
                     lease._end_keeping()

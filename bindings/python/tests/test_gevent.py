@@ -370,7 +370,7 @@ class Gunicorn(RedlockTest):
 
 class Unpatched(RedlockTest):
     def test_threads_wait_in_c(self) -> None:
-        self.assertFalse(redlock._is_patched())
+        self.assertFalse(redlock._threads._is_patched())
 
 
 if __name__ == "__main__":

@@ -452,7 +452,7 @@ class Stopping(AsyncTest):
 
 
 def lost_event(number: int) -> Any:
-    return redlock._CEvent(kind=redlock._LOST, status=2, user_data=number)
+    return redlock._structures._CEvent(kind=redlock._structures._LOST, status=2, user_data=number)
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ class Threads(RedlockTest):
                         signal.setitimer(signal.ITIMER_REAL, 0)
                     gc.collect()
                     self.assertTrue(outer.held)
-                    self.assertEqual(1, redlock._c.RedLockLease_Levels(outer._handle), i)
+                    self.assertEqual(1, redlock._library._c.RedLockLease_Levels(outer._handle), i)
         finally:
             signal.signal(signal.SIGALRM, before)
         self.assert_free()
@@ -205,7 +205,7 @@ class Threads(RedlockTest):
 
 
 class Tasks(RedlockTest):
-    def take(self, **options: object) -> redlock._Locking:
+    def take(self, **options: object) -> redlock._async_lease._Locking:
         return self.manager.alock(self.name, ttl=30, wait=0, reentrant=True, **options)  # type: ignore[arg-type]
 
     def test_the_task_takes_it_again(self) -> None:
@@ -281,7 +281,7 @@ class Tasks(RedlockTest):
                 getattr(task, "uncancel", int)()
                 self.assertTrue(lease.held)
                 # Levels that were left behind would still have to be left.
-                self.assertEqual(1, redlock._c.RedLockLease_Levels(lease._handle))
+                self.assertEqual(1, redlock._library._c.RedLockLease_Levels(lease._handle))
 
         async def all_of_it() -> None:
             for i in range(60):
