@@ -5,8 +5,8 @@ make_ruby() {
     begin ruby
     cp "$here/bindings/ruby/redlock-native.gemspec" "$here/Cargo.toml" "$stage/"
     readme redlock-native Ruby > "$stage/README.md"
-    mkdir -p "$stage/lib/redlock"
-    cp "$here/bindings/ruby/lib/redlock.rb" "$stage/lib/redlock/native.rb"
+    mkdir "$stage/lib"
+    cp -R "$here/bindings/ruby/lib/redlock" "$stage/lib/"
     cp "$portable" "$stage/lib/redlock/"
     (cd "$stage" && quietly gem build --strict redlock-native.gemspec)
     rm -f "$output"/redlock-native-*.gem

@@ -24,7 +24,7 @@ const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
     ("bindings/node/redlock.c", "#define INTERFACE \"", ".\""),
     ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
-    ("bindings/ruby/lib/redlock.rb", "INTERFACE = \"", "\""),
+    ("bindings/ruby/lib/redlock/native/library.rb", "INTERFACE = \"", "\""),
     ("docs/packages.md", "`libredlock", "`"),
 ];
 

@@ -70,7 +70,7 @@ impl Ground {
             // By their package names.
             ("node_modules/redlock-native", root.join("bindings/node")),
             ("redlock_native", root.join("bindings/python/redlock")),
-            ("redlock/native.rb", root.join("bindings/ruby/lib/redlock.rb")),
+            ("redlock", root.join("bindings/ruby/lib/redlock")),
             ("redlock.rb", root.join("bindings/ruby/lib/redlock.rb")),
             #[cfg(feature = "tls")]
             ("servers", self.room.as_ref().map_or_else(PathBuf::new, Showroom::directory)),

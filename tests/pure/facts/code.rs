@@ -18,7 +18,11 @@ const WAITS: [Fact; 10] = [
     ("`Lock`: until its context ends", "bindings/go/lock.go", "how{waits: true}"),
     ("`lock`, `using`: 5 s", "bindings/node/index.js", "const WAIT_MS = 5000;"),
     ("`lock`, `alock`: 5 s", "bindings/python/redlock/_arguments.py", "\n_WAIT = 5\n"),
-    ("`lock`: 5 s", "bindings/ruby/lib/redlock.rb", "def lock(resource, ttl:, wait: 5,"),
+    (
+        "`lock`: 5 s",
+        "bindings/ruby/lib/redlock/native/manager.rb",
+        "def lock(resource, ttl:, wait: 5,",
+    ),
     ("`Options::new`: 1 try", "src/face/options.rs", "Wait::For(Duration::ZERO)"),
     ("`redlock run`: 30 s", "tool/src/cli.rs", "default_value = \"30s\""),
 ];
@@ -117,7 +121,7 @@ const LIMITS: [Fact; 61] = [
     ("or 64 KiB;", "src/log.rs", "BYTES_MAX: usize = 64 * 1024;"),
     ("| 65,536;", "src/kept_log.rs", "LINES_MAX: i32 = 65_536;"),
     ("Python and Ruby keep 1,000", "bindings/python/redlock/_manager.py", "_LOG_LINES = 1000"),
-    ("and Ruby keep 1,000", "bindings/ruby/lib/redlock.rb", "LOG_LINES = 1000"),
+    ("and Ruby keep 1,000", "bindings/ruby/lib/redlock/native/servers.rb", "LOG_LINES = 1000"),
     ("Go 256", "bindings/go/logger.go", "const linesMax = 256"),
     (
         "| name of a resource in a trace | 256 bytes |",
