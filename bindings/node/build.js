@@ -6,7 +6,7 @@
 //     node build.js --unless-prebuilt
 //     node build.js --headers
 //
-// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --unless-prebuilt builds nothing if the
+// OUTPUT is build/redlock.node beside this file, where addon.js looks for it. --unless-prebuilt builds nothing if the
 // package contains an addon that can be loaded here. --headers builds nothing: it prints where the headers of Node.js
 // are, or what to install. In the environment:
 //
@@ -124,7 +124,7 @@ function main() {
     ...given, '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-O2', '-fPIC', '-fvisibility=hidden', '-pthread',
     ...words(process.env.CFLAGS), ...platform,
     // As system headers, so that their warnings are not shown.
-    '-isystem', nodeHeaders(), path.join(__dirname, 'redlock.c'), ...redlock(compiler), '-o', draft,
+    '-isystem', nodeHeaders(), path.join(__dirname, 'src', 'redlock.c'), ...redlock(compiler), '-o', draft,
   ];
   const { status } = spawnSync(compiler, options, { stdio: 'inherit' });
   if (status !== 0) {

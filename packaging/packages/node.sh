@@ -3,7 +3,7 @@
 
 make_node() {
     begin node
-    for file in package.json index.js index.d.ts redlock.c build.js examples/example.js; do
+    (cd "$here/bindings/node" && find package.json index.js index.d.ts addon.js build.js lib src examples -type f) | while read -r file; do
         install -D -m 644 "$here/bindings/node/$file" "$stage/$file"
     done
     # In the project it is private, so that it cannot be published by mistake.

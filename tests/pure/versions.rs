@@ -22,7 +22,7 @@ const VERSIONS: [(&str, &str, &str); 9] = [
 /// Where the interface version is stated, which the library's version must begin with.
 const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
-    ("bindings/node/redlock.c", "#define INTERFACE \"", ".\""),
+    ("bindings/node/src/redlock.c", "#define INTERFACE \"", ".\""),
     ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
     ("bindings/ruby/lib/redlock/native/library.rb", "INTERFACE = \"", "\""),
     ("docs/packages.md", "`libredlock", "`"),

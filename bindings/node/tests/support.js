@@ -1,7 +1,7 @@
 'use strict';
 
 // Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which the second may be down), and
-// REDLOCK_ADDON, unless the addon is built where index.js looks for it.
+// REDLOCK_ADDON, unless the addon is built where addon.js looks for it.
 
 const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');

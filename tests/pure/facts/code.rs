@@ -16,7 +16,7 @@ const WAITS: [Fact; 10] = [
     ),
     ("`try_lock`: 1 try", "include/redlock.hpp", "wait = std::chrono::milliseconds::zero()"),
     ("`Lock`: until its context ends", "bindings/go/lock.go", "how{waits: true}"),
-    ("`lock`, `using`: 5 s", "bindings/node/index.js", "const WAIT_MS = 5000;"),
+    ("`lock`, `using`: 5 s", "bindings/node/lib/arguments.js", "const WAIT_MS = 5000;"),
     ("`lock`, `alock`: 5 s", "bindings/python/redlock/_arguments.py", "\n_WAIT = 5\n"),
     (
         "`lock`: 5 s",

@@ -2,13 +2,13 @@
  *
  * Nothing here waits, except for three calls that have no other form (connect, isLocked, inspect): those run on the
  * threads that Node.js has for such work. All other calls end on the thread of the library. No JavaScript may run
- * there, so the results go into the queue of a thread-safe function, and from there to one function in index.js.
+ * there, so the results go into the queue of a thread-safe function, and from there to one function in lib/events.js.
  *
- * The library identifies calls and kept locks by numbers that index.js gives them, and not by pointers, because the
+ * The library identifies calls and kept locks by numbers that lib/events.js gives them, and not by pointers, because the
  * object of an event may be gone when the event comes.
  *
  * There are no variables that environments (the main thread, workers) would share, and none per environment, because
- * index.js may be loaded more than once in one environment, as test runners do.
+ * the JavaScript may be loaded more than once in one environment, as test runners do.
  */
 #define NAPI_VERSION 8
 
@@ -561,7 +561,7 @@ static napi_value histogram(napi_env env, const RedLockHistogram *it) {
     return object;
 }
 
-/* stats(manager): index.js converts the numbers to times. */
+/* stats(manager): lib/manager.js converts the numbers to times. */
 static napi_value GetStats(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
