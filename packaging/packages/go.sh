@@ -8,7 +8,7 @@ make_go() {
         install -D -m 644 "$here/bindings/go/$file" "$stage/$file"
     done
     path=$(sed -n 's/^module //p' "$stage/go.mod")
-    readme "$path" Go > "$stage/README.md"
+    readme go
     cp "$here/include/redlock.h" "$stage/"
     sh "$here/packaging/static.sh" "$build/libredlock.a" "$stage/libredlock_${system}_$machine.a"
     needs=$(sh "$here/packaging/pkg-config.sh" 0 / /lib /include < "$here/packaging/redlock.pc.in" | sed -n 's/^Libs.private: //p')

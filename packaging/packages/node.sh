@@ -8,7 +8,7 @@ make_node() {
     done
     # In the project it is private, so that it cannot be published by mistake.
     (cd "$stage" && quietly npm pkg delete private)
-    readme redlock-native Node.js > "$stage/README.md"
+    readme node
     prebuilt=$stage/prebuilds/$(node -p 'process.platform + "-" + process.arch')
     mkdir -p "$prebuilt"
     cp "$portable" "$prebuilt/"

@@ -4,7 +4,7 @@
 make_python() {
     begin python
     cp "$here/bindings/python/pyproject.toml" "$here/bindings/python/wheel_tag.py" "$here/Cargo.toml" "$stage/"
-    readme redlock-native Python > "$stage/README.md"
+    readme python
     mkdir "$stage/redlock" "$stage/built"
     cp "$here/bindings/python/redlock"/*.py "$here/bindings/python/redlock/py.typed" "$portable" "$stage/redlock/"
     quietly "$tools/bin/python" -m pip --disable-pip-version-check wheel --no-deps --no-index --no-build-isolation \

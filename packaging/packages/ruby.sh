@@ -4,7 +4,7 @@
 make_ruby() {
     begin ruby
     cp "$here/bindings/ruby/redlock-native.gemspec" "$here/Cargo.toml" "$stage/"
-    readme redlock-native Ruby > "$stage/README.md"
+    readme ruby
     mkdir "$stage/lib"
     cp -R "$here/bindings/ruby/lib/redlock" "$stage/lib/"
     cp "$portable" "$stage/lib/redlock/"
