@@ -357,7 +357,7 @@ bench-tools:
 .PHONY: pictures
 PICTURES = life fencing latency
 pictures: build
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=c-examples/python REDLOCK_LIBRARY="$(abspath $(RELEASE))/libredlock.so" \
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python REDLOCK_LIBRARY="$(abspath $(RELEASE))/libredlock.so" \
 		python3 benches/pictures/draw.py $(PICTURES)
 
 header:

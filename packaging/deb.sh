@@ -115,16 +115,24 @@ pack_development() {
     add_documents "$dev" libredlock-dev
     examples=$dev/usr/share/doc/libredlock-dev/examples
     install -d "$examples"
-    (cd "$here/c-examples" && find . -type f \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.sh' \
-        -o -name '*.go' -o -name go.mod -o -name '*.rb' -o -name '*.py' \
-        -o -name '*.js' -o -name '*.d.ts' -o -name package.json \)) | while read -r example; do
-        install -D -m 644 "$here/c-examples/$example" "$examples/$example"
-    done
+    add_examples c-examples -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.sh'
+    add_examples bindings -name '*.go' -o -name go.mod -o -name '*.rb' -o -name '*.py' -o -name py.typed \
+        -o -name '*.js' -o -name '*.d.ts' -o -name '*.c' -o -name package.json
     (cd "$here" && find README.md README.zh-CN.md docs -type f ! -path 'docs/internals/*') | while read -r page; do
         install -D -m 644 "$here/$page" "$dev/usr/share/doc/libredlock-dev/$page"
     done
     mkdir "$dev/DEBIAN"
     pack "$dev" "$debian/control.dev" libredlock-dev
+}
+
+# Usage: add_examples FOLDER FIND_CONDITION...: the files of the folder, without tests and what was built there.
+add_examples() {
+    folder=$1
+    shift
+    (cd "$here/$folder" && find . \( -name tests -o -name node_modules -o -name build \) -prune -o -type f \( "$@" \) -print) \
+        | while read -r example; do
+            install -D -m 644 "$here/$folder/$example" "$examples/$example"
+        done
 }
 
 pack_command() {

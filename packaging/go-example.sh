@@ -4,7 +4,7 @@ set -eu
 library=$(cd "$1" && pwd)
 output=$(cd "$2" && pwd)
 include=$(cd "$(dirname "$0")/../include" && pwd)
-cd "$(dirname "$0")/../c-examples/go"
+cd "$(dirname "$0")/../bindings/go"
 
 export CGO_ENABLED=1
 export CGO_CFLAGS="-I$include"

@@ -18,7 +18,7 @@ if has shellcheck; then
 fi
 
 if has gofmt; then
-    unformatted=$(find c-examples tests benches -name '*.go' -exec gofmt -l {} +)
+    unformatted=$(find bindings tests benches -name '*.go' -exec gofmt -l {} +)
     if [ -n "$unformatted" ]; then
         echo "lint: gofmt would change: $unformatted" >&2
         failed=1
@@ -26,17 +26,17 @@ if has gofmt; then
 fi
 
 if has go; then
-    (cd c-examples/go && CGO_CFLAGS="-I$PWD/../../include" CGO_LDFLAGS='' go vet ./...) || failed=1
+    (cd bindings/go && CGO_CFLAGS="-I$PWD/../../include" CGO_LDFLAGS='' go vet ./...) || failed=1
 fi
 
 if has node; then
-    find c-examples tests -name node_modules -prune -o -name '*.js' -print | while read -r script; do
+    find bindings tests -name node_modules -prune -o -name '*.js' -print | while read -r script; do
         node --check "$script" || exit 1
     done || failed=1
 fi
 
 if has ruby; then
-    said=$(find c-examples tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -print -exec ruby -wc {} \; 2>&1)
+    said=$(find bindings tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -print -exec ruby -wc {} \; 2>&1)
     if printf '%s\n' "$said" | grep -v -e '\.rb$' -e '\.gemspec$' -e '^Syntax OK$' >/dev/null; then
         printf 'lint: ruby -wc:\n%s\n' "$said" >&2
         failed=1
@@ -44,7 +44,7 @@ if has ruby; then
 fi
 
 if has rubocop; then
-    find c-examples tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -exec rubocop --lint --format quiet --cache false {} + || failed=1
+    find bindings tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -exec rubocop --lint --format quiet --cache false {} + || failed=1
 fi
 
 if PATH=$PATH:$package_tools has ruff; then
@@ -53,7 +53,7 @@ fi
 
 if has python3; then
     compile='import pathlib, sys; [compile(pathlib.Path(it).read_bytes(), it, "exec") for it in sys.argv[1:]]'
-    find c-examples tests benches packaging -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
+    find bindings tests benches packaging -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
 fi
 
 exit $failed

@@ -58,18 +58,12 @@ begin() {
     cp "$third_party" "$stage/THIRD-PARTY.txt"
 }
 
-# Usage: readme TITLE SECTION: prints the first paragraph of docs/packages.md, and that section. Words after the
-# language of a code block are for the tests, so they are removed. A reader of the package can install it by its
-# name.
+# Usage: readme BINDING: puts its README.md into the package. A reader of the package can install it by its name. The
+# pages of the project are not in the package, so there are no links to them.
 readme() {
-    printf '# %s\n\n' "$1"
-    awk -v section="## $2" '
-        /^# / { next }
-        /^## / { is_in = $0 == section; seen = 1; next }
-        !seen && /^$/ && begun { seen = 1; print; next }
-        !seen && !/^$/ { begun = 1; print }
-        seen && is_in' "$here/docs/packages.md" | sed -e 's/^\(```[a-z]*\) .*/\1/' \
-        -e 's|target/packages/redlock[_-]native-[*][.][a-z]*$|redlock-native|' -e 's/^gem install --local/gem install/'
+    # shellcheck disable=SC2016
+    sed -e 's|target/packages/redlock[_-]native-[*][.][a-z]*$|redlock-native|' -e 's/^gem install --local/gem install/' \
+        -e 's|\[\([^]]*\)\](\.\./\.\./\([^)]*\))|\1 (`\2`)|g' "$here/bindings/$1/README.md" > "$stage/README.md"
 }
 
 # Usage: take FILE: moves a finished package to the output directory.

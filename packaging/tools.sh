@@ -130,7 +130,7 @@ has_node() {
 
 # The build of the addon says where it looks.
 has_node_headers() {
-    node c-examples/node/build.js --headers >/dev/null 2>&1
+    node bindings/node/build.js --headers >/dev/null 2>&1
 }
 
 has() {

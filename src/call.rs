@@ -8,14 +8,16 @@ use std::sync::Arc;
 use crate::argument::Argument;
 use crate::call_handle::CallHandle;
 use crate::check;
-use crate::error::{Error, Status};
+use crate::ending::{Effect, Ending};
+use crate::error::Error;
 use crate::event::{self, Tag};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
-use crate::lock::{Lock, Phase, View};
+use crate::lock::Lock;
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
+use crate::operation::Operation;
 use crate::operation::acquire::{Acquire, Plan, Wanted};
 use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
@@ -23,7 +25,6 @@ use crate::operation::downgrade::Downgrade;
 use crate::operation::extend::Extend;
 use crate::operation::leave::Leave;
 use crate::operation::release::Release;
-use crate::operation::{End, Ended, Operation};
 use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::system::process::this_thread;
@@ -98,25 +99,6 @@ struct Begun {
     ending: Ending,
 }
 
-/// What the end of a call changes in its lease.
-pub(crate) struct Ending {
-    effect: Effect,
-    /// When the call began, if the lock is remembered for those who continue it.
-    continued_at: Option<Moment>,
-}
-
-enum Effect {
-    /// The lease holds the lock that was taken.
-    Take,
-    /// The lock has another end, or is shared.
-    Change(View),
-    Release(View),
-    /// The holder has left an inner level.
-    Leave,
-    /// Only the message changes.
-    Note(View),
-}
-
 impl<'a> Call<'a> {
     /// One attempt to take an exclusive lock. Callers change what they want otherwise.
     pub fn acquire(resource: &'a [u8], ttl_ms: i64) -> AcquireOptions<'a> {
@@ -142,7 +124,7 @@ impl<'a> Call<'a> {
         let underway = Underway::begin(runtime, lease);
         let Begun { operation, ending } =
             self.begin(runtime, lease, (plan, Some(this_thread())))?;
-        if matches!(ending.effect, Effect::Take) {
+        if ending.takes() {
             // This also asks for servers that the quorum does not need: a release that another client waits for may
             // still have to reach such a server.
             runtime.ask_for_passwords();
@@ -300,7 +282,7 @@ fn begin_to_continue(
         Some(lock) if lock.is_held(now) => Some(Arc::clone(lock)),
         _ => runtime.continued().find(resource, now),
     };
-    let mut begun = match lock {
+    let Begun { operation, ending } = match lock {
         Some(lock) if lock.is_shared() => return Err(upgrade()),
         Some(lock) => {
             let begun = begin_to_extend(runtime, &lock, ttl_ms, by.0)?;
@@ -317,8 +299,7 @@ fn begin_to_continue(
             Call::acquire(resource, ttl_ms).begin(runtime, lease, by)?
         }
     };
-    begun.ending.continued_at = Some(now);
-    Ok(begun)
+    Ok(Begun { operation, ending: ending.continued(now) })
 }
 
 /// Whether it is a lock of this resource alone.
@@ -379,104 +360,7 @@ fn begin_to_release(runtime: &Runtime, lease: &Lease, stays_until: Moment) -> Re
 
 impl Begun {
     fn new(operation: impl Operation + 'static, effect: Effect) -> Self {
-        let ending = Ending { effect, continued_at: None };
-        Self { operation: Box::new(operation), ending }
-    }
-}
-
-impl Ending {
-    /// Updates the lease with the result of the operation.
-    pub(crate) fn apply(self, runtime: &Runtime, end: End, lease: &mut Lease) -> Result<(), Error> {
-        lease.is_new = matches!(self.effect, Effect::Take);
-        match self.effect {
-            Effect::Take => take(runtime, end, lease)?,
-            Effect::Change(view) => change(runtime, &view, end, lease)?,
-            Effect::Release(view) => {
-                if view.held_lock().is_over() || view.held_lock().is_detached() {
-                    lease.clear();
-                }
-                lease.absent = words(end)?;
-            }
-            Effect::Leave => {
-                let outcome = words(end);
-                let is_left = !matches!(&outcome, Err(it) if it.status() == Status::Cancelled);
-                lease.inner_levels -= u32::from(is_left && lease.inner_levels > 0);
-                lease.absent = outcome?;
-            }
-            Effect::Note(view) => {
-                if view.held_lock().has_ended() {
-                    runtime.continued().forget(view.held_lock());
-                }
-                lease.absent = words(end)?;
-            }
-        }
-        if let (Some(since), Some(lock)) = (self.continued_at, &lease.lock) {
-            runtime.continued().remember(lock, since);
-        }
-        Ok(())
-    }
-}
-
-/// The lease holds the lock, if it was taken.
-fn take(runtime: &Runtime, end: End, lease: &mut Lease) -> Result<(), Error> {
-    if let Ended::Acquired { lock, absent, keeper } = end? {
-        lease.keeper = keeper;
-        lease.keep(lock, absent, runtime.now());
-    }
-    Ok(())
-}
-
-/// The lease holds the lock that was extended or shared, or that a fresh lease continues.
-fn change(runtime: &Runtime, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
-    let (lock, now) = (view.held_lock(), runtime.now());
-    let error = match words(end) {
-        Ok(absent) => {
-            lease.keep(Arc::clone(lock), absent, now);
-            return Ok(());
-        }
-        Err(error) => error,
-    };
-    if lock.has_ended() {
-        runtime.continued().forget(lock);
-        lease.clear();
-    } else if lease.lock.is_none() {
-        // A lock that was valid stays valid, and a fresh lease can hold it.
-        lease.keep(Arc::clone(lock), String::new(), now);
-    }
-    Err(error)
-}
-
-/// The last step of every call that reports a held lock, whoever gets the report: a lock counts only if it is held
-/// when the caller gets the result. A logger, an event loop or an executor may have taken its time since the servers
-/// answered. If the lock has ended, the call fails, and what is left of the lock is released without waiting.
-pub(crate) fn in_time(runtime: &Runtime, lease: &mut Lease) -> Result<(), Error> {
-    match &lease.lock {
-        Some(lock) if lease.is_over() => {
-            if !lease.is_new {
-                // The holder does not release the lock here. The keep-alive must report that it was lost.
-                lock.pass_to(Phase::Lost);
-            } else if let Some(keeper) = &lease.keeper {
-                // The caller was never told that it holds the lock, so it is not told that the lock was lost.
-                keeper.give_up();
-            }
-            runtime.continued().forget(lock);
-        }
-        _ => return Ok(()),
-    }
-    event::discard(runtime, lease);
-    lease.clear();
-    let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
-    Err(Error::new(status, "the lock ended before the program read the result of the call"))
-}
-
-/// The text about servers that could not take part, of an operation that has no other result.
-pub(crate) fn words(end: End) -> Result<String, Error> {
-    match end? {
-        Ended::Extended { absent }
-        | Ended::Confirmed { absent }
-        | Ended::Released { absent }
-        | Ended::Connected { absent } => Ok(absent),
-        _ => Ok(String::new()),
+        Self { operation: Box::new(operation), ending: Ending::new(effect) }
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::call::{self, Ending};
 use crate::call_handle::CallHandle;
+use crate::ending::Ending;
 use crate::engine::{Notice, Wakening};
 use crate::error::{Error, Status};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
-use crate::lock::{Lock, View};
+use crate::lock::{Lock, Phase, View};
 use crate::moment::Moment;
 use crate::operation::acquire::Keeping;
 use crate::operation::release::Release;
@@ -125,11 +125,11 @@ impl Event {
         }
     }
 
-    /// The event for a caller that gets it now: see [`call::in_time`].
+    /// The event for a caller that gets it now: see [`in_time`].
     pub(crate) fn in_time(self, runtime: &Runtime) -> Self {
         match self {
             Self::Done { mut lease, tag, outcome } => {
-                let outcome = outcome.and_then(|()| call::in_time(runtime, &mut lease));
+                let outcome = outcome.and_then(|()| in_time(runtime, &mut lease));
                 Self::Done { lease, tag, outcome }
             }
             lost @ Self::Lost { .. } => lost,
@@ -183,6 +183,29 @@ pub(crate) fn keeping(tag: Tag) -> Keeping {
     let kept = keeper.kept();
     let payload = Box::new(Recipient::Holder { kept: kept.clone(), tag });
     Keeping { keeper, kept, payload }
+}
+
+/// The last step of every call that reports a held lock, whoever gets the report: a lock counts only if it is held
+/// when the caller gets the result. A logger, an event loop or an executor may have taken its time since the servers
+/// answered. If the lock has ended, the call fails, and what is left of the lock is released without waiting.
+pub(crate) fn in_time(runtime: &Runtime, lease: &mut Lease) -> Result<(), Error> {
+    match &lease.lock {
+        Some(lock) if lease.is_over() => {
+            if !lease.is_new {
+                // The holder does not release the lock here. The keep-alive must report that it was lost.
+                lock.pass_to(Phase::Lost);
+            } else if let Some(keeper) = &lease.keeper {
+                // The caller was never told that it holds the lock, so it is not told that the lock was lost.
+                keeper.give_up();
+            }
+            runtime.continued().forget(lock);
+        }
+        _ => return Ok(()),
+    }
+    discard(runtime, lease);
+    lease.clear();
+    let status = if lease.is_new { Status::TooSlow } else { Status::Lost };
+    Err(Error::new(status, "the lock ended before the program read the result of the call"))
 }
 
 /// Releases the lock of a lease that nobody wants, without waiting.

@@ -64,6 +64,7 @@ mod driver;
 /// mutexes.
 #[cfg(test)]
 mod driver_tests;
+mod ending;
 mod engine;
 mod error;
 mod event;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::argument::Argument;
 use crate::background::{Background, EventSink};
-use crate::call::{self, Call};
+use crate::call::Call;
 use crate::call_handle::Canceller;
+use crate::ending;
 use crate::error::{Error, Status};
 use crate::event::{self, Event, Tag};
 use crate::inspection::{Inspection, Permits};
@@ -86,7 +87,7 @@ impl RedLock {
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         self.ask(|own| {
             Error::check_time(Argument::Timeout, timeout_ms, 0..=i64::MAX)?;
-            let absent = call::words(own.run(Box::new(Connect::new(timeout_ms)), None))?;
+            let absent = ending::words(own.run(Box::new(Connect::new(timeout_ms)), None))?;
             let snapshots = own.snapshots();
             let remarks = snapshots.iter().filter_map(ServerSnapshot::remark);
             let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(remarks);
@@ -352,7 +353,7 @@ impl RedLock {
     }
 
     /// The same for a call on a lease. If it reports a lock as held, the lock must still be held when the logger has
-    /// returned: see [`call::in_time`].
+    /// returned: see [`event::in_time`].
     pub(crate) fn ask_on(
         &self,
         holder: &mut dyn LeaseHolder,
@@ -378,9 +379,9 @@ impl RedLock {
         Ok(Some(event.in_time(own)))
     }
 
-    /// Fails if the lock that a call has reported as held has ended since: see [`call::in_time`].
+    /// Fails if the lock that a call has reported as held has ended since: see [`event::in_time`].
     pub(crate) fn check_in_time(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.states.known().map_or(Ok(()), |own| call::in_time(own, lease))
+        self.states.known().map_or(Ok(()), |own| event::in_time(own, lease))
     }
 
     /// The state of the manager that belongs to this process.

@@ -2,7 +2,7 @@
 
     python3 benches/pictures/draw.py life|fencing|latency ...
 
-life and fencing start servers and record what happens; latency reads docs/BENCH.md. PYTHONPATH leads to redlock.py,
+life and fencing start servers and record what happens; latency reads docs/BENCH.md. PYTHONPATH leads to the package redlock,
 REDLOCK_LIBRARY names the library, and REDIS_SERVER the server: `make pictures` sees to that. Everything in the pictures
 is what was seen: times are those of the clock.
 """

@@ -108,7 +108,7 @@ fn node_addon(directory: &Path, library: &Path) -> Command {
     let root = Path::new(ROOT);
     let mut command = Command::new("node");
     command
-        .arg(root.join("c-examples/node/build.js"))
+        .arg(root.join("bindings/node/build.js"))
         .arg(directory.join("redlock.node"))
         .env("REDLOCK_INCLUDE", root.join("include"))
         .env("REDLOCK_LIBRARY", library)

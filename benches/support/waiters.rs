@@ -1,4 +1,4 @@
-//! Goroutines, asyncio tasks and promises that wait for locks, through the bindings in `c-examples/`.
+//! Goroutines, asyncio tasks and promises that wait for locks, through the bindings in `bindings/`.
 
 use std::path::Path;
 use std::process::Command;
@@ -86,7 +86,7 @@ fn program(kind: Kind, contenders: &Contenders) -> Outcome<Command> {
         Kind::Tasks => {
             let mut command = Command::new("python3");
             command.arg("-B").arg(root.join("benches/waiters/python/waiters.py"));
-            command.env("PYTHONPATH", root.join("c-examples/python"));
+            command.env("PYTHONPATH", root.join("bindings/python"));
             command.env("REDLOCK_LIBRARY", &programs.library);
             command
         }

@@ -4,11 +4,11 @@
 make_go() {
     begin go
     system=$(go env GOOS) machine=$(go env GOARCH)
-    (cd "$here/c-examples/go" && find . -name '*.go' ! -name '*_test.go' -o -name go.mod) | while read -r file; do
-        install -D -m 644 "$here/c-examples/go/$file" "$stage/$file"
+    (cd "$here/bindings/go" && find . -path ./tests -prune -o \( -name '*.go' ! -name '*_test.go' -o -name go.mod \) -print) | while read -r file; do
+        install -D -m 644 "$here/bindings/go/$file" "$stage/$file"
     done
     path=$(sed -n 's/^module //p' "$stage/go.mod")
-    readme "$path" Go > "$stage/README.md"
+    readme go
     cp "$here/include/redlock.h" "$stage/"
     sh "$here/packaging/static.sh" "$build/libredlock.a" "$stage/libredlock_${system}_$machine.a"
     needs=$(sh "$here/packaging/pkg-config.sh" 0 / /lib /include < "$here/packaging/redlock.pc.in" | sed -n 's/^Libs.private: //p')

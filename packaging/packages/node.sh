@@ -3,12 +3,12 @@
 
 make_node() {
     begin node
-    for file in package.json index.js index.d.ts redlock.c build.js example.js; do
-        cp "$here/c-examples/node/$file" "$stage/"
+    (cd "$here/bindings/node" && find package.json index.js index.d.ts addon.js build.js lib src examples -type f) | while read -r file; do
+        install -D -m 644 "$here/bindings/node/$file" "$stage/$file"
     done
     # In the project it is private, so that it cannot be published by mistake.
     (cd "$stage" && quietly npm pkg delete private)
-    readme redlock-native Node.js > "$stage/README.md"
+    readme node
     prebuilt=$stage/prebuilds/$(node -p 'process.platform + "-" + process.arch')
     mkdir -p "$prebuilt"
     cp "$portable" "$prebuilt/"

@@ -3,12 +3,10 @@
 
 make_python() {
     begin python
-    cp "$here/packaging/python/pyproject.toml" "$here/packaging/python/wheel_tag.py" "$here/Cargo.toml" "$stage/"
-    readme redlock-native Python > "$stage/README.md"
-    mkdir "$stage/redlock_native" "$stage/built"
-    cp "$here/c-examples/python/redlock.py" "$stage/redlock_native/__init__.py"
-    : > "$stage/redlock_native/py.typed"
-    cp "$portable" "$stage/redlock_native/"
+    cp "$here/bindings/python/pyproject.toml" "$here/bindings/python/wheel_tag.py" "$here/Cargo.toml" "$stage/"
+    readme python
+    mkdir "$stage/redlock" "$stage/built"
+    cp "$here/bindings/python/redlock"/*.py "$here/bindings/python/redlock/py.typed" "$portable" "$stage/redlock/"
     quietly "$tools/bin/python" -m pip --disable-pip-version-check wheel --no-deps --no-index --no-build-isolation \
         --wheel-dir "$stage/built" "$stage"
     # auditwheel names the wheel after the oldest glibc that has everything that the library needs.

@@ -3,10 +3,10 @@
 
 make_ruby() {
     begin ruby
-    cp "$here/packaging/ruby/redlock-native.gemspec" "$here/Cargo.toml" "$stage/"
-    readme redlock-native Ruby > "$stage/README.md"
-    mkdir -p "$stage/lib/redlock"
-    cp "$here/c-examples/ruby/redlock.rb" "$stage/lib/redlock/native.rb"
+    cp "$here/bindings/ruby/redlock-native.gemspec" "$here/Cargo.toml" "$stage/"
+    readme ruby
+    mkdir "$stage/lib"
+    cp -R "$here/bindings/ruby/lib/redlock" "$stage/lib/"
     cp "$portable" "$stage/lib/redlock/"
     (cd "$stage" && quietly gem build --strict redlock-native.gemspec)
     rm -f "$output"/redlock-native-*.gem

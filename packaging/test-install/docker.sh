@@ -29,11 +29,11 @@ check_dockerfile_and_services_agree() {
 # Copied from the project: the files must exist. Copied from another stage: what `make install` installs, or the
 # line that builds an example.
 check_what_is_copied() {
-    sed -n -e 's/^COPY \(c-examples.*\) .*/\1/p' -e 's/.* \(c-examples[^ ]*\).*/\1/p' packaging/docker/Dockerfile | tr ' ' '\n' \
+    sed -n -e 's/^COPY \(bindings.*\) .*/\1/p' -e 's/.* \(c-examples[^ ]*\).*/\1/p' packaging/docker/Dockerfile | tr ' ' '\n' \
         > "$scratch/copied"
     [ "$(wc -l < "$scratch/copied")" -ge 3 ] || fail "the Dockerfile is not what this reads"
     while read -r file; do
-        [ -f "$file" ] || fail "the Dockerfile takes $file, which is not there"
+        [ -e "$file" ] || fail "the Dockerfile takes $file, which is not there"
     done < "$scratch/copied"
     compiled=$(sed -n 's/^RUN cc \(.*\) \\$/\1/p' packaging/docker/Dockerfile | sed "s|/installed/usr/local/bin|$scratch|")
     # shellcheck disable=SC2086

@@ -34,6 +34,8 @@ mod command;
 mod continued;
 #[path = "../../src/driver/mod.rs"]
 mod driver;
+#[path = "../../src/ending.rs"]
+mod ending;
 #[path = "../../src/engine/mod.rs"]
 mod engine;
 #[path = "../../src/error.rs"]

@@ -36,7 +36,7 @@ fn text() -> String {
 fn check(python: &str, options: &[&str], text: &str) {
     let root = library::root();
     let mut command = Command::new(python);
-    command.args(["-W", "error", "-B"]).arg(root.join("tests/programs/python/gauges.py"));
+    command.args(["-W", "error", "-B"]).arg(root.join("bindings/python/tests/gauges.py"));
     command.arg(root.join("packaging/grafana/redlock.json")).args(options);
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("python3");

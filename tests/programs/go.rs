@@ -171,11 +171,11 @@ fn test(cluster: &Cluster) -> Command {
 }
 
 fn module() -> PathBuf {
-    library::root().join("c-examples/go")
+    library::root().join("bindings/go")
 }
 
 fn tests() -> PathBuf {
-    library::root().join("tests/programs/go")
+    library::root().join("bindings/go/tests")
 }
 
 fn parent(path: &Path) -> &Path {

@@ -85,7 +85,7 @@ fn an_addon_remembers_the_directory_that_pkg_config_names() {
     command.env_remove("REDLOCK_INCLUDE").env_remove("REDLOCK_LIBRARY");
     workshop.succeed(command.env("PKG_CONFIG_PATH", file.parent().expect("a directory")));
     let mut load = node(Path::new("-p"), &addon);
-    let index = library::root().join("c-examples/node/index.js");
+    let index = library::root().join("bindings/node/index.js");
     load.arg(format!("require('{}').version", index.display())).env_remove("LD_LIBRARY_PATH");
     assert_eq!(workshop.succeed(&mut load).stdout.trim(), env!("CARGO_PKG_VERSION"));
 }
@@ -93,7 +93,7 @@ fn an_addon_remembers_the_directory_that_pkg_config_names() {
 #[test]
 fn the_tool_check_can_ask_for_headers() {
     let workshop = Workshop::new();
-    let script = library::root().join("c-examples/node/build.js");
+    let script = library::root().join("bindings/node/build.js");
     let run = workshop.succeed(Command::new("node").arg(script).arg("--headers"));
     assert!(Path::new(run.stdout.trim()).join("node_api.h").exists(), "{}", run.stdout);
 }
@@ -120,19 +120,19 @@ fn a_worker_can_end_despite_a_silent_resolver() {
 
 fn with_moving_names(place: &str, test: impl Fn(&mut Command)) {
     let workshop = Workshop::new();
-    let script = library::root().join("tests/programs/node/moving_names.js");
+    let script = library::root().join("bindings/node/tests/moving_names.js");
     test(node(&script, &build(&workshop, "cc")).arg(place));
 }
 
 fn example(workshop: &Workshop) -> Command {
-    node(&library::root().join("c-examples/node/example.js"), &build(workshop, "cc"))
+    node(&library::root().join("bindings/node/examples/example.js"), &build(workshop, "cc"))
 }
 
 fn run_the_tests(ground: &Ground) {
     let workshop = Workshop::new();
     // It finds the tests in the directory in which it runs.
     let mut command = node(Path::new("--test"), &build(&workshop, "cc"));
-    ground.run(command.current_dir(library::root().join("tests/programs/node")));
+    ground.run(command.current_dir(library::root().join("bindings/node/tests")));
 }
 
 /// Builds the addon. Any warning is a failure.
@@ -145,7 +145,7 @@ pub(crate) fn build(workshop: &Workshop, compiler: &str) -> PathBuf {
 fn build_command(addon: &Path, compiler: &str) -> Command {
     let mut command = Command::new("node");
     command
-        .arg(library::root().join("c-examples/node/build.js"))
+        .arg(library::root().join("bindings/node/build.js"))
         .arg(addon)
         .env("CC", compiler)
         .env("CFLAGS", "-Wshadow -Wconversion -Werror")

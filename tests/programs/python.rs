@@ -30,24 +30,20 @@ fn the_examples_explain_a_failure() {
     bindings::the_example_says_why_it_cannot(&mut example("example_asyncio.py"));
 }
 
-/// A program that copies the file can have its types checked, with those of the file.
+/// A program that copies the package can have its types checked, with those of the package.
 #[test]
 fn the_types_are_right() {
     let workshop = Workshop::new();
-    let copy = |path: &str| {
-        let text = std::fs::read_to_string(library::root().join(path)).expect(path);
-        workshop.write(path.rsplit('/').next().expect("a name"), &text)
-    };
-    let redlock = copy("c-examples/python/redlock.py");
     let checked = |options: &[&str], program: &str| {
         let mut mypy = Command::new("mypy");
         mypy.args(["--cache-dir=/dev/null", "--no-error-summary"]).args(options);
-        let run = workshop.succeed(mypy.args([&redlock, &copy(program)]));
+        let run = workshop
+            .succeed(mypy.args(["bindings/python/redlock", program]).current_dir(library::root()));
         assert_eq!(run.stdout, "", "{program}");
     };
-    checked(&["--strict"], "tests/programs/python/types_of.py");
-    checked(&[], "c-examples/python/example.py");
-    checked(&[], "c-examples/python/example_asyncio.py");
+    checked(&["--strict"], "bindings/python/tests/types_of.py");
+    checked(&[], "bindings/python/examples/example.py");
+    checked(&[], "bindings/python/examples/example_asyncio.py");
 }
 
 #[test]
@@ -74,7 +70,7 @@ fn moved_servers_are_followed_while_a_greenlet_waits() {
 
 /// The program whose servers move.
 fn driven_by(driver: &str) -> Command {
-    let program = library::root().join("tests/programs/python/moving_names.py");
+    let program = library::root().join("bindings/python/tests/moving_names.py");
     let mut command = match driver {
         // The system's packages are for the system's Python.
         "gevent" => Command::new("/usr/bin/python3"),
@@ -85,11 +81,11 @@ fn driven_by(driver: &str) -> Command {
 }
 
 fn example(name: &str) -> Command {
-    python(&library::root().join("c-examples/python").join(name))
+    python(&library::root().join("bindings/python/examples").join(name))
 }
 
 fn run_the_tests(ground: &Ground) {
-    let tests = library::root().join("tests/programs/python");
+    let tests = library::root().join("bindings/python/tests");
     let mut command = python(Path::new("-m"));
     command.args(["unittest", "discover", "-s"]).arg(tests);
     ground.run(&mut command);
@@ -105,6 +101,6 @@ pub(crate) fn python(script: &Path) -> Command {
 
 fn with_library(command: &mut Command) -> &mut Command {
     command
-        .env("PYTHONPATH", library::root().join("c-examples/python"))
+        .env("PYTHONPATH", library::root().join("bindings/python"))
         .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"))
 }

@@ -33,7 +33,7 @@ fn the_example_says_why_it_cannot() {
 #[test]
 fn the_keep_alive_example_runs() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let example = library::root().join("c-examples/ruby/keep_alive.rb");
+    let example = library::root().join("bindings/ruby/examples/keep_alive.rb");
     let run = workshop.succeed(ruby(&example).args(addresses(&cluster)));
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("30 steps under a lock of 2 s\n", ""));
     bindings::nothing_is_left(&cluster);
@@ -55,18 +55,18 @@ fn moved_servers_are_followed_while_a_fiber_waits() {
 }
 
 fn with_moving_names(what_waits: &str) -> Command {
-    let mut command = ruby(&library::root().join("tests/programs/ruby/moving_names.rb"));
+    let mut command = ruby(&library::root().join("bindings/ruby/tests/moving_names.rb"));
     command.arg(what_waits);
     command
 }
 
 fn example() -> Command {
-    ruby(&library::root().join("c-examples/ruby/example.rb"))
+    ruby(&library::root().join("bindings/ruby/examples/example.rb"))
 }
 
 fn run_the_tests(ground: &Ground) {
     // Names are printed as tests begin. A test that does not end is the last one printed.
-    ground.run(ruby(&library::root().join("tests/programs/ruby/all.rb")).arg("-v"));
+    ground.run(ruby(&library::root().join("bindings/ruby/tests/all.rb")).arg("-v"));
 }
 
 /// The ruby command with a script and the library.

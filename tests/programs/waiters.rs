@@ -228,13 +228,13 @@ fn in_asyncio_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
 }
 
 fn in_ruby_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
-    let ours = library::root().join("c-examples/ruby/redlock");
+    let ours = library::root().join("bindings/ruby/lib/redlock");
     let script = changed(RUBY, changes).replace("LIBRARY", &ours.to_string_lossy());
     ruby(&workshop.write("waiter.rb", &script))
 }
 
 fn in_node_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
-    let ours = library::root().join("c-examples/node");
+    let ours = library::root().join("bindings/node");
     let script = changed(NODE, changes).replace("LIBRARY", &ours.to_string_lossy());
     node(&workshop.write("waiter.js", &script), &node::build(workshop, "cc"))
 }
@@ -244,7 +244,7 @@ fn timed() -> [(&'static str, &'static str); 1] {
 }
 
 fn in_go_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
-    let ours = library::root().join("c-examples/go");
+    let ours = library::root().join("bindings/go");
     let module = format!(
         "module waiter\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
          replace redlock.example/redlock => {}\n",

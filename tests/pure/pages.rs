@@ -53,10 +53,36 @@ fn every_block_is_run() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The README.md of a binding is in its package, and nobody runs its blocks. So each of them is a block of a page, too.
+#[test]
+fn the_readme_of_each_binding_shows_code_that_is_run() {
+    let all = pages::all(root());
+    for binding in BINDINGS {
+        let shown = pages::snippets(&readme_of(binding)).expect("a page");
+        assert!(shown.len() >= 2, "{binding}: how to install it, and a program");
+        let sources = ["docs/packages.md".to_owned(), format!("docs/{binding}.md")];
+        let sources = all.iter().filter(|it| sources.contains(&it.name));
+        let run: Vec<_> = sources.flat_map(|it| pages::snippets(it).expect("a page")).collect();
+        for it in shown {
+            let is_run =
+                run.iter().any(|that| (&that.language, &that.code) == (&it.language, &it.code));
+            assert!(is_run, "{}: no page has this block", it.place());
+        }
+    }
+}
+
+const BINDINGS: [&str; 4] = ["go", "node", "python", "ruby"];
+
+fn readme_of(binding: &str) -> Page {
+    let name = format!("bindings/{binding}/README.md");
+    Page { text: read(&name), name }
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let mut wrong = Vec::new();
     let mut pages = pages::all(root());
+    pages.extend(BINDINGS.map(readme_of));
     for name in ["ARCHITECTURE.md", "CHANGELOG.md", "tests/README.md"] {
         pages.push(Page { name: name.to_owned(), text: read(name) });
     }

@@ -13,7 +13,7 @@ const VERSIONS: [(&str, &str, &str); 9] = [
     ("tool/Cargo.toml", "name = \"redlock-cli\"\nversion = \"", "\""),
     ("tool/Cargo.toml", "path = \"..\", version = \"", "\""),
     ("CHANGELOG.md", "\n## ", " "),
-    ("c-examples/node/package.json", "\"version\": \"", "\""),
+    ("bindings/node/package.json", "\"version\": \"", "\""),
     ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),
     ("packaging/debian/changelog", "redlock (", "-"),
     ("man/redlock.7", "\"redlock ", "\""),
@@ -22,9 +22,9 @@ const VERSIONS: [(&str, &str, &str); 9] = [
 /// Where the interface version is stated, which the library's version must begin with.
 const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
-    ("c-examples/node/redlock.c", "#define INTERFACE \"", ".\""),
-    ("c-examples/python/redlock.py", "_INTERFACE = \"", "\""),
-    ("c-examples/ruby/redlock.rb", "INTERFACE = \"", "\""),
+    ("bindings/node/src/redlock.c", "#define INTERFACE \"", ".\""),
+    ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
+    ("bindings/ruby/lib/redlock/native/library.rb", "INTERFACE = \"", "\""),
     ("docs/packages.md", "`libredlock", "`"),
 ];
 
@@ -35,8 +35,8 @@ const ASKING: [&str; 6] = [
     "packaging/deb.sh",
     "packaging/test-install/common.sh",
     "packaging/version.sh",
-    "packaging/python/pyproject.toml",
-    "packaging/ruby/redlock-native.gemspec",
+    "bindings/python/pyproject.toml",
+    "bindings/ruby/redlock-native.gemspec",
 ];
 
 /// These get the version from packaging/version.sh. The first and the last file read that script.

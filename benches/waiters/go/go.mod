@@ -4,4 +4,4 @@ go 1.19
 
 require redlock.example/redlock v0.0.0
 
-replace redlock.example/redlock => ../../../c-examples/go
+replace redlock.example/redlock => ../../../bindings/go

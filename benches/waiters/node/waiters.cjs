@@ -8,7 +8,7 @@
 const fs = require("node:fs");
 const readline = require("node:readline");
 const { setTimeout: sleep } = require("node:timers/promises");
-const { Manager, RedlockError } = require("../../../c-examples/node");
+const { Manager, RedlockError } = require("../../../bindings/node");
 
 const TTL_MS = 30_000;
 const PATIENCE_MS = 60_000;

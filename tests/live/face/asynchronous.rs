@@ -253,7 +253,7 @@ fn a_finished_acquire_is_released_with_its_dropped_future() {
         drop(adopted);
         manager.drive().expect("it drives");
         cluster.wait_until_gone("r");
-        let mut acquired = manager.acquire_async(&options("r"));
+        let mut acquired = manager.acquire_async(&options("r").wait_forever());
         assert!(poll_once(&mut acquired).is_pending());
         end(&manager, || cluster.having("r") == 3);
         if is_told {
@@ -301,7 +301,7 @@ fn the_background_thread_releases_unclaimed_locks() {
     let mut context = Context::from_waker(&busy);
     let mut pinned = Pin::new(&mut first);
     while pinned.as_mut().poll(&mut context).is_pending() && cluster.having("first") < 3 {}
-    let mut second = manager.acquire_async(&options("r"));
+    let mut second = manager.acquire_async(&options("r").wait_forever());
     let _ = poll_once(&mut second);
     end(&manager, || cluster.having("r") == 3);
     drop(second);
@@ -315,7 +315,7 @@ fn an_unclaimed_lock_is_released_with_its_manager() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     let _ = manager.descriptor().expect("a descriptor");
-    let mut acquired = manager.acquire_async(&options("r"));
+    let mut acquired = manager.acquire_async(&options("r").wait_forever());
     assert!(poll_once(&mut acquired).is_pending());
     end(&manager, || cluster.having("r") == 3);
     drop(acquired);

@@ -94,7 +94,7 @@ fn the_lists_of_the_guard_are_what_is_sent() {
     List("include/redlock.h", "to read and write this key", "Without").is(&guard);
     List("docs/tls.md", "[guard](guard.md) also needs", "\n-").is(&guard);
     List("docs/guard.md", "(`~redlock:guard`,", ")").is(&guard);
-    List("c-examples/go/options.go", "write the key redlock:guard", "const (").is(&guard);
+    List("bindings/go/options.go", "write the key redlock:guard", "const (").is(&guard);
 }
 
 #[test]

@@ -65,12 +65,13 @@ impl Ground {
     fn furnish(&self) {
         let root = library::root();
         for (name, target) in [
+            ("bindings", root.join("bindings")),
             ("c-examples", root.join("c-examples")),
             // By their package names.
-            ("node_modules/redlock-native", root.join("c-examples/node")),
-            ("redlock_native.py", root.join("c-examples/python/redlock.py")),
-            ("redlock/native.rb", root.join("c-examples/ruby/redlock.rb")),
-            ("redlock.rb", root.join("c-examples/ruby/redlock.rb")),
+            ("node_modules/redlock-native", root.join("bindings/node")),
+            ("redlock_native", root.join("bindings/python/redlock")),
+            ("redlock", root.join("bindings/ruby/lib/redlock")),
+            ("redlock.rb", root.join("bindings/ruby/lib/redlock.rb")),
             #[cfg(feature = "tls")]
             ("servers", self.room.as_ref().map_or_else(PathBuf::new, Showroom::directory)),
         ] {
@@ -125,7 +126,7 @@ impl Ground {
             for (number, port) in (100..).zip(TLS_PORTS) {
                 text = replace(&text, port, &(room.port + number).to_string());
             }
-            // The relative path differs, because c-examples is a link here.
+            // The relative path differs, because `bindings` is a link here.
             text = text.replace("../../servers", &self.place.join("servers").display().to_string());
         }
         text = text.replace("/path/to/", &format!("{}/", library::root().display()));
@@ -168,8 +169,8 @@ impl Ground {
         command.env("LD_LIBRARY_PATH", library::directory());
         command.env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
         command.env("REDLOCK_SERVERS", servers.join(","));
-        command.env("PYTHONPATH", root.join("c-examples/python"));
-        let ruby = format!("{}:{}", root.join("c-examples/ruby").display(), self.place.display());
+        command.env("PYTHONPATH", root.join("bindings/python"));
+        let ruby = format!("{}:{}", root.join("bindings/ruby/lib").display(), self.place.display());
         command.env("RUBYLIB", ruby);
     }
 }

@@ -139,7 +139,7 @@ fn run_go(ground: &Ground, snippet: &Snippet) {
     let module = format!(
         "module snippet\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
          replace redlock.example/redlock => {}\n",
-        library::root().join("c-examples/go").display()
+        library::root().join("bindings/go").display()
     );
     let module = ground.write("go/go.mod", &module);
     let module = module.parent().expect("it is in a directory");

@@ -58,15 +58,20 @@ fn the_first_lines_of_each_language_take_a_lock() {
     }
 }
 
-/// A user who also has redlock-py copies our file under another name.
+/// A user who also has redlock-py copies our package under another name.
 #[test]
-fn the_python_file_works_under_another_name() {
+fn the_python_package_works_under_another_name() {
     let page = fs::read_to_string(library::root().join("docs/python.md")).expect("a page");
-    assert!(page.contains("`redlock_c.py`") && page.contains("`import redlock_c`"));
+    assert!(page.contains("`redlock_c`") && page.contains("`import redlock_c`"));
     let workshop = Workshop::new();
-    let ours = library::root().join("c-examples/python/redlock.py");
-    let ours = workshop.write("redlock_c.py", &fs::read_to_string(ours).expect("it can be read"));
-    workshop.write("redlock.py", "class Redlock: pass\n");
+    let theirs = workshop.write("redlock.py", "class Redlock: pass\n");
+    for file in fs::read_dir(library::root().join("bindings/python/redlock")).expect("a package") {
+        let path = file.expect("it can be read").path();
+        if path.is_file() {
+            let name = path.file_name().expect("a name").to_string_lossy();
+            workshop.write(&format!("redlock_c/{name}"), &fs::read_to_string(&path).expect("text"));
+        }
+    }
     let cluster = Cluster::start(3);
     let script = format!(
         "import redlock\nimport redlock_c\nredlock.Redlock()\n\
@@ -75,7 +80,7 @@ fn the_python_file_works_under_another_name() {
     );
     let script = workshop.write("both.py", &script);
     let mut command = python(&script);
-    let run = workshop.succeed(command.env("PYTHONPATH", ours.parent().expect("a directory")));
+    let run = workshop.succeed(command.env("PYTHONPATH", theirs.parent().expect("a directory")));
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
     took_locks_and_gave_them_back(&cluster);
 }

@@ -1,0 +1,7 @@
+module redlock.example/tests
+
+go 1.19
+
+require redlock.example/redlock v0.0.0
+
+replace redlock.example/redlock => ../

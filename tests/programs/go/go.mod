@@ -1,7 +1,0 @@
-module redlock.example/tests
-
-go 1.19
-
-require redlock.example/redlock v0.0.0
-
-replace redlock.example/redlock => ../../../c-examples/go
