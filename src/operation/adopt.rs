@@ -1,11 +1,10 @@
 //! Taking over a lock that its holder has given away: the servers are asked whether it is there.
 
-use std::mem;
 use std::sync::Arc;
 
-use super::connect::{ConnectQuorum, Progress};
 use super::round::{Confirmation, Round};
-use super::{Actions, Ended, Event, Limits, Operation, Urgency, cancelled, reply_ms};
+use super::rounds::{Continuation, Inquiry, Rounds};
+use super::{Actions, Ended, Limits, reply_ms};
 use crate::command::{ReplyObserver, Request, Verb};
 use crate::error::Status;
 use crate::lock::{Asked, Lock};
@@ -20,28 +19,27 @@ use crate::transport::timeouts::Timeouts;
 /// Takes over a lock.
 pub(crate) struct Adopt {
     ticket: LockTicket,
-    stage: Stage,
-}
-
-enum Stage {
-    Submitted,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Arc<Lock>, Box<Round>),
+    /// The lock, from when the servers are asked.
+    lock: Option<Arc<Lock>>,
+    rounds: Rounds,
 }
 
 impl Adopt {
     pub(crate) fn new(ticket: LockTicket) -> Self {
-        Self { ticket, stage: Stage::Submitted }
+        Self { ticket, lock: None, rounds: Rounds::default() }
+    }
+}
+
+impl Inquiry for Adopt {
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
     }
 
-    fn begin(&mut self, actions: &mut dyn Actions) {
-        match ConnectQuorum::if_needed(Moment::NEVER, self.ticket.ttl_ms, actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum),
-            None => self.ask(actions),
-        }
+    fn begin(&mut self, _: &mut dyn Actions) -> Option<(Moment, i64)> {
+        Some((Moment::NEVER, self.ticket.ttl_ms))
     }
 
-    fn ask(&mut self, actions: &mut dyn Actions) {
+    fn ask(&mut self, actions: &mut dyn Actions) -> Round {
         let LockTicket { target, ttl_ms, fencing_token, token } = &self.ticket;
         let (since, drift) = (actions.now(), actions.settings().drift());
         let reply_ms = reply_ms(actions, *ttl_ms);
@@ -56,64 +54,33 @@ impl Adopt {
         lock.set_fencing_token(*fencing_token);
         let request = Request::new(Verb::Inspect, target.clone(), *token, *ttl_ms)
             .before(Arc::clone(&lock) as Arc<dyn ReplyObserver>);
-        self.stage = Stage::Asking(lock, Box::new(round));
+        self.lock = Some(lock);
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+        round
     }
 
-    fn conclude(lock: Arc<Lock>, round: &Round, actions: &mut dyn Actions) {
+    fn conclude(&mut self, round: Round, actions: &mut dyn Actions) -> Continuation {
         let (now, roster) = (actions.now(), actions.roster());
         // A lock without an end is valid for as long as any lock can be.
         let left_ms = round.confirmed_ms(now).min(TTL_MAX_MS);
-        let status = match round.outcome() {
-            Outcome::Reached if left_ms > 0 => {
+        let result = match (round.outcome(), self.lock.take()) {
+            (Outcome::Reached, Some(lock)) if left_ms > 0 => {
                 let all = ServerSet::first(roster.len());
                 lock.adopt(round.voters(), all, now.plus_ms(left_ms));
-                let absent = round.absent(roster);
-                return actions.end(Ok(Ended::Acquired { lock, absent, keeper: None }));
+                Ok(Ended::Acquired { lock, absent: round.absent(roster), keeper: None })
             }
-            Outcome::Unreachable => Status::Unreachable,
-            Outcome::Reached | Outcome::Refused | Outcome::TooLate => Status::Lost,
+            (Outcome::Unreachable, _) => Err(round.error(Status::Unreachable, roster)),
+            _ => Err(round.error(Status::Lost, roster)),
         };
-        let error = round.error(status, roster);
-        actions.end(Err(error));
-    }
-}
-
-impl Operation for Adopt {
-    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        let stage = mem::replace(&mut self.stage, Stage::Submitted);
-        if let Event::Cancelled { .. } = event {
-            // A question changes nothing, so the ticket is as good as before.
-            return actions.end(Err(cancelled()));
-        }
-        match stage {
-            Stage::Submitted => self.begin(actions),
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => miss.end(actions),
-            },
-            Stage::Asking(lock, round) => Self::conclude(lock, &round, actions),
-        }
-    }
-
-    fn urgency(&self) -> Urgency {
-        Urgency::Holds
+        actions.end(result);
+        Continuation::Over
     }
 
     fn account(&self) -> Account {
         Account { kind: Kind::Adopt, ..Account::default() }
     }
 
-    fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(&self.ticket.target.resource)
-    }
-
-    fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(_, round) => Some(round),
-        }
+    fn resource(&self) -> &Arc<[u8]> {
+        &self.ticket.target.resource
     }
 }

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use std::mem;
 
-use super::connect::{ConnectQuorum, Progress};
 use super::round::{Confirmation, Round};
-use super::{
-    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, end_round, forget, reply_ms,
-    request,
-};
+use super::rounds::{Continuation, Inquiry, Rounds};
+use super::{Actions, Ended, Limits, cancelled, end_round, forget, reply_ms, request};
 use crate::command::Verb;
 use crate::error::Status;
 use crate::lock::{Phase, View};
@@ -26,65 +23,68 @@ pub(crate) struct Confirm {
     asked_at: Moment,
     /// Whether this has asked before.
     is_again: bool,
-    stage: Stage,
-}
-
-enum Stage {
-    Submitted,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Box<Asking>),
-}
-
-/// The servers are asked, in the round of this number.
-struct Asking {
-    round: Round,
+    /// The number of the lock's round in which the servers are asked.
     number: u32,
+    /// Whether the lock was shared when they were asked.
     is_shared: bool,
+    rounds: Rounds,
 }
 
 impl Confirm {
     pub(crate) fn new(view: View, least_ms: i64) -> Self {
         let valid_until = view.held_lock().valid_until();
-        let (asked_at, stage) = (Moment::NEVER, Stage::Submitted);
-        Self { view, least_ms, valid_until, asked_at, is_again: false, stage }
+        let (asked_at, number, rounds) = (Moment::NEVER, 0, Rounds::default());
+        Self {
+            view,
+            least_ms,
+            valid_until,
+            asked_at,
+            is_again: false,
+            number,
+            is_shared: false,
+            rounds,
+        }
+    }
+}
+
+impl Inquiry for Confirm {
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
     }
 
-    fn begin(&mut self, actions: &mut dyn Actions) {
+    fn begin(&mut self, actions: &mut dyn Actions) -> Option<(Moment, i64)> {
         let lock = self.view.held_lock();
         if let Err(error) = lock.check_valid(actions.now()) {
-            return actions.end(Err(error));
+            actions.end(Err(error));
+            return None;
         }
-        match ConnectQuorum::if_needed(lock.valid_until(), lock.longest_ttl_ms(), actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum),
-            None => self.ask(actions),
-        }
+        Some((lock.valid_until(), lock.longest_ttl_ms()))
     }
 
-    fn ask(&mut self, actions: &mut dyn Actions) {
+    fn ask(&mut self, actions: &mut dyn Actions) -> Round {
         let (view, lock) = (&self.view, self.view.held_lock());
         let (drift, since) = (actions.settings().drift(), actions.now());
         let confirmation = Confirmation::new(*lock.token(), drift, since, self.least_ms);
         (self.asked_at, self.valid_until) = (since, lock.valid_until());
-        let number = view.begin_round();
+        (self.number, self.is_shared) = (view.begin_round(), lock.is_shared());
         let round = Round::confirm(confirmation, view.clone(), actions.roster().len());
-        self.stage = Stage::Asking(Box::new(Asking { round, number, is_shared: lock.is_shared() }));
         let ttl_ms = lock.longest_ttl_ms();
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: Moment::NEVER, reply_ms };
-        actions.ask(request(Verb::Inspect, &self.view, ttl_ms).numbered(number), limits);
+        actions.ask(request(Verb::Inspect, &self.view, ttl_ms).numbered(self.number), limits);
+        round
     }
 
-    fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) {
-        let Asking { round, number, is_shared } = asking;
+    fn conclude(&mut self, round: Round, actions: &mut dyn Actions) -> Continuation {
         let (view, lock, now) = (&self.view, self.view.held_lock(), actions.now());
-        if is_shared != lock.is_shared() && !mem::replace(&mut self.is_again, true) {
+        if self.is_shared != lock.is_shared() && !mem::replace(&mut self.is_again, true) {
             // The question was about the exclusive lock that this was before.
-            view.fail_round(number);
-            return self.begin(actions);
+            view.fail_round(self.number);
+            return Continuation::Begin;
         }
         let is_valid = now < lock.valid_until() && !lock.has_ended();
         let is_reached = round.outcome() == Outcome::Reached && is_valid;
-        let is_ours = end_round(view, number, is_reached, &round);
+        let is_ours = end_round(view, self.number, is_reached, &round);
         let end = round.end(actions.settings().drift(), 0, self.asked_at);
         if !view.is_lost() && lock.shorten(self.valid_until, end) {
             // The lock must be renewed earlier than the moment that its keepers wait for.
@@ -92,7 +92,8 @@ impl Confirm {
         }
         if is_ours && round.confirmed_ms(now) >= self.least_ms {
             let absent = round.absent(actions.roster());
-            return actions.end(Ok(Ended::Confirmed { absent }));
+            actions.end(Ok(Ended::Confirmed { absent }));
+            return Continuation::Over;
         }
         let status = if is_valid && !view.is_lost() {
             let was_extended = lock.valid_until() > self.valid_until;
@@ -100,7 +101,7 @@ impl Confirm {
             if was_extended && may_be_enough && !mem::replace(&mut self.is_again, true) {
                 // Another handle has extended the lock since the servers were asked. The question is repeated
                 // only once, because a kept lock may be extended again and again.
-                return self.begin(actions);
+                return Continuation::Begin;
             }
             // The lock is there, or may be, but not for that long.
             let is_short = is_ours || round.outcome() == Outcome::Refused;
@@ -112,51 +113,22 @@ impl Confirm {
             Status::Lost
         };
         actions.end(Err(round.error(status, actions.roster())));
+        Continuation::Over
     }
 
-    /// Ends at once. A question changes nothing on the servers.
-    fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
-        if let Stage::Asking(asking) = stage {
-            self.view.fail_round(asking.number);
+    /// A question changes nothing on the servers.
+    fn cancel(&mut self, actions: &mut dyn Actions) {
+        if self.rounds.is_asking() {
+            self.view.fail_round(self.number);
         }
         actions.end(Err(cancelled()));
-    }
-}
-
-impl Operation for Confirm {
-    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        let stage = mem::replace(&mut self.stage, Stage::Submitted);
-        if let Event::Cancelled { .. } = event {
-            return self.cancel(&stage, actions);
-        }
-        match stage {
-            Stage::Submitted => self.begin(actions),
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => miss.end(actions),
-            },
-            Stage::Asking(asking) => self.conclude(*asking, actions),
-        }
-    }
-
-    fn urgency(&self) -> Urgency {
-        Urgency::Holds
     }
 
     fn account(&self) -> Account {
         Account { kind: Kind::Confirm, ..Account::default() }
     }
 
-    fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.held_lock().resource())
-    }
-
-    fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(asking) => Some(&mut asking.round),
-        }
+    fn resource(&self) -> &Arc<[u8]> {
+        self.view.held_lock().resource()
     }
 }

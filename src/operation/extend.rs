@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use std::mem;
 
-use super::connect::{ConnectQuorum, Progress};
 use super::round::Round;
+use super::rounds::{Rounds, Step};
 use super::{
     Actions, Ended, Event, Limits, Miss, Operation, Urgency, cancelled, end_round, give_up,
     release_of, reply_ms, request,
@@ -24,21 +24,16 @@ pub(super) struct Extension {
     ttl_ms: i64,
     /// When to stop waiting. The attempt never waits past the end of the lock either.
     limit: Moment,
-    stage: Stage,
+    rounds: Rounds,
+    asked: Asked,
 }
 
-enum Stage {
-    Over,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Box<Asking>),
-}
-
-/// The servers are asked, in the round of this number.
-struct Asking {
-    round: Round,
+/// What is known of the lock from when the servers were asked, in its round of this number.
+#[derive(Clone, Copy)]
+struct Asked {
     number: u32,
     extended_until: Moment,
-    asked_at: Moment,
+    at: Moment,
     /// Until when the lock was valid when the servers were asked, and whether it was shared.
     valid_until: Moment,
     is_shared: bool,
@@ -60,7 +55,15 @@ pub(super) enum Attempt {
 
 impl Extension {
     pub(super) fn new(view: View, ttl_ms: i64, limit: Moment) -> Self {
-        Self { view, ttl_ms, limit, stage: Stage::Over }
+        let never = Moment::NEVER;
+        let asked = Asked {
+            number: 0,
+            extended_until: never,
+            at: never,
+            valid_until: never,
+            is_shared: false,
+        };
+        Self { view, ttl_ms, limit, rounds: Rounds::default(), asked }
     }
 
     pub(super) fn begin(&mut self, actions: &mut dyn Actions) -> Attempt {
@@ -70,45 +73,38 @@ impl Extension {
             return Attempt::Failed { error, may_succeed: false };
         }
         let limit = lock.valid_until().min(self.limit);
-        match ConnectQuorum::if_needed(limit, self.ttl_ms, actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum),
-            None => self.ask(actions),
+        if self.rounds.connect(limit, self.ttl_ms, actions) {
+            self.ask(actions);
         }
         Attempt::Pending
     }
 
     pub(super) fn handle(&mut self, event: Event, actions: &mut dyn Actions) -> Attempt {
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Over => {}
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => return failed(&miss, actions),
-            },
-            Stage::Asking(asking) => return self.conclude(*asking, actions),
+        match self.rounds.handle(event, actions) {
+            Step::Begin | Step::Wait => {}
+            Step::Ask => self.ask(actions),
+            Step::Unconnected(miss) => return failed(&miss, actions),
+            Step::Conclude(round) => return self.conclude(round, actions),
         }
         Attempt::Pending
     }
 
     /// Whether the servers were asked to extend the lock.
     pub(super) fn has_asked(&self) -> bool {
-        matches!(self.stage, Stage::Asking(_))
+        self.rounds.is_asking()
     }
 
     pub(super) fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Over => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(asking) => Some(&mut asking.round),
-        }
+        self.rounds.round()
     }
 
     /// Ends at once. If the lock was valid, it stays valid until its old end.
     pub(super) fn cancel(&mut self, actions: &mut dyn Actions) {
-        if let Stage::Asking(asking) = mem::replace(&mut self.stage, Stage::Over) {
-            self.view.fail_round(asking.number);
+        if self.rounds.is_asking() {
+            self.view.fail_round(self.asked.number);
             self.shorten_again(actions);
         }
+        self.rounds = Rounds::default();
     }
 
     /// Another handle may have released the lock meanwhile. Through another manager, the extension may come after that
@@ -125,21 +121,21 @@ impl Extension {
         let (valid_until, ttl_ms) = (lock.valid_until(), self.ttl_ms);
         lock.note_ttl(ttl_ms);
         let number = view.begin_round();
-        self.stage = Stage::Asking(Box::new(Asking {
-            round: Round::extend(valid_until, ttl_ms, view.clone(), actions.roster().len()),
+        self.rounds.ask(Round::extend(valid_until, ttl_ms, view.clone(), actions.roster().len()));
+        self.asked = Asked {
             number,
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
-            asked_at: since,
+            at: since,
             valid_until,
             is_shared: lock.is_shared(),
-        }));
+        };
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
         actions.ask(request(Verb::Extend, &self.view, ttl_ms).numbered(number), limits);
     }
 
-    fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
-        let Asking { round, number, extended_until, asked_at, valid_until, is_shared } = asking;
+    fn conclude(&mut self, round: Box<Round>, actions: &mut dyn Actions) -> Attempt {
+        let Asked { number, extended_until, at: asked_at, valid_until, is_shared } = self.asked;
         let (view, lock) = (&self.view, self.view.held_lock());
         let is_reached = round.outcome() == Outcome::Reached
             && actions.now() < extended_until.max(lock.valid_until());
@@ -147,7 +143,7 @@ impl Extension {
         if lock.has_ended() {
             // Another handle released the lock meanwhile.
             self.shorten_again(actions);
-            return failed(&Miss::Votes(Status::Lost, Box::new(round)), actions);
+            return failed(&Miss::Votes(Status::Lost, round), actions);
         }
         if is_extended {
             // The holder may ask for less time than the lock has left, and the servers may have less than it
@@ -177,7 +173,7 @@ impl Extension {
         if !is_valid {
             give_up(view, actions);
         }
-        failed(&Miss::Votes(status, Box::new(round)), actions)
+        failed(&Miss::Votes(status, round), actions)
     }
 
     /// A quorum has just vouched for the lock, so servers that have lost it are given it again. This is no

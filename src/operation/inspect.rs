@@ -3,9 +3,9 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::connect::{ConnectQuorum, Progress};
 use super::round::Round;
-use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
+use super::rounds::{Continuation, Inquiry, Rounds};
+use super::{Actions, Ended, Limits, QUESTION_TTL_MS, Urgency, reply_ms};
 use crate::command::{Request, Verb, shared};
 use crate::error::Status;
 use crate::lock_kind::{LockKind, Target};
@@ -18,25 +18,27 @@ use crate::token::Token;
 pub(crate) struct Inspect {
     resource: Arc<[u8]>,
     counts: bool,
-    stage: Stage,
+    matter: Matter,
+    rounds: Rounds,
 }
 
-enum Stage {
-    Submitted,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Box<Round>),
+/// What the servers are asked.
+#[derive(Default)]
+enum Matter {
+    /// Who holds the resource.
+    #[default]
+    Holders,
     /// Some servers have a token and others have the mark of readers. The question is whether the token's
     /// holder is one of the readers there.
-    AskingFor(Box<InChange>),
+    Change(InChange),
     /// Readers hold the lock, and the question is how many. Also holds what was found before.
-    Counting(Box<Round>, Box<Round>),
+    Readers(Box<Round>),
 }
 
 /// Holders that may be changing from an exclusive lock to a shared one.
 struct InChange {
     /// The current question is about the last of these tokens. There is at least one.
     tokens: Vec<Token>,
-    round: Round,
     /// What was found before.
     first: Box<Round>,
     /// The deadline for all tokens together. The call must not take longer because there are many.
@@ -45,24 +47,13 @@ struct InChange {
 
 impl Inspect {
     pub(crate) fn new(resource: &[u8]) -> Self {
-        Self { resource: Arc::from(resource), counts: false, stage: Stage::Submitted }
+        let (matter, rounds) = Default::default();
+        Self { resource: Arc::from(resource), counts: false, matter, rounds }
     }
 
     /// The same inspection, which also asks when the lock ends, and how many readers hold it.
     pub(crate) fn with_count(self) -> Self {
         Self { counts: true, ..self }
-    }
-
-    fn begin(&mut self, actions: &mut dyn Actions) {
-        match ConnectQuorum::if_needed(Moment::NEVER, QUESTION_TTL_MS, actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum),
-            None => self.ask(actions),
-        }
-    }
-
-    fn ask(&mut self, actions: &mut dyn Actions) {
-        self.stage = Stage::Asking(Box::new(self.holders(actions)));
-        self.put((LockKind::Exclusive, Token::NOBODYS), Moment::NEVER, actions);
     }
 
     /// The question who holds the resource. Whoever is told more than that is also told for how long.
@@ -79,108 +70,122 @@ impl Inspect {
         actions.ask(request, Limits { since, until, reply_ms });
     }
 
-    fn conclude(&mut self, holders: Box<Round>, actions: &mut dyn Actions) {
+    fn conclude_holders(&mut self, holders: Round, actions: &mut dyn Actions) -> Continuation {
         if holders.outcome() != Outcome::Reached {
-            return Self::fail(&holders, actions);
+            return fail(&holders, actions);
         }
         let tokens = holders.holders_in_change();
         if !tokens.is_empty() {
             let until = actions.now().plus_ms(reply_ms(actions, QUESTION_TTL_MS));
-            let round = self.holders(actions);
-            let change = InChange { tokens, round, first: holders, until };
-            return self.ask_for(Box::new(change), actions);
+            self.matter = Matter::Change(InChange { tokens, first: Box::new(holders), until });
+            return Continuation::Ask;
         }
         let is_shared = holders.is_locked_by(shared::VALUE);
         if self.counts && is_shared {
-            let counting = Round::readers_of(actions.roster().len());
-            self.stage = Stage::Counting(Box::new(counting), holders);
-            return self.put((LockKind::Shared, Token::NOBODYS), Moment::NEVER, actions);
+            self.matter = Matter::Readers(Box::new(holders));
+            return Continuation::Ask;
         }
-        Self::end(&holders, is_shared.then_some(0), actions);
+        end(&holders, is_shared.then_some(0), actions)
     }
 
-    fn conclude_for(&mut self, mut change: Box<InChange>, actions: &mut dyn Actions) {
-        let asked = &change.round;
+    fn conclude_change(
+        &mut self,
+        mut change: InChange,
+        asked: &Round,
+        actions: &mut dyn Actions,
+    ) -> Continuation {
         if asked.outcome() != Outcome::Reached {
-            return Self::fail(asked, actions);
+            return fail(asked, actions);
         }
         if asked.locked_until().is_some() {
-            return Self::end(asked, None, actions);
+            return end(asked, None, actions);
         }
         change.tokens.pop();
         if !change.tokens.is_empty() {
-            change.round = self.holders(actions);
-            return self.ask_for(change, actions);
+            self.matter = Matter::Change(change);
+            return Continuation::Ask;
         }
         // The holder is none of these. But a silent server may have what other servers have, such as the mark
         // of other readers.
         if change.first.may_be_locked() {
-            return Self::fail(&change.first, actions);
+            return fail(&change.first, actions);
         }
-        Self::end(&change.round, None, actions);
-    }
-
-    fn ask_for(&mut self, change: Box<InChange>, actions: &mut dyn Actions) {
-        let token = change.tokens.last().copied().unwrap_or(Token::NOBODYS);
-        let until = change.until;
-        self.stage = Stage::AskingFor(change);
-        self.put((LockKind::Shared, token), until, actions);
-    }
-
-    fn fail(round: &Round, actions: &mut dyn Actions) {
-        let error = round.error(Status::Unreachable, actions.roster());
-        actions.end(Err(error));
-    }
-
-    fn end(holders: &Round, readers: Option<i64>, actions: &mut dyn Actions) {
-        actions.end(Ok(Ended::Inspected {
-            locked_until: holders.locked_until(),
-            readers,
-            absent: holders.absent(actions.roster()),
-        }));
-    }
-
-    fn conclude_count(counted: &Round, holders: &Round, actions: &mut dyn Actions) {
-        if counted.outcome() != Outcome::Reached {
-            return Self::fail(counted, actions);
-        }
-        // All readers may have left in between.
-        let readers = counted.readers();
-        let locked_until = holders.locked_until().filter(|_| readers > 0);
-        let absent = counted.absent(actions.roster());
-        actions.end(Ok(Ended::Inspected { locked_until, readers: Some(readers), absent }));
+        end(asked, None, actions)
     }
 }
 
-impl Operation for Inspect {
-    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        match mem::replace(&mut self.stage, Stage::Submitted) {
-            Stage::Submitted => self.begin(actions),
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => miss.end(actions),
-            },
-            Stage::Asking(holders) => self.conclude(holders, actions),
-            Stage::AskingFor(change) => self.conclude_for(change, actions),
-            Stage::Counting(counted, holders) => Self::conclude_count(&counted, &holders, actions),
+fn conclude_readers(counted: &Round, holders: &Round, actions: &mut dyn Actions) -> Continuation {
+    if counted.outcome() != Outcome::Reached {
+        return fail(counted, actions);
+    }
+    // All readers may have left in between.
+    let readers = counted.readers();
+    let locked_until = holders.locked_until().filter(|_| readers > 0);
+    let absent = counted.absent(actions.roster());
+    actions.end(Ok(Ended::Inspected { locked_until, readers: Some(readers), absent }));
+    Continuation::Over
+}
+
+fn fail(round: &Round, actions: &mut dyn Actions) -> Continuation {
+    let error = round.error(Status::Unreachable, actions.roster());
+    actions.end(Err(error));
+    Continuation::Over
+}
+
+fn end(holders: &Round, readers: Option<i64>, actions: &mut dyn Actions) -> Continuation {
+    actions.end(Ok(Ended::Inspected {
+        locked_until: holders.locked_until(),
+        readers,
+        absent: holders.absent(actions.roster()),
+    }));
+    Continuation::Over
+}
+
+impl Inquiry for Inspect {
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
+    }
+
+    fn begin(&mut self, _: &mut dyn Actions) -> Option<(Moment, i64)> {
+        Some((Moment::NEVER, QUESTION_TTL_MS))
+    }
+
+    fn ask(&mut self, actions: &mut dyn Actions) -> Round {
+        let servers = actions.roster().len();
+        let nobody = Token::NOBODYS;
+        let (round, by, until) = match &self.matter {
+            Matter::Holders => {
+                (self.holders(actions), (LockKind::Exclusive, nobody), Moment::NEVER)
+            }
+            Matter::Change(change) => {
+                let token = change.tokens.last().copied().unwrap_or(nobody);
+                (self.holders(actions), (LockKind::Shared, token), change.until)
+            }
+            Matter::Readers(_) => {
+                (Round::readers_of(servers), (LockKind::Shared, nobody), Moment::NEVER)
+            }
+        };
+        self.put(by, until, actions);
+        round
+    }
+
+    fn conclude(&mut self, round: Round, actions: &mut dyn Actions) -> Continuation {
+        match mem::take(&mut self.matter) {
+            Matter::Holders => self.conclude_holders(round, actions),
+            Matter::Change(change) => self.conclude_change(change, &round, actions),
+            Matter::Readers(holders) => conclude_readers(&round, &holders, actions),
         }
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Wants
     }
 
     fn account(&self) -> Account {
         Account { kind: Kind::Inspect, ..Account::default() }
     }
 
-    fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(&self.resource)
-    }
-
-    fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(round) | Stage::Counting(round, _) => Some(round),
-            Stage::AskingFor(change) => Some(&mut change.round),
-        }
+    fn resource(&self) -> &Arc<[u8]> {
+        &self.resource
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod release;
 pub(crate) mod renew;
 pub(crate) mod restore;
 pub(crate) mod round;
+mod rounds;
 mod words;
 
 use std::any::Any;

@@ -1,15 +1,11 @@
 //! Releasing a lock, and giving the turn to the next waiter of this manager.
 
 use std::sync::Arc;
-
-use std::mem;
 use std::time::Duration;
 
-use super::connect::{ConnectQuorum, Progress};
 use super::round::{Absence, Round};
-use super::{
-    Actions, Ended, Event, Limits, Operation, Urgency, cancelled, release_as, release_of, reply_ms,
-};
+use super::rounds::{Continuation, Inquiry, Rounds};
+use super::{Actions, Ended, Limits, Miss, cancelled, release_as, release_of, reply_ms};
 use crate::command::Verb;
 use crate::error::{Error, Status};
 use crate::lock::{Phase, View, detached};
@@ -36,76 +32,20 @@ pub(crate) struct Release {
     is_again: bool,
     /// When the servers were asked to release the lock.
     asked_at: Moment,
-    stage: Stage,
-}
-
-enum Stage {
-    Submitted,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Box<Round>),
+    rounds: Rounds,
 }
 
 impl Release {
     pub(crate) fn new(view: View) -> Self {
         let was_over = view.held_lock().is_over();
-        let (never, stage) = (Moment::from_nanos(0), Stage::Submitted);
+        let (never, rounds) = (Moment::from_nanos(0), Rounds::default());
         let (was_held, is_again, asked_at, stays_until) = (false, false, never, never);
-        Self { view, stays_until, was_over, was_held, is_again, asked_at, stage }
+        Self { view, stays_until, was_over, was_held, is_again, asked_at, rounds }
     }
 
     /// The keys stay until then.
     pub(crate) fn after(self, stays_until: Moment) -> Self {
         Self { stays_until, ..self }
-    }
-
-    fn begin(&mut self, actions: &mut dyn Actions) {
-        if self.was_over {
-            let error = Error::new(Status::Lost, "the lock had already ended");
-            return actions.end(Err(error));
-        }
-        let lock = self.view.held_lock();
-        self.was_held = lock.is_held(actions.now());
-        // Not before the release begins, because a call that is refused or cancelled leaves the lock as it was. And
-        // not later, because an extension that finds the lock released may send a release of its own.
-        lock.stay_until(self.stays_until);
-        // An extension that found out meanwhile that the lock is over has sent a release of its own.
-        self.is_again = [Phase::Releasing, Phase::Over].contains(&lock.begin_release());
-        if lock.is_detached() {
-            return actions.end(Err(detached()));
-        }
-        actions.wake_keepers(*lock.token());
-        match ConnectQuorum::if_needed(Moment::NEVER, lock.longest_ttl_ms(), actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum),
-            None => self.ask(actions),
-        }
-    }
-
-    /// Sends the release, and behind it the request of the next waiter in the queue.
-    fn ask(&mut self, actions: &mut dyn Actions) {
-        let lock = self.view.held_lock();
-        self.is_again |= lock.was_release_sent();
-        if self.is_again {
-            // Through another manager, this release may overtake the first one.
-            lock.note_release();
-        }
-        let absence = match (self.is_again, self.was_held) {
-            (true, _) => Absence::Released,
-            (false, true) => Absence::LostUnlessRepeated,
-            (false, false) => Absence::Lost,
-        };
-        let round = Round::release(absence, actions.roster().len());
-        self.stage = Stage::Asking(Box::new(round));
-        let (since, reply_ms) = (actions.now(), reply_ms(actions, lock.longest_ttl_ms()));
-        let (next, open) = self.let_go(actions);
-        // If a waiter asks right behind the release, it is meant to be the next holder, and no other waiter is
-        // told.
-        let request = match open {
-            0 => release_as(Verb::Release, &self.view, since),
-            lines => release_of(&self.view, actions).with_lines(lines),
-        };
-        self.asked_at = since;
-        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
-        next.into_iter().for_each(|next| tell_next(next, actions));
     }
 
     /// Updates the wait queues, because the release is about to be sent. Returns the waiters of this manager
@@ -133,16 +73,6 @@ impl Release {
         (all, open)
     }
 
-    /// Ends at once. A release that has begun goes on, but no caller waits for it.
-    fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
-        if let Stage::Connecting(_) = stage {
-            let (next, _) = self.let_go(actions);
-            actions.tell(release_of(&self.view, actions));
-            next.into_iter().for_each(|next| tell_next(next, actions));
-        }
-        actions.end(Err(cancelled()));
-    }
-
     /// Another client was woken. A waiter of this manager that wants the lock asks only after that client has
     /// had time to take it.
     fn yield_to_woken(&self, actions: &mut dyn Actions) {
@@ -151,29 +81,6 @@ impl Release {
         let enough = (ROUND_TRIPS_TO_TAKE * round_trip).min(STAND_BACK);
         let until = now.plus(enough + backoff::jitter(enough, random));
         actions.wait_queues().woke(self.view.held_lock().target(), until, now);
-    }
-
-    fn conclude(&mut self, round: &Round, actions: &mut dyn Actions) {
-        let lock = self.view.held_lock();
-        let status = match round.outcome() {
-            Outcome::Refused if !self.is_again && lock.was_release_sent() => {
-                // An extension through another manager has ended meanwhile, and its release came first.
-                return self.ask(actions);
-            }
-            Outcome::Reached => None,
-            Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
-            Outcome::Unreachable => Some(Status::Unreachable),
-        };
-        if status != Some(Status::Unreachable) {
-            lock.pass_to(Phase::Over);
-        }
-        if round.has_woken() {
-            self.yield_to_woken(actions);
-        }
-        actions.end(match status {
-            None => Ok(Ended::Released { absent: round.absent(actions.roster()) }),
-            Some(status) => Err(round.error(status, actions.roster())),
-        });
     }
 }
 
@@ -192,42 +99,105 @@ fn tell_next(next: Next, actions: &mut dyn Actions) {
     }
 }
 
-impl Operation for Release {
-    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        let stage = mem::replace(&mut self.stage, Stage::Submitted);
-        if let Event::Cancelled { .. } = event {
-            return self.cancel(&stage, actions);
-        }
-        match stage {
-            Stage::Submitted => self.begin(actions),
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                // Without a quorum of connections, the release is queued and sent to the servers that are
-                // connected.
-                Progress::Connected | Progress::Failed(_) => self.ask(actions),
-            },
-            Stage::Asking(round) => self.conclude(&round, actions),
-        }
+impl Inquiry for Release {
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
     }
 
-    fn urgency(&self) -> Urgency {
-        Urgency::Holds
+    fn begin(&mut self, actions: &mut dyn Actions) -> Option<(Moment, i64)> {
+        if self.was_over {
+            let error = Error::new(Status::Lost, "the lock had already ended");
+            actions.end(Err(error));
+            return None;
+        }
+        let lock = self.view.held_lock();
+        self.was_held = lock.is_held(actions.now());
+        // Not before the release begins, because a call that is refused or cancelled leaves the lock as it was. And
+        // not later, because an extension that finds the lock released may send a release of its own.
+        lock.stay_until(self.stays_until);
+        // An extension that found out meanwhile that the lock is over has sent a release of its own.
+        self.is_again = [Phase::Releasing, Phase::Over].contains(&lock.begin_release());
+        if lock.is_detached() {
+            actions.end(Err(detached()));
+            return None;
+        }
+        actions.wake_keepers(*lock.token());
+        Some((Moment::NEVER, lock.longest_ttl_ms()))
+    }
+
+    /// Sends the release, and behind it the request of the next waiter in the queue.
+    fn ask(&mut self, actions: &mut dyn Actions) -> Round {
+        let lock = self.view.held_lock();
+        self.is_again |= lock.was_release_sent();
+        if self.is_again {
+            // Through another manager, this release may overtake the first one.
+            lock.note_release();
+        }
+        let absence = match (self.is_again, self.was_held) {
+            (true, _) => Absence::Released,
+            (false, true) => Absence::LostUnlessRepeated,
+            (false, false) => Absence::Lost,
+        };
+        let round = Round::release(absence, actions.roster().len());
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, lock.longest_ttl_ms()));
+        let (next, open) = self.let_go(actions);
+        // If a waiter asks right behind the release, it is meant to be the next holder, and no other waiter is
+        // told.
+        let request = match open {
+            0 => release_as(Verb::Release, &self.view, since),
+            lines => release_of(&self.view, actions).with_lines(lines),
+        };
+        self.asked_at = since;
+        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+        next.into_iter().for_each(|next| tell_next(next, actions));
+        round
+    }
+
+    fn conclude(&mut self, round: Round, actions: &mut dyn Actions) -> Continuation {
+        let lock = self.view.held_lock();
+        let status = match round.outcome() {
+            Outcome::Refused if !self.is_again && lock.was_release_sent() => {
+                // An extension through another manager has ended meanwhile, and its release came first.
+                return Continuation::Ask;
+            }
+            Outcome::Reached => None,
+            Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
+            Outcome::Unreachable => Some(Status::Unreachable),
+        };
+        if status != Some(Status::Unreachable) {
+            lock.pass_to(Phase::Over);
+        }
+        if round.has_woken() {
+            self.yield_to_woken(actions);
+        }
+        actions.end(match status {
+            None => Ok(Ended::Released { absent: round.absent(actions.roster()) }),
+            Some(status) => Err(round.error(status, actions.roster())),
+        });
+        Continuation::Over
+    }
+
+    /// The release is queued, and sent to the servers that are connected.
+    fn conclude_unconnected(&mut self, _: &Miss, _: &mut dyn Actions) -> Continuation {
+        Continuation::Ask
+    }
+
+    /// A release that has begun goes on, but no caller waits for it.
+    fn cancel(&mut self, actions: &mut dyn Actions) {
+        if self.rounds.is_connecting() {
+            let (next, _) = self.let_go(actions);
+            actions.tell(release_of(&self.view, actions));
+            next.into_iter().for_each(|next| tell_next(next, actions));
+        }
+        actions.end(Err(cancelled()));
     }
 
     fn account(&self) -> Account {
         Account { kind: Kind::Release, held_since: Some(self.view.held_lock().asked_at()) }
     }
 
-    fn resource(&self) -> Option<&Arc<[u8]>> {
-        Some(self.view.held_lock().resource())
-    }
-
-    fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Submitted => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(round) => Some(round),
-        }
+    fn resource(&self) -> &Arc<[u8]> {
+        self.view.held_lock().resource()
     }
 }
 
