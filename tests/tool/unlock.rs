@@ -32,7 +32,8 @@ fn a_lock_is_ended_and_its_holder_stopped() {
         "{outcome:?}"
     );
     assert_eq!(finish(redlock(&cluster, &["run", "-n", "r", "--", "true"])).status, Some(0));
-    assert_eq!(holder.end().status, Some(122));
+    let ended = holder.end();
+    assert_eq!(ended.status, Some(122), "{ended:?}");
     let outcome = unlock(&cluster, &["r"]);
     assert_eq!(outcome.stdout, "r was not locked: nothing was changed\n");
     assert_eq!(outcome.status, Some(0));
@@ -91,7 +92,8 @@ fn readers_and_permits_are_ended_together() {
         "{outcome:?}"
     );
     for it in readers.into_iter().chain(permits) {
-        assert_eq!(it.end().status, Some(122));
+        let ended = it.end();
+        assert_eq!(ended.status, Some(122), "{ended:?}");
     }
     assert!(
         cluster
@@ -106,7 +108,8 @@ fn one_permit_is_ended_by_its_key() {
     everywhere(&cluster, &["SET", "s", "x", "PX", "600000"]);
     let holder = hold(&cluster, &["--ttl", "3s", "--permits", "2", "s"]);
     assert_eq!(unlock(&cluster, &["s#1"]).stdout, "s#1 is unlocked\n");
-    assert_eq!(holder.end().status, Some(122));
+    let ended = holder.end();
+    assert_eq!(ended.status, Some(122), "{ended:?}");
     assert!(cluster.iter().all(|it| it.get("s").as_deref() == Some("x")));
 }
 
