@@ -13,7 +13,7 @@ use crate::system::clock;
 
 /// A handle of one lock. It is empty, or it holds the lock.
 ///
-/// Dropping a lease releases nothing: a lock ends by [`crate::RedLock::unlock`] or when it expires.
+/// Dropping a lease releases nothing: a lock ends when it is unlocked, or when it expires.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
     /// Lets another thread cancel the call that uses the lease.
