@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW,
+};
 
 use crate::TTL;
 use crate::support::events::Wanted;
@@ -63,6 +65,23 @@ fn the_background_thread_runs_submitted_calls() {
         assert_eq!(events.recv_timeout(A_MINUTE).expect("an event").status, REDLOCK_OK);
     }
     assert_eq!(events.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
+}
+
+/// The call has ended long before the thread begins.
+#[test]
+fn an_event_passed_on_late_gives_no_lock() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", 3_000), &lease, 1), REDLOCK_OK);
+    // A blocking call also drives the other call. After that no thread takes its event.
+    let own = manager.take("s", TTL);
+    cluster.wait_until_gone("r");
+    let events = manager.told_events();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    assert_eq!(manager.unlock(&own), REDLOCK_OK, "{}", own.message());
+    let event = events.recv_timeout(A_MINUTE).expect("an event");
+    assert_eq!((event.status, event.user_data), (REDLOCK_TOO_SLOW, 1), "{}", lease.message());
+    assert!(!lease.is_held() && lease.token().is_empty());
 }
 
 #[test]
