@@ -9,7 +9,7 @@ use crate::support::events::Wanted;
 use crate::support::product::product;
 use crate::support::resp::Reply;
 use crate::support::{Cluster, Fake, Lease, Manager, Server};
-use crate::{PATIENT_MS, TTL, connected};
+use crate::{PATIENT_MS, TTL, connected_unguarded};
 
 /// How a release is written as a command, without the token.
 const FAKES: [(&str, &str); 2] = [
@@ -87,12 +87,12 @@ fn a_user_without_native_delete_sends_the_script() {
     }
 }
 
-/// A real server.
+/// A real server. A guard would ask for its role, with a script, whenever it was silent for a moment.
 #[test]
 fn a_real_server_is_asked_by_its_best_command() {
     const ROUNDS: u64 = 5;
     let cluster = Cluster::start(3);
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     for _ in 0..ROUNDS {
         let lease = manager.take("r", TTL);
         cluster.wait_until_everywhere("r");
@@ -136,7 +136,7 @@ fn a_user_without_a_real_native_command_sends_the_script() {
         let tell = |it: &Server| _ = it.must(&["ACL", "SETUSER", "default", rule]);
         cluster.iter().for_each(tell);
     };
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     permit(&format!("-{native}"));
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");
