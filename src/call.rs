@@ -5,30 +5,30 @@
 
 use std::sync::Arc;
 
-use crate::argument::Argument;
 use crate::call_handle::CallHandle;
-use crate::check;
 use crate::ending::{Effect, Ending};
-use crate::error::Error;
 use crate::event::{self, Tag};
-use crate::keeper::Keeper;
 use crate::lease::Lease;
-use crate::lock::Lock;
-use crate::lock_kind::{LockKind, Target};
-use crate::lock_ticket::LockTicket;
-use crate::moment::Moment;
-use crate::operation::Operation;
-use crate::operation::acquire::{Acquire, Plan, Wanted};
-use crate::operation::adopt::Adopt;
-use crate::operation::confirm::Confirm;
-use crate::operation::downgrade::Downgrade;
-use crate::operation::extend::Extend;
-use crate::operation::leave::Leave;
-use crate::operation::release::Release;
+use crate::protocol::argument::Argument;
+use crate::protocol::check;
+use crate::protocol::error::Error;
+use crate::protocol::keeper::Keeper;
+use crate::protocol::lock::Lock;
+use crate::protocol::lock_kind::{LockKind, Target};
+use crate::protocol::lock_ticket::LockTicket;
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::Operation;
+use crate::protocol::operation::acquire::{Acquire, Plan, Wanted};
+use crate::protocol::operation::adopt::Adopt;
+use crate::protocol::operation::confirm::Confirm;
+use crate::protocol::operation::downgrade::Downgrade;
+use crate::protocol::operation::extend::Extend;
+use crate::protocol::operation::leave::Leave;
+use crate::protocol::operation::release::Release;
+use crate::protocol::token::Token;
 use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::system::process::this_thread;
-use crate::token::Token;
 
 /// What a caller asks for. Times are in milliseconds.
 pub enum Call<'a> {
@@ -156,7 +156,7 @@ impl<'a> Call<'a> {
 
     /// Checks what can be checked without the lease.
     fn check(&self, runtime: &Runtime) -> Result<(), Error> {
-        let settings = runtime.settings();
+        let policy = runtime.settings().policy();
         match self {
             Self::Acquire(options) => {
                 let AcquireOptions { resource, kind, ttl_ms, .. } = options;
@@ -164,14 +164,14 @@ impl<'a> Call<'a> {
                 if !matches!(kind, LockKind::Several(_)) {
                     check::resource(resource)?;
                 }
-                check::kind(kind, resource, settings.has_fencing())?;
-                check::ttl(*ttl_ms, settings.drift())
+                check::kind(kind, resource, policy.has_fencing())?;
+                check::ttl(*ttl_ms, policy.drift())
             }
             Self::Continue { resource, ttl_ms } => {
                 check::resource(resource)?;
-                check::ttl(*ttl_ms, settings.drift())
+                check::ttl(*ttl_ms, policy.drift())
             }
-            Self::Extend { ttl_ms } => check::ttl(*ttl_ms, settings.drift()),
+            Self::Extend { ttl_ms } => check::ttl(*ttl_ms, policy.drift()),
             Self::Confirm { least_ms } => {
                 Error::check_time(Argument::Least, *least_ms, 0..=i64::MAX)
             }
@@ -219,7 +219,7 @@ impl Patience {
     fn plan(self, runtime: &Runtime) -> Plan {
         match self {
             Self::Tries(tries) => Plan::Tries(tries),
-            Self::TriesOfSettings => Plan::Tries(runtime.settings().retry_count()),
+            Self::TriesOfSettings => Plan::Tries(runtime.settings().policy().retry_count()),
             Self::Ms(0) => Plan::Tries(1),
             Self::Ms(..0) => Plan::Until(Moment::NEVER),
             Self::Ms(wait_ms) => Plan::Until(runtime.now().plus_ms(wait_ms)),

@@ -4,9 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::lock::Lock;
-use crate::moment::Moment;
-use crate::room::Room;
+use crate::protocol::lock::Lock;
+use crate::protocol::moment::Moment;
+use crate::protocol::room::Room;
 
 #[derive(Default)]
 pub(crate) struct ContinuedLocks {
@@ -86,8 +86,8 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Phase;
-    use crate::token::Token;
+    use crate::protocol::lock::Phase;
+    use crate::protocol::token::Token;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Status};
 use crate::lease::Lease;
-use crate::lock::View;
-use crate::moment::Moment;
-use crate::operation::{End, Ended};
+use crate::protocol::error::{Error, Status};
+use crate::protocol::lock::View;
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::{End, Ended};
 use crate::runtime::Runtime;
 
 /// What the end of a call changes in its lease.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::call_handle::CallHandle;
 use crate::ending::Ending;
 use crate::engine::{Notice, Wakening};
-use crate::error::{Error, Status};
-use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
-use crate::lock::{Lock, Phase, View};
-use crate::moment::Moment;
-use crate::operation::acquire::Keeping;
-use crate::operation::release::Release;
-use crate::operation::renew::Renew;
-use crate::operation::{Ended, Operation};
+use crate::protocol::error::{Error, Status};
+use crate::protocol::keeper::{Keeper, Kept};
+use crate::protocol::lock::{Lock, Phase, View};
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::acquire::Keeping;
+use crate::protocol::operation::release::Release;
+use crate::protocol::operation::renew::Renew;
+use crate::protocol::operation::{Ended, Operation};
 use crate::runtime::Runtime;
 
 /// A value that a caller passes with a call, and gets back with its event.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
-use crate::error::{Error, Status};
+use crate::protocol::error::{Error, Status};
 use crate::system::process::{Generation, this_process};
 
 /// A mutex that a forked child can take, unless its parent was using the value inside. In that case the

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::check;
-use crate::error::Error;
-use crate::lock_kind::{LockKind, Target};
-use crate::moment::Moment;
-use crate::operation::inspect::Inspect;
-use crate::operation::inspect_permits::InspectPermits;
-use crate::operation::{End, Ended, Operation};
+use crate::protocol::check;
+use crate::protocol::error::Error;
+use crate::protocol::lock_kind::{LockKind, Target};
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::inspect::Inspect;
+use crate::protocol::operation::inspect_permits::InspectPermits;
+use crate::protocol::operation::{End, Ended, Operation};
 use crate::runtime::Runtime;
 
 /// What the servers report about a resource.

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::error::Error;
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::log::{Level, LogLine};
+use crate::protocol::error::Error;
 use crate::system::process::{Generation, this_process};
 
 /// The maximum number of lines that a caller may ask to keep.

@@ -4,12 +4,13 @@ use std::slice;
 use std::sync::Arc;
 
 use crate::call_handle::{CallHandle, Canceller};
-use crate::error::{Error, Status};
-use crate::keeper::Keeper;
-use crate::lock::Lock;
-use crate::lock_kind::{LockKind, Target};
-use crate::moment::Moment;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::keeper::Keeper;
+use crate::protocol::lock::Lock;
+use crate::protocol::lock_kind::{LockKind, Target};
+use crate::protocol::moment::Moment;
 use crate::system::clock;
+use crate::system::process::{Generation, this_process};
 
 /// A handle of one lock. It is empty, or it holds the lock.
 ///
@@ -19,6 +20,8 @@ pub struct Lease {
     /// Lets another thread cancel the call that uses the lease.
     pub(crate) call: Arc<CallHandle>,
     pub(crate) lock: Option<Arc<Lock>>,
+    /// The process that took the lock. Only this process may use it.
+    process: Generation,
     /// Present if the lock is kept alive.
     pub(crate) keeper: Option<Keeper>,
     pub(crate) resource: Arc<[u8]>,
@@ -46,19 +49,25 @@ impl Lease {
 
     /// Whether the lock is held and valid now, by this machine's clock.
     pub fn is_held(&self) -> bool {
-        self.lock.as_ref().is_some_and(|lock| lock.is_held(clock::now()))
+        self.lock.as_ref().is_some_and(|lock| lock.is_held(clock::now())) && self.is_ours()
     }
 
     /// Whether the lock that a call reports as held is not held any more. A lock that was given away, or that belongs
     /// to the parent process, is not reported as held.
     pub(crate) fn is_over(&self) -> bool {
-        let reported = |lock: &&Arc<Lock>| lock.is_ours() && !lock.is_detached();
-        self.lock.as_ref().filter(reported).is_some_and(|lock| !lock.is_held(clock::now()))
+        let is_over = |lock: &Arc<Lock>| !lock.is_detached() && !lock.is_held(clock::now());
+        self.lock.as_ref().is_some_and(is_over) && self.is_ours()
     }
 
     /// How long the lock is still valid, rounded down; 0 if it is not held.
     pub fn remaining_ms(&self) -> i64 {
-        self.lock.as_ref().map_or(0, |lock| lock.remaining_ms(clock::now()))
+        let own = self.lock.as_ref().filter(|_| self.is_ours());
+        own.map_or(0, |lock| lock.remaining_ms(clock::now()))
+    }
+
+    /// Whether this process took the lock, and did not inherit it from its parent.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == this_process()
     }
 
     /// How long the lock was valid when it was granted or last extended; 0 if there is no lock.
@@ -102,12 +111,17 @@ impl Lease {
         &self.absent
     }
 
+    /// A copy for another call that may be under way at the same time. Each of them is cancelled separately.
+    pub(crate) fn with_own_call(&self) -> Self {
+        Self { call: Arc::default(), ..self.clone() }
+    }
+
     /// Makes the lease hold a lock that was taken or extended. `absent` describes the servers that did not
     /// take part.
     pub(crate) fn keep(&mut self, lock: Arc<Lock>, absent: String, now: Moment) {
         self.absent = absent;
         self.validity_ms = lock.valid_until().ms_since(now);
-        self.lock = Some(lock);
+        (self.lock, self.process) = (Some(lock), this_process());
     }
 
     /// Makes the lease empty.
@@ -143,7 +157,7 @@ impl Lease {
     /// The lock, if there is one, even if it is no longer held. An error if it belongs to the parent process.
     pub(crate) fn own_lock(&self) -> Result<Option<&Arc<Lock>>, Error> {
         match &self.lock {
-            Some(lock) if !lock.is_ours() => {
+            Some(_) if !self.is_ours() => {
                 Err(Error::new(Status::Forked, "the lease belongs to the parent process"))
             }
             lock => Ok(lock.as_ref()),
@@ -173,7 +187,7 @@ impl Lease {
     /// How many unlocks release the lock of this lease; 0 if it has none.
     pub fn levels(&self) -> u32 {
         match &self.lock {
-            Some(lock) if lock.is_ours() => self.inner_levels + 1,
+            Some(_) if self.is_ours() => self.inner_levels + 1,
             _ => 0,
         }
     }
@@ -194,9 +208,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::error::Status;
-    use crate::lock::{Lock, Phase};
-    use crate::token::Token;
+    use crate::protocol::error::Status;
+    use crate::protocol::lock::{Lock, Phase};
+    use crate::protocol::token::Token;
 
     fn lease(ttl_ms: i64) -> Lease {
         let token = Token::from_random([7; 20]);

@@ -50,14 +50,9 @@
 // operation. `quorum` decides what an answer means, and `transport` talks to the servers. No module depends on an
 // earlier one. ARCHITECTURE.md has the tree and the life of one lock call, and docs/internals/ gives the reasons.
 
-#[doc(hidden)]
-pub mod argument;
 mod background;
 mod call;
 mod call_handle;
-mod check;
-#[doc(hidden)]
-pub mod command;
 mod continued;
 mod driver;
 /// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
@@ -66,56 +61,31 @@ mod driver;
 mod driver_tests;
 mod ending;
 mod engine;
-mod error;
 mod event;
 mod face;
-#[doc(hidden)]
-pub mod failure;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
 mod inspection;
-mod keeper;
 mod kept_log;
 mod lease;
-mod lock;
-#[doc(hidden)]
-pub mod lock_kind;
-mod lock_ticket;
 mod log;
-#[doc(hidden)]
-pub mod moment;
-mod operation;
 mod process_state;
 #[doc(hidden)]
-pub mod quorum;
+pub mod protocol;
 mod redlock;
-#[doc(hidden)]
-pub mod refusal;
-mod room;
 mod runtime;
 mod server_list;
 #[doc(hidden)]
-pub mod server_set;
-#[doc(hidden)]
 pub mod settings;
-#[doc(hidden)]
-pub mod slot_set;
-#[doc(hidden)]
-pub mod stats;
 mod system;
 #[doc(hidden)]
-pub mod token;
-#[doc(hidden)]
 pub mod transport;
-mod trouble;
-mod wait_queue;
 
 #[doc(hidden)]
 pub use crate::call::{AcquireOptions, Call};
 #[doc(hidden)]
 pub use crate::call_handle::Canceller;
-pub use crate::error::{Error, Status};
 #[doc(hidden)]
 pub use crate::event::{Event, Tag};
 pub use crate::face::{
@@ -124,13 +94,14 @@ pub use crate::face::{
 };
 #[doc(hidden)]
 pub use crate::lease::Lease as PlainLease;
-#[doc(hidden)]
-pub use crate::lock_kind::LockKind;
 pub use crate::log::Level;
 #[doc(hidden)]
 pub use crate::log::Logger;
+pub use crate::protocol::error::{Error, Status};
+#[doc(hidden)]
+pub use crate::protocol::lock_kind::LockKind;
+pub use crate::protocol::trouble::Trouble;
 #[doc(hidden)]
 pub use crate::redlock::RedLock;
 #[doc(hidden)]
 pub use crate::transport::login::PasswordSource;
-pub use crate::trouble::Trouble;

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Error;
 use crate::fork::{ForkGuard, ForkMutex};
+use crate::protocol::error::Error;
 use crate::system::process::{Generation, this_process};
 
 /// How many lines wait for the logger at most, and how many bytes. `LINES_MAX` is also the maximum number

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use once_cell::race::OnceBox;
 
-use crate::error::Error;
 use crate::log::Log;
+use crate::protocol::error::Error;
+use crate::protocol::servers::roster::Roster;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::InheritedDescriptor;
-use crate::transport::roster::Roster;
 
 /// The states of a manager, by process: the state of the first process that used it, then those of its
 /// children. Each is made by the first call that needs it. No mutex guards the list, because a child might

@@ -3,31 +3,31 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use crate::argument::Argument;
 use crate::background::{Background, EventSink};
 use crate::call::Call;
 use crate::call_handle::Canceller;
 use crate::ending;
-use crate::error::{Error, Status};
 use crate::event::{self, Event, Tag};
 use crate::inspection::{Inspection, Permits};
 use crate::lease::Lease;
-use crate::lock_ticket::LockTicket;
 use crate::log::{Log, Logger};
-use crate::operation::Ended;
-use crate::operation::connect::Connect;
-use crate::operation::detach::Detach;
 use crate::process_state::ProcessStates;
+use crate::protocol::argument::Argument;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::lock_ticket::LockTicket;
+use crate::protocol::operation::Ended;
+use crate::protocol::operation::connect::Connect;
+use crate::protocol::operation::detach::Detach;
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::stats;
+use crate::protocol::stats::{Stats, Tracing};
 use crate::runtime::Runtime;
 use crate::server_list::ServerList;
 use crate::settings::Settings;
-use crate::stats;
-use crate::stats::{Stats, Tracing};
 use crate::system::process::this_process;
-use crate::transport::endpoint::Endpoint;
 use crate::transport::guard::Mode;
 use crate::transport::login::PasswordSource;
-use crate::transport::roster::Roster;
 use crate::transport::server::ServerSnapshot;
 
 /// Why a manager must be driven: see [`RedLock::check_driver`].

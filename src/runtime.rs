@@ -12,21 +12,22 @@ use crate::call_handle::CallHandle;
 use crate::continued::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
-use crate::error::{Error, Status};
-use crate::lock::{Lock, View};
 use crate::log::{Level, Log, LogLine};
-use crate::moment::Moment;
-use crate::operation::{End, Operation, Payload, Prepared};
+use crate::protocol::error::{Error, Status};
+use crate::protocol::lock::{Lock, View};
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::{End, Operation, Payload, Prepared};
+use crate::protocol::servers::address::Lookup;
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::stats::{ServerStats, Stats};
 use crate::settings::Settings;
-use crate::stats::{ServerStats, Stats};
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
+use crate::system::resolver;
 use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::system::thread;
 use crate::transport::account::PasswordRequest;
-use crate::transport::address::{self, Lookup};
-use crate::transport::endpoint::Endpoint;
-use crate::transport::roster::Roster;
 use crate::transport::server::Server;
 use crate::transport::server::ServerSnapshot;
 use crate::transport::server_registry::ServerRegistry;
@@ -83,7 +84,7 @@ impl Runtime {
         settings: &Arc<Settings>,
         log: &Arc<Log>,
     ) -> Result<(Self, Vec<InheritedDescriptor>), Error> {
-        let (timeouts, access) = (settings.timeouts(), settings.access());
+        let (policy, access) = (settings.policy(), settings.access());
         if roster.iter().any(Endpoint::has_tls) {
             // Now, because later the connections' mutex would be held.
             access.tls().prepare();
@@ -92,8 +93,8 @@ impl Runtime {
         let server_registry =
             Arc::new(ServerRegistry::new(roster.len(), Arc::clone(settings.guard())));
         let servers = roster.iter().enumerate().map(|(index, endpoint)| {
-            let (timeouts, access) = (Arc::clone(timeouts), Arc::clone(access));
-            Server::new(index, endpoint.clone(), timeouts, access, Arc::clone(&server_registry))
+            let (policy, access) = (Arc::clone(policy), Arc::clone(access));
+            Server::new(index, endpoint.clone(), policy, access, Arc::clone(&server_registry))
         });
         let servers: Vec<Server> = servers.collect();
         let mut inherited: Vec<InheritedDescriptor> =
@@ -493,7 +494,7 @@ impl LookedUp {
 /// Asks the resolver, with no mutex held, because it may be slow.
 fn look_up(name: &Lookup) -> LookedUp {
     let began = clock::now();
-    let found = address::look_up(&name.name, name.port);
+    let found = resolver::look_up(&name.name, name.port);
     LookedUp { found, began, ended: clock::now() }
 }
 

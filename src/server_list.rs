@@ -4,9 +4,9 @@ use std::iter;
 
 use once_cell::race::OnceBox;
 
-use crate::error::Error;
-use crate::quorum::ballot::SERVERS_MAX;
-use crate::transport::endpoint::Endpoint;
+use crate::protocol::error::Error;
+use crate::protocol::quorum::ballot::SERVERS_MAX;
+use crate::protocol::servers::endpoint::Endpoint;
 
 /// The servers in the order in which they were added. The list only grows, at its end. No mutex guards it: a
 /// child might find that mutex locked by a thread of its parent that made the first lock call at that moment.

@@ -1,17 +1,17 @@
 //! The settings of a manager, with the bounds of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::argument::Argument;
-use crate::command::handshake::Credentials;
-use crate::error::Error;
-use crate::quorum::validity::{Drift, TTL_MAX_MS};
-use crate::stats::Tracing;
+use crate::protocol::argument::Argument;
+use crate::protocol::command::handshake::Credentials;
+use crate::protocol::error::Error;
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::validity::{Drift, TTL_MAX_MS};
+use crate::protocol::stats::Tracing;
 use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
 use crate::transport::security::Security;
-use crate::transport::timeouts::Timeouts;
 
 /// The maximum timeout for a server: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
@@ -21,12 +21,8 @@ const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 /// read those.
 #[derive(Debug)]
 pub struct Settings {
-    retry_count: AtomicI64,
-    retry_delay_ms: AtomicI64,
-    drift: AtomicU64,
-    has_fencing: AtomicBool,
+    policy: Arc<Policy>,
     tracing: AtomicU8,
-    timeouts: Arc<Timeouts>,
     access: Arc<Security>,
     guard: Arc<Rules>,
 }
@@ -38,15 +34,14 @@ impl Settings {
             return Err(Error::argument(Argument::Tries, words));
         }
         Error::check_time(Argument::RetryDelay, delay_ms.into(), 0..=i32::MAX.into())?;
-        self.retry_count.store(count.into(), Ordering::Relaxed);
-        self.retry_delay_ms.store(delay_ms.into(), Ordering::Relaxed);
+        self.policy.set_retry(count.into(), delay_ms.into());
         Ok(())
     }
 
     pub fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
         Error::check_time(Argument::ConnectTimeout, connect_ms, 1..=TIMEOUT_MAX_MS)?;
         Error::check_time(Argument::ReplyTimeout, reply_ms, 0..=TIMEOUT_MAX_MS)?;
-        self.timeouts.set(connect_ms, reply_ms);
+        self.policy.set_timeouts(connect_ms, reply_ms);
         Ok(())
     }
 
@@ -55,7 +50,7 @@ impl Settings {
             let words = format!("is {factor}: it must be at least 0 and less than 1");
             return Err(Error::argument(Argument::DriftFactor, words));
         };
-        self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
+        self.policy.set_drift(drift);
         self.guard.set_drift(drift);
         Ok(())
     }
@@ -70,7 +65,7 @@ impl Settings {
 
     /// Sets whether locks that are taken from now on have a fencing token.
     pub fn set_fencing(&self, enabled: bool) {
-        self.has_fencing.store(enabled, Ordering::Relaxed);
+        self.policy.set_fencing(enabled);
     }
 
     /// Sets which events of locks are logged.
@@ -81,7 +76,7 @@ impl Settings {
     /// Sets whether a release wakes a waiting client. For clients that wait it applies from the next
     /// connections on. For releases by this manager it applies at once.
     pub fn set_waking(&self, enabled: bool) {
-        self.access.set_waking(enabled);
+        self.policy.set_waking(enabled);
     }
 
     /// Sets the user and the password for servers whose URLs name none.
@@ -115,20 +110,8 @@ impl Settings {
         self.access.set_login(source.map_or(Login::Nobody, |source| Login::Asked { user, source }))
     }
 
-    pub fn retry_count(&self) -> i64 {
-        self.retry_count.load(Ordering::Relaxed)
-    }
-
-    pub fn retry_delay_ms(&self) -> i64 {
-        self.retry_delay_ms.load(Ordering::Relaxed)
-    }
-
-    pub fn drift(&self) -> Drift {
-        Drift::new(f64::from_bits(self.drift.load(Ordering::Relaxed))).unwrap_or(Drift::DEFAULT)
-    }
-
-    pub fn has_fencing(&self) -> bool {
-        self.has_fencing.load(Ordering::Relaxed)
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
     }
 
     pub(crate) fn tracing(&self) -> Tracing {
@@ -137,14 +120,6 @@ impl Settings {
             1 => Tracing::Events,
             _ => Tracing::Resources,
         }
-    }
-
-    pub fn has_waking(&self) -> bool {
-        self.access.is_waking()
-    }
-
-    pub fn timeouts(&self) -> &Arc<Timeouts> {
-        &self.timeouts
     }
 
     pub fn guard(&self) -> &Arc<Rules> {
@@ -165,16 +140,11 @@ fn check_user(user: Option<&[u8]>) -> Result<(), Error> {
     }
 }
 
-/// The values of CRedLock.
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            retry_count: AtomicI64::new(3),
-            retry_delay_ms: AtomicI64::new(200),
-            drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
-            has_fencing: AtomicBool::new(false),
+            policy: Arc::default(),
             tracing: AtomicU8::new(Tracing::Off as u8),
-            timeouts: Arc::default(),
             access: Arc::default(),
             guard: Arc::default(),
         }

@@ -6,7 +6,7 @@ check_crate() {
     crate=$(package rust)
     tar -xzf "$crate" -C "$scratch"
     unpacked=$scratch/redlock-core-$version
-    for file in LICENSE README.md include/redlock.h man/redlock.7 packaging/cmake/redlock-config.cmake src/command/release.lua; do
+    for file in LICENSE README.md include/redlock.h man/redlock.7 packaging/cmake/redlock-config.cmake src/protocol/command/release.lua; do
         [ -f "$unpacked/$file" ] || fail "the crate has no $file"
     done
     [ ! -e "$unpacked/tests" ] || fail "the crate has tests that nobody can run"

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use crate::operation::{Event, Urgency};
-use crate::room::Room;
-use crate::transport::op_id::OpId;
+use crate::protocol::op_id::OpId;
+use crate::protocol::operation::{Event, Urgency};
+use crate::protocol::room::Room;
 
 /// Why an operation goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,24 +28,26 @@ use self::state::{Caller, Slot, State};
 use self::step::Step;
 use self::waits::Waits;
 use crate::call_handle::CallHandle;
-use crate::command::{Answer, Request, Verb};
 use crate::driver::Driven;
-use crate::failure::Failure;
-use crate::lock::{Lock, View};
 use crate::log::LogLine;
-use crate::moment::Moment;
-use crate::operation::release::Release;
-use crate::operation::restore::Restore;
-use crate::operation::{End, Ended, Event, Operation, Payload, Prepared, QUESTION_TTL_MS};
-use crate::server_set::ServerSet;
+use crate::protocol::command::{Answer, Request, Verb};
+use crate::protocol::failure::Failure;
+use crate::protocol::lock::{Lock, View};
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::operation::release::Release;
+use crate::protocol::operation::restore::Restore;
+use crate::protocol::operation::{
+    End, Ended, Event, Operation, Payload, Prepared, QUESTION_TTL_MS,
+};
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::stats::Counts;
+use crate::protocol::token::Token;
 use crate::settings::Settings;
-use crate::stats::Counts;
 use crate::system::socket::Watched;
 use crate::system::{clock, socket};
-use crate::token::Token;
 use crate::transport::interest::Interest;
-use crate::transport::op_id::OpId;
-use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Pushed, Server};
 
 /// How many operations may go on in one turn. That takes about a millisecond, and a look at the sockets little in
@@ -751,7 +753,7 @@ impl Engine {
         self.state.effects.deliveries = deliveries;
     }
 
-    /// Shortens the wait of a question that makes haste: see [`crate::operation::Operation::haste`].
+    /// Shortens the wait of a question that makes haste: see [`crate::protocol::operation::Operation::haste`].
     fn hasten(&mut self, ticket: OpId, doublings: u32, now: Moment) {
         let servers = &self.state.servers;
         let slot = self.state.slots.get_mut(ticket.place());

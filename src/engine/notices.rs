@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::call_handle::CallHandle;
-use crate::operation::{End, Payload};
+use crate::protocol::operation::{End, Payload};
 
 /// The end of an operation that no thread waited for.
 pub(crate) struct Notice {
@@ -97,7 +97,7 @@ fn address(call: &Arc<CallHandle>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Ended;
+    use crate::protocol::operation::Ended;
 
     fn push(notices: &mut Notices, payload: usize) -> Arc<CallHandle> {
         let call = Arc::new(CallHandle::default());

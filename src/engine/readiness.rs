@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 use crate::system::readiness::ReadinessDescriptor;
 use crate::transport::interest::Interest;
 

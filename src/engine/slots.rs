@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::room::Room;
+use crate::protocol::room::Room;
 
 /// Values at places. After there were many, their memory is given back.
 #[derive(Debug)]

@@ -7,19 +7,19 @@ use super::lanes::{Lane, Lanes, Reason};
 use super::slots::Slots;
 use super::timers::Timers;
 use crate::call_handle::CallHandle;
-use crate::error::Error;
 use crate::log::Level;
-use crate::moment::Moment;
-use crate::operation::{End, Event, Operation, Payload, Urgency};
-use crate::server_set::ServerSet;
+use crate::protocol::error::Error;
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::operation::{End, Event, Operation, Payload, Urgency};
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::stats::{Counts, Mark, Outcome, Record};
+use crate::protocol::token::Token;
+use crate::protocol::wait_queue::WaitQueues;
 use crate::settings::Settings;
-use crate::stats::{Counts, Mark, Outcome, Record};
 use crate::system::entropy::SystemEntropy;
-use crate::token::Token;
-use crate::transport::op_id::OpId;
-use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
-use crate::wait_queue::WaitQueues;
 
 /// The maximum number of open questions. More questions would only wait in the queues of the servers, and
 /// their time would run meanwhile. A server's queue has room for the same number of follow-up requests.

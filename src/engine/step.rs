@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use super::lanes::Reason;
 use super::state::{Caller, Chore, Open, State};
-use crate::command::Request;
-use crate::error::{Error, Status};
-use crate::moment::Moment;
-use crate::operation::{Actions, End, Ended, Event, Limits, Operation, Payload};
-use crate::server_set::ServerSet;
-use crate::settings::Settings;
-use crate::stats::Mark;
+use crate::protocol::command::Request;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::operation::{Actions, End, Ended, Event, Limits, Operation, Payload};
+use crate::protocol::policy::Policy;
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::stats::Mark;
+use crate::protocol::token::{self, Token};
+use crate::protocol::wait_queue::WaitQueues;
 use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
-use crate::token::{self, Token};
-use crate::transport::op_id::OpId;
-use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
-use crate::wait_queue::WaitQueues;
 
 /// The state of the engine, for the operation at one place.
 pub(super) struct Step<'a> {
@@ -84,8 +84,8 @@ impl Actions for Step<'_> {
         self.now
     }
 
-    fn settings(&self) -> &Settings {
-        &self.state.settings
+    fn policy(&self) -> &Policy {
+        self.state.settings.policy()
     }
 
     fn roster(&self) -> &Roster {

@@ -4,17 +4,17 @@ use std::sync::Mutex;
 
 use super::state::{Open, Slot};
 use super::*;
-use crate::command::Answer;
 use crate::driver::Driven;
-use crate::error::Status;
-use crate::lock_kind::Target;
-use crate::operation::round::Round;
-use crate::operation::{Actions, Ended};
-use crate::server_set::ServerSet;
-use crate::transport::endpoint::Endpoint;
+use crate::protocol::command::Answer;
+use crate::protocol::error::Status;
+use crate::protocol::lock_kind::Target;
+use crate::protocol::operation::round::Round;
+use crate::protocol::operation::{Actions, Ended};
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::wait_queue::{TurnRequest, Wait};
 use crate::transport::server::Delivery;
 use crate::transport::server_registry::ServerRegistry;
-use crate::wait_queue::{TurnRequest, Wait};
 
 mod actions;
 mod crowds;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::moment::Moment;
-use crate::room::Room;
+use crate::protocol::moment::Moment;
+use crate::protocol::room::Room;
 
 /// How many outdated entries may stay in the heap, beside two per place.
 const STALE_MAX: usize = 1024;

@@ -1,7 +1,7 @@
 //! The threads that wait for an event, or for the end of a submitted call, until some moment.
 
 use super::timers::Timers;
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// The waits, by the places of the threads.
 #[derive(Default)]

@@ -17,8 +17,8 @@ use super::ticket::Ticket;
 use super::time::{duration, ms};
 use crate::call::Call;
 use crate::call_handle::Canceller;
-use crate::error::{Error, Status};
 use crate::lease::Lease as PlainLease;
+use crate::protocol::error::{Error, Status};
 use crate::redlock::KEPT;
 use crate::system::clock;
 
@@ -190,7 +190,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.plain.lock.as_ref().is_some_and(|lock| lock.is_ours()) {
+        if self.plain.lock.is_some() && self.plain.is_ours() {
             self.shared.core.discard(&self.plain);
         }
     }
@@ -373,8 +373,7 @@ impl<'a> Change<'a> {
         let pending = match std::mem::replace(&mut self.stage, ChangeStage::Over) {
             ChangeStage::Call(call) => {
                 let is_cancelled = !matches!(call, Call::Unlock | Call::UnlockAfter { .. });
-                // If several copies are under way, each of them is cancelled separately.
-                let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
+                let plain = self.lease.plain().with_own_call();
                 let mut pending = Pending::begin(self.lease.shared(), call, plain)?;
                 pending.is_open = is_cancelled;
                 pending

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::Error;
+use crate::protocol::error::Error;
 
 /// Resolves when a lock that is kept alive can no longer be kept alive. The output is the reason.
 /// [`crate::Status::Unreachable`]: at least a tenth of the TTL is left to stop the work that the lock guards
@@ -118,8 +118,8 @@ impl Drop for Lost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Status;
     use crate::face::task::Task;
+    use crate::protocol::error::Status;
 
     /// A task that needs the mutex when it is woken, and at its end.
     fn task(news: &Arc<News>) -> Arc<Task<impl Fn() + use<>>> {

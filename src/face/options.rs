@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::time::ms;
 use crate::call::{AcquireOptions, Call, Patience};
 use crate::event::Tag;
-use crate::lock_kind::LockKind;
+use crate::protocol::lock_kind::LockKind;
 
 /// How to take a lock: what to lock, for how long, and how long to try.
 ///

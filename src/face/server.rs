@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::protocol::trouble::Trouble;
 use crate::transport::server::ServerSnapshot;
-use crate::trouble::Trouble;
 
 /// The state of one server, for a person or a monitor.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl From<&ServerSnapshot> for ServerInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::endpoint::Endpoint;
+    use crate::protocol::servers::endpoint::Endpoint;
 
     #[test]
     fn server_numbers_keep_unit_and_sign() {

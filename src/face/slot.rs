@@ -6,11 +6,11 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::lost::News;
-use crate::error::Error;
 use crate::event;
 use crate::event::Event;
 use crate::lease::Lease;
-use crate::moment::Moment;
+use crate::protocol::error::Error;
+use crate::protocol::moment::Moment;
 use crate::system::clock;
 
 /// The result of a call: its lease, and whether the call succeeded.
@@ -152,8 +152,8 @@ pub(super) fn deliver(event: Event, discard: impl FnOnce(&Lease)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Status;
     use crate::face::task::Task;
+    use crate::protocol::error::Status;
 
     /// A task that needs the mutex when it is woken, and at its end.
     fn task(slot: &Arc<Slot>) -> Arc<Task<impl Fn() + use<>>> {

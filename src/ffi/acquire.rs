@@ -11,10 +11,10 @@ use super::handle::RedLock;
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
 use crate::call::{AcquireOptions, Call, Patience};
-use crate::check::RESOURCES_MAX;
-use crate::error::Error;
-use crate::lock_kind::LockKind;
-use crate::slot_set::SLOTS_MAX;
+use crate::protocol::check::RESOURCES_MAX;
+use crate::protocol::error::Error;
+use crate::protocol::lock_kind::LockKind;
+use crate::protocol::slot_set::SLOTS_MAX;
 
 /// How to take a lock. Initialize this with REDLOCK_ACQUIRE_OPTIONS_INIT, so that fields of later versions
 /// have their defaults. 0 is the default of every field.

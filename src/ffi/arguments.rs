@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::{ptr, slice};
 
-use crate::error::Error;
+use crate::protocol::error::Error;
 
 /// The bytes of a string argument.
 pub(super) fn text<'a>(string: *const c_char, name: &str) -> Result<&'a [u8], Error> {

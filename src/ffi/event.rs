@@ -13,8 +13,8 @@ use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease, shared_lease};
 use super::status::RedLockStatus;
 use crate::background::EventSink;
-use crate::error::{Error, Status};
 use crate::event::{self, Event};
+use crate::protocol::error::{Error, Status};
 use crate::runtime::Runtime;
 use crate::system::cancellation::Uncancelled;
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, Status};
+use crate::protocol::error::{Error, Status};
 use crate::system::cancellation::Uncancelled;
 
 /// Runs `body` and turns a panic into an error. Nothing unwinds into C. A thread that is cancelled does not

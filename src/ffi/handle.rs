@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::message::Message;
-use crate::argument::Language;
 use crate::kept_log::KeptLog;
+use crate::protocol::argument::Language;
 use crate::redlock::RedLock as Manager;
 
 /// A lock manager: the servers and the settings. Any number of threads may take locks through one manager at

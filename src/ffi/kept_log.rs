@@ -8,9 +8,9 @@ use super::call::manager_call;
 use super::guard::guard;
 use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use crate::error::Error;
 use crate::kept_log::LINES_MAX;
 use crate::log::Logger;
+use crate::protocol::error::Error;
 
 /// Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This
 /// is for programs into which no thread may call from C, such as interpreters. It replaces a function set by

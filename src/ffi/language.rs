@@ -3,8 +3,8 @@
 use super::call::manager_call;
 use super::handle::RedLock;
 use super::status::RedLockStatus;
-use crate::argument::Language;
-use crate::error::Error;
+use crate::protocol::argument::Language;
+use crate::protocol::error::Error;
 
 /// For RedLock_SetLanguage: C. Messages name arguments as this header does.
 pub const REDLOCK_LANGUAGE_C: i32 = 0;

@@ -11,10 +11,10 @@ use super::handle::RedLock;
 use super::lease_state::State;
 use super::status::RedLockStatus;
 use crate::call_handle::Canceller;
-use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
-use crate::keeper::Keeper;
 use crate::lease::Lease;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::keeper::Keeper;
 use crate::system::process::{this_process, this_thread};
 
 /// One lock, held or not: resource, token, validity and, after a failed call, the reason as text. The caller

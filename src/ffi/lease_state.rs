@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 
 use super::message::c_string;
-use crate::error::Error;
 use crate::lease::Lease;
+use crate::protocol::error::Error;
 
 /// A lease as C sees it. The strings are stored where pointers to them stay valid.
 #[derive(Default)]

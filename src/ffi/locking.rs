@@ -8,7 +8,7 @@ use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
 use crate::call::{AcquireOptions, Call, Patience};
-use crate::error::Error;
+use crate::protocol::error::Error;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///

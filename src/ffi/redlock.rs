@@ -10,8 +10,8 @@ use super::callback::{RedLockDestroy, UserData};
 use super::guard::guard;
 use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use crate::error::Error;
 use crate::log::Logger;
+use crate::protocol::error::Error;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
 

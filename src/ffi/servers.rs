@@ -7,7 +7,7 @@ use super::arguments::{Array, Versioned, words as text};
 use super::call::{manager_call, side_call};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
-use crate::error::Error;
+use crate::protocol::error::Error;
 use crate::transport::guard::Mode;
 use crate::transport::server::ServerSnapshot;
 

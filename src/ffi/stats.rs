@@ -7,10 +7,10 @@ use super::call::{manager_call, side_call};
 use super::guard::guard;
 use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use crate::error::Error;
-use crate::stats::counts::Outcomes;
-use crate::stats::histogram::BUCKETS;
-use crate::stats::{BOUNDS_US, Histogram, Outcome, Stats, Tracing};
+use crate::protocol::error::Error;
+use crate::protocol::stats::counts::Outcomes;
+use crate::protocol::stats::histogram::BUCKETS;
+use crate::protocol::stats::{BOUNDS_US, Histogram, Outcome, Stats, Tracing};
 
 /// The number of buckets of a RedLockHistogram.
 pub const REDLOCK_HISTOGRAM_BUCKETS: usize = 21;

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::error::Status;
+use crate::protocol::error::Status;
 
 /// The status that a call returns. 0 is success, a positive value an ordinary outcome, a negative value a
 /// fault of the call. Values are never reused. Treat an unknown value according to its sign.

@@ -11,7 +11,7 @@ use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
 use crate::call::Call;
-use crate::error::Error;
+use crate::protocol::error::Error;
 use crate::system::cancellation::Uncancelled;
 
 /// Begins to take a lock as the options say. This function does not wait. The call is sent, and continues,

@@ -3,7 +3,7 @@
 //! The validity of a lock must also run out while the machine sleeps, because the servers' clocks go on.
 //! `std::time::Instant` stops in suspend on Linux and macOS, so this module uses `clock_gettime`.
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// This clock counts suspend: CLOCK_BOOTTIME does on Linux, CLOCK_MONOTONIC does on Apple's systems. On
 /// other systems CLOCK_MONOTONIC is the nearest clock.

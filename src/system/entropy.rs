@@ -3,8 +3,8 @@
 use rand::TryRng;
 use rand::rngs::SysRng;
 
-use crate::error::{Error, Status};
-use crate::token::Entropy;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::token::Entropy;
 
 /// The operating system's random source. It is asked every time: a generator in memory would give a forked
 /// child the same tokens as its parent.

@@ -9,6 +9,7 @@ pub(crate) mod environment;
 pub(crate) mod files;
 pub(crate) mod process;
 pub(crate) mod readiness;
+pub(crate) mod resolver;
 pub(crate) mod socket;
 pub(crate) mod sync;
 pub(crate) mod thread;

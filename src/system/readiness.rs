@@ -11,7 +11,7 @@ mod linux {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
     use std::ptr;
 
-    use crate::moment::Moment;
+    use crate::protocol::moment::Moment;
     use crate::system::clock::CLOCK;
     use crate::system::socket::above_stdio;
 
@@ -98,7 +98,7 @@ mod none {
     use std::io;
     use std::os::fd::RawFd;
 
-    use crate::moment::Moment;
+    use crate::protocol::moment::Moment;
 
     /// This system has no such descriptor.
     #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Type};
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// If data is not acknowledged for this long, the connection breaks. A server that is only frozen is not
 /// affected: its kernel acknowledges.

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Weak};
 
 use super::asking::Asking;
-use super::endpoint::Endpoint;
 use super::login::{PasswordSource, Shared, WeakSource};
 use super::security::Security;
-use crate::command::handshake::Credentials;
-use crate::moment::Moment;
+use crate::protocol::command::handshake::Credentials;
+use crate::protocol::moment::Moment;
+use crate::protocol::servers::endpoint::Endpoint;
 
 /// The login on one server.
 pub(super) struct Account {

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::address::Address;
 use super::asking::Asking;
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
+use crate::protocol::servers::address::Address;
 
 #[derive(Debug)]
 pub(super) struct Addresses {

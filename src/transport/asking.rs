@@ -1,7 +1,7 @@
 //! When to ask an external source that may take long: the system's resolver, or the program that knows a
 //! password.
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// How long the source is not asked again: ten times as long as the last answer took, within these bounds.
 const REST_MIN_MS: i64 = 1_000;

@@ -7,11 +7,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::command::guard::MemoryId;
-use crate::command::identity::RunId;
-use crate::moment::Moment;
-use crate::quorum::offset::{Course, Offset, Showing};
-use crate::quorum::validity::Drift;
+use crate::protocol::command::guard::MemoryId;
+use crate::protocol::command::identity::RunId;
+use crate::protocol::moment::Moment;
+use crate::protocol::quorum::offset::{Course, Offset, Showing};
+use crate::protocol::quorum::validity::Drift;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// What is known of the clock of one server, for all connections to it.

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::{io, mem};
 
 use super::account::{Account, PasswordRequest};
-use super::address::{Address, Lookup};
 use super::addresses::Addresses;
-use super::endpoint::Endpoint;
 use super::guard::Guard;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
@@ -19,22 +17,24 @@ use super::security::Security;
 use super::sentinel_client::SentinelClient;
 use super::server_registry::{Seen, ServerRegistry, Verdict};
 use super::stream::Stream;
-use super::timeouts::Timeouts;
 use super::tls_mismatch;
 use super::why::Why;
 use super::wire::{KEPT_MAX, Wire};
-use crate::command::Capabilities;
-use crate::command::guard::{Borne, MemoryId, Note, Reading, Since};
-use crate::command::handshake::{Handshake, Memory, Progress, Requirements};
-use crate::command::identity::{Identity, RunId};
-use crate::moment::Moment;
-use crate::quorum::backoff;
-use crate::quorum::offset::Showing;
+use crate::protocol::command::Capabilities;
+use crate::protocol::command::guard::{Borne, MemoryId, Note, Reading, Since};
+use crate::protocol::command::handshake::{Handshake, Memory, Progress, Requirements};
+use crate::protocol::command::identity::{Identity, RunId};
+use crate::protocol::moment::Moment;
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::backoff;
+use crate::protocol::quorum::offset::Showing;
+use crate::protocol::servers::address::{Address, Lookup};
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::token::random;
+use crate::protocol::trouble::Trouble;
 use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{InheritedDescriptor, Socket};
-use crate::token::random;
-use crate::trouble::Trouble;
 
 /// The minimum time between two attempts to connect, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
@@ -44,7 +44,7 @@ pub(super) const NOT_TRIED: &str = "not tried yet";
 
 pub(super) struct Connector {
     endpoint: Endpoint,
-    timeouts: Arc<Timeouts>,
+    policy: Arc<Policy>,
     access: Arc<Security>,
     account: Account,
     server_registry: Arc<ServerRegistry>,
@@ -133,7 +133,7 @@ impl Connector {
     pub(super) fn new(
         (place, server_registry, lasting): (usize, Arc<ServerRegistry>, Arc<Lasting>),
         endpoint: Endpoint,
-        timeouts: Arc<Timeouts>,
+        policy: Arc<Policy>,
         access: Arc<Security>,
     ) -> Self {
         let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
@@ -143,7 +143,7 @@ impl Connector {
         let start = Moment::from_nanos(0);
         Self {
             endpoint,
-            timeouts,
+            policy,
             access,
             account,
             server_registry,
@@ -179,8 +179,8 @@ impl Connector {
         self.inherited.clone().into_iter().chain(sentinel_client)
     }
 
-    pub(super) fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -427,7 +427,7 @@ impl Connector {
         let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
         // The Sentinels have had the other half of the time.
         let share = if self.is_followed() { share.saturating_mul(2) } else { share };
-        (self.timeouts.connect_ms() / share).max(1)
+        (self.policy.connect_ms() / share).max(1)
     }
 
     /// Begins to connect to the server's current address.
@@ -457,7 +457,7 @@ impl Connector {
         };
         let begun = self.account.credentials().and_then(|credentials| {
             let (is_guarded, is_waking) =
-                (self.server_registry.rules().are_kept(), self.access.is_waking());
+                (self.server_registry.rules().are_kept(), self.policy.has_waking());
             let requirements = Requirements { is_guarded, is_waking };
             let database = self.endpoint.database();
             let handshake = Box::new(Handshake::new(credentials.as_ref(), database, requirements));
@@ -661,11 +661,11 @@ impl Connector {
     /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
     fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
         if is_asking {
-            since.plus_ms(self.timeouts.connect_ms())
+            since.plus_ms(self.policy.connect_ms())
         } else if self.server_registry.verdict(self.place, clock::now()).is_some() {
             Moment::from_nanos(0)
         } else {
-            since.plus_ms(self.timeouts.connect_ms() / WAIT_PART)
+            since.plus_ms(self.policy.connect_ms() / WAIT_PART)
         }
     }
 
@@ -677,7 +677,7 @@ impl Connector {
         if self.lasting.memories.generation(process) > 0 {
             return self.begin_memory(process, None, Since::Now, now);
         }
-        let connect_ms = self.timeouts.connect_ms();
+        let connect_ms = self.policy.connect_ms();
         if now >= since.plus_ms(connect_ms / WAIT_PART) {
             self.server_registry.end_waiting(self.place);
         }
@@ -960,7 +960,7 @@ impl Connector {
     }
 
     fn search_ms(&self) -> i64 {
-        self.timeouts.connect_ms() / SEARCH_PART
+        self.policy.connect_ms() / SEARCH_PART
     }
 }
 

@@ -14,8 +14,8 @@ use super::interest::Interest;
 use super::queue::{Queue, Settled};
 use super::stream::Stream;
 use super::wire::error_words;
-use crate::command::{Capabilities, Request};
-use crate::moment::Moment;
+use crate::protocol::command::{Capabilities, Request};
+use crate::protocol::moment::Moment;
 use crate::system::clock;
 
 pub(super) struct DrainingConnection {

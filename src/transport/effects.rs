@@ -3,11 +3,11 @@
 use redis::Value;
 
 use super::health::Health;
-use super::op_id::OpId;
-use crate::command::Answer;
-use crate::command::waking::resource_of;
 use crate::log::LogLine;
-use crate::token::Token;
+use crate::protocol::command::Answer;
+use crate::protocol::command::waking::resource_of;
+use crate::protocol::op_id::OpId;
+use crate::protocol::token::Token;
 
 /// What a server has to tell other parts of the library.
 #[derive(Default)]

@@ -3,10 +3,10 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use super::op_id::OpId;
-use crate::command::Request;
-use crate::moment::Moment;
-use crate::token::Token;
+use crate::protocol::command::Request;
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::token::Token;
 
 pub(super) struct Entry {
     pub(super) request: Arc<Request>,
@@ -220,7 +220,7 @@ impl IntoIterator for Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Verb;
+    use crate::protocol::command::Verb;
     use crate::transport::queue::samples::{NOW, request};
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::command::{Answer, Kind};
-use crate::failure::Failure;
 use crate::log::{Level, LogLine};
-use crate::moment::Moment;
+use crate::protocol::command::{Answer, Kind};
+use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
 
 /// The minimum time between two lines about events of one kind.
 const APART_MS: i64 = 1_000;
@@ -195,10 +195,10 @@ fn more(left_out: usize, is_past: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Refusal;
+    use crate::protocol::refusal::Refusal;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-    use crate::refusal::Lacks;
+    use crate::protocol::refusal::Lacks;
 
     const OOM: Refusal = Refusal::OutOfMemory;
     const NOPERM: Refusal =

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
 use super::clocks::Step;
 use super::memories::{Memories, Verdict};
-use crate::command::NotedMemory;
-use crate::command::guard::{Borne, MemoryId, Note};
-use crate::command::identity::{RoleTold, RunId};
-use crate::failure::Failure;
-use crate::moment::Moment;
-use crate::quorum::validity::Drift;
-use crate::refusal::Refusal;
+use crate::protocol::command::NotedMemory;
+use crate::protocol::command::guard::{Borne, MemoryId, Note};
+use crate::protocol::command::identity::{RoleTold, RunId};
+use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
+use crate::protocol::quorum::validity::Drift;
+use crate::protocol::refusal::Refusal;
 
 /// The protection against servers that forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -415,7 +415,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::guard::Unusable;
+    use crate::protocol::command::guard::Unusable;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 

@@ -1,6 +1,6 @@
 //! Whether enough servers were connected a moment ago. Every call checks this before it begins.
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// How long an observation stays valid. A connection that was quiet for longer than a few times this value is
 /// checked before it is trusted, so this must be much less.

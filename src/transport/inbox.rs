@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::reply::{ProtocolError, Scan};
 use super::wire::{KEPT_MAX, Wire};
-use crate::command::waking::is_subscription;
+use crate::protocol::command::waking::is_subscription;
 
 /// The space for one read. Replies to our requests are short. More space is made for a longer one.
 const ROOM: usize = 4096;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::command::handshake::Credentials;
+use crate::protocol::command::handshake::Credentials;
 
 /// Returns the password for the server of this name, if there is one now.
 pub type PasswordSource = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;

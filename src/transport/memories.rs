@@ -6,9 +6,9 @@
 
 use super::clocks::Clock;
 use super::unanswered::Unanswered;
-use crate::command::guard::{MemoryId, Note};
-use crate::command::identity::RunId;
-use crate::moment::Moment;
+use crate::protocol::command::guard::{MemoryId, Note};
+use crate::protocol::command::identity::RunId;
+use crate::protocol::moment::Moment;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// What is known of a server, for all connections to it.

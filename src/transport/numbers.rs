@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::log::Level;
-use crate::refusal::Refusal;
+use crate::protocol::refusal::Refusal;
 
 /// The state of a server's numbers, as its last answer about them shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,24 +20,24 @@ use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::memories::Lasting;
 use super::numbers::Numbers;
-use super::op_id::OpId;
 use super::reading::Reading;
 use super::reply::ProtocolError;
 use super::scripts::Scripts;
 use super::subscription::Subscription;
-use super::timeouts::Timeouts;
-use crate::command::fence::name_memory;
-use crate::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
-use crate::command::identity::{RoleTold, RunId, ask_promotion};
-use crate::command::waking::{subscribe, subscribed};
-use crate::command::{
+use crate::protocol::command::fence::name_memory;
+use crate::protocol::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
+use crate::protocol::command::identity::{RoleTold, RunId, ask_promotion};
+use crate::protocol::command::waking::{subscribe, subscribed};
+use crate::protocol::command::{
     Answer, Capabilities, Encoder, Fences, FencesState, KeyEffect, Kind, Request,
 };
-use crate::failure::Failure;
-use crate::moment::Moment;
-use crate::quorum::offset::Showing;
-use crate::token::Token;
-use crate::trouble::Trouble;
+use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::offset::Showing;
+use crate::protocol::token::Token;
+use crate::protocol::trouble::Trouble;
 
 pub(super) struct Queue {
     server: usize,
@@ -825,9 +825,9 @@ impl Queue {
     }
 
     /// When the oldest request has been unanswered for so long that another connection is opened.
-    pub(super) fn overdue_at(&self, timeouts: &Timeouts) -> Moment {
+    pub(super) fn overdue_at(&self, policy: &Policy) -> Moment {
         let Some(oldest) = self.awaiting.front() else { return Moment::NEVER };
-        let reply_ms = timeouts.reply_ms(oldest.request.ttl_ms());
+        let reply_ms = policy.reply_ms(oldest.request.ttl_ms());
         let most_ms = reply_ms.saturating_mul(OVERDUE_TIMEOUTS).max(OVERDUE_MIN_MS);
         oldest.since.plus_ms(most_ms)
     }

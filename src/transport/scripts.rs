@@ -10,8 +10,8 @@
 use std::ptr;
 
 use super::entries::Entry;
-use crate::command::script::Script;
-use crate::command::{Answer, Encoded, Hash};
+use crate::protocol::command::script::Script;
+use crate::protocol::command::{Answer, Encoded, Hash};
 
 /// The scripts that were sent over the connection.
 #[derive(Default)]
@@ -91,8 +91,8 @@ mod tests {
     use redis::Value;
 
     use super::*;
-    use crate::command::{Capabilities, Request, Verb};
-    use crate::transport::op_id::OpId;
+    use crate::protocol::command::{Capabilities, Request, Verb};
+    use crate::protocol::op_id::OpId;
     use crate::transport::queue::Queue;
     use crate::transport::queue::samples::{
         NOW, OTHER, TICKET, fresh, long, of_reader, request, settle, settle_or_again,

@@ -5,18 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::login::{Login, Shared};
 use super::tls::Tls;
-use crate::error::Error;
 use crate::fork::ForkMutex;
+use crate::protocol::error::Error;
 
-/// The login on the servers, the trusted certificates, and whether servers should send push messages.
+/// The login on the servers, and the trusted certificates.
 #[derive(Default)]
 pub struct Security {
     login: ForkMutex<Login>,
     /// Whether a callback is asked for passwords.
     asks: AtomicBool,
     tls: Tls,
-    /// Whether waiters are not woken but poll.
-    is_waking_off: AtomicBool,
 }
 
 impl Security {
@@ -29,16 +27,6 @@ impl Security {
         drop(slot);
         drop(old);
         Ok(())
-    }
-
-    /// Sets whether waiters are woken.
-    pub fn set_waking(&self, is_waking: bool) {
-        self.is_waking_off.store(!is_waking, Ordering::Relaxed);
-    }
-
-    /// Whether waiters are woken.
-    pub fn is_waking(&self) -> bool {
-        !self.is_waking_off.load(Ordering::Relaxed)
     }
 
     /// The TLS settings.
@@ -58,6 +46,6 @@ impl Security {
 
 impl std::fmt::Debug for Security {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").finish_non_exhaustive()
+        f.debug_struct("Security").finish_non_exhaustive()
     }
 }

@@ -12,16 +12,16 @@ use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::address::Address;
 use super::addresses::Addresses;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
 use super::security::Security;
-use super::sentinels::Sentinels;
 use super::wire::{Wire, error_words};
-use crate::command::sentinel::{Heard, MasterLocation, SentinelQuery};
-use crate::failure::Failure;
-use crate::moment::Moment;
+use crate::protocol::command::sentinel::{Heard, MasterLocation, SentinelQuery};
+use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
+use crate::protocol::servers::address::Address;
+use crate::protocol::servers::sentinels::Sentinels;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
 /// The minimum time between two checks of the Sentinel that this client listens to.

@@ -6,33 +6,33 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::account::PasswordRequest;
-use super::address::Lookup;
 use super::close_reason::CloseReason;
-use super::condition::Condition;
 use super::connector::{Change, Connector, NOT_TRIED, Up};
 use super::draining_connection::DrainingConnection;
 pub(crate) use super::effects::{Delivery, Effects, Pushed};
-use super::endpoint::Endpoint;
 use super::event_log::{Event, EventLog};
 use super::inbox::Received;
 use super::interest::Interest;
 use super::memories::Lasting;
-use super::op_id::OpId;
 use super::queue::{Queue, Settled};
 use super::security::Security;
 use super::server_registry::ServerRegistry;
-use super::timeouts::Timeouts;
 use super::why::Why;
-use crate::command::identity::Identity;
-use crate::command::{Answer, Capabilities, Request};
-use crate::failure::Failure;
 use crate::log::Level;
-use crate::moment::Moment;
-use crate::quorum::offset::Course;
-use crate::stats::{ServerStats, Traffic};
+use crate::protocol::command::identity::Identity;
+use crate::protocol::command::{Answer, Capabilities, Request};
+use crate::protocol::condition::Condition;
+use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::offset::Course;
+use crate::protocol::servers::address::Lookup;
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::stats::{ServerStats, Traffic};
+use crate::protocol::trouble::Trouble;
 use crate::system::clock;
 use crate::system::socket::InheritedDescriptor;
-use crate::trouble::Trouble;
 
 /// If a connection was quiet for this long, it is checked before a request is sent over it, because the
 /// server may have closed it.
@@ -67,7 +67,7 @@ impl Server {
     pub(crate) fn new(
         index: usize,
         endpoint: Endpoint,
-        timeouts: Arc<Timeouts>,
+        policy: Arc<Policy>,
         access: Arc<Security>,
         server_registry: Arc<ServerRegistry>,
     ) -> Self {
@@ -76,7 +76,7 @@ impl Server {
         let connector = Connector::new(
             (index, server_registry, Arc::clone(&lasting)),
             endpoint,
-            timeouts,
+            policy,
             access,
         );
         Self {
@@ -254,7 +254,7 @@ impl Server {
         self.connector.is_up()
             && self.queue.is_full()
             && now.ms_since(self.connector.heard_at())
-                < self.connector.timeouts().reply_ms(LONG_TTL_MS)
+                < self.connector.policy().reply_ms(LONG_TTL_MS)
     }
 
     /// Whether the server is down and no request must reach it. It is not connected until a caller needs it.
@@ -266,7 +266,7 @@ impl Server {
     pub(crate) fn next_due(&self) -> Moment {
         let due = if self.connector.is_up() {
             let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
-            let overdue_at = self.queue.overdue_at(self.connector.timeouts());
+            let overdue_at = self.queue.overdue_at(self.connector.policy());
             give_up_at.min(self.queue.probe_at()).min(overdue_at)
         } else {
             self.connector.next_due()
@@ -718,7 +718,7 @@ impl Server {
             let ms = now.ms_since(draining.heard_at());
             self.lose_predecessor(*draining, format!("no data received for {ms} ms"), effects);
         }
-        if now >= self.queue.overdue_at(self.connector.timeouts()) && !self.queue.is_silent(now) {
+        if now >= self.queue.overdue_at(self.connector.policy()) && !self.queue.is_silent(now) {
             self.set_aside(now, effects);
         }
     }
@@ -768,7 +768,7 @@ impl Server {
             return self.lose_predecessor(*draining, how, effects);
         }
         let has_answered = draining.queue.owes_since() != owed_since;
-        let is_overdue = now >= draining.queue.overdue_at(self.connector.timeouts());
+        let is_overdue = now >= draining.queue.overdue_at(self.connector.policy());
         if has_answered && !is_overdue && !draining.is_replaced {
             return self.take_back(*draining, now, effects);
         }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::guard::{Mode, Rules};
-use crate::command::identity::RunId;
-use crate::moment::Moment;
+use crate::protocol::command::identity::RunId;
+use crate::protocol::moment::Moment;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// The servers, by their places in the list.

@@ -2,7 +2,7 @@
 
 use super::inbox::Inbox;
 use super::wire::Wire;
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 /// A connection that is up, with the received data and the data to send.
 pub(super) struct Stream {

@@ -1,7 +1,7 @@
 //! Whether a server forwards messages that are published to our channel.
 
-use crate::failure::Failure;
-use crate::token::Token;
+use crate::protocol::failure::Failure;
+use crate::protocol::token::Token;
 
 /// Whether the server forwards messages that are published to our channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! Or it answers, in its own protocol, with an error. A server with TLS that is greeted without TLS sends an
 //! alert, or closes without an answer.
 
-use super::address::Address;
 use super::wire::Wire;
+use crate::protocol::servers::address::Address;
 
 /// The first byte of a TLS alert. No reply begins with it.
 pub(super) const ALERT: Option<u8> = Some(0x15);

@@ -1,12 +1,12 @@
 //! Requests that may set a key, and whose answers were lost with their connections.
 //!
-//! Such a request may still be carried out, so no other one that sets the key is sent ([`crate::quorum::soundness`]).
+//! Such a request may still be carried out, so no other one that sets the key is sent ([`crate::protocol::quorum::soundness`]).
 //! A server that was asked over a connection that broke would never be given its lock again, however long the lock is
 //! kept. But a request ends with the process that got it. So when another process is met in its place, the lock is
 //! told.
 
-use crate::command::Setter;
-use crate::command::identity::RunId;
+use crate::protocol::command::Setter;
+use crate::protocol::command::identity::RunId;
 use crate::system::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The requests to one server.
@@ -59,7 +59,7 @@ impl Unanswered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Told;
+    use crate::protocol::command::Told;
 
     fn process(letter: char) -> Option<RunId> {
         Some(RunId::sample(letter))

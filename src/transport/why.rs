@@ -4,9 +4,9 @@ use std::io;
 
 use super::untrusted::Untrusted;
 use super::wire::error_words;
-use crate::command::guard::Unusable;
-use crate::failure::Failure;
-use crate::trouble::Trouble;
+use crate::protocol::command::guard::Unusable;
+use crate::protocol::failure::Failure;
+use crate::protocol::trouble::Trouble;
 
 #[derive(Clone, Debug)]
 pub(super) struct Why {

@@ -35,7 +35,7 @@ struct Edit {
 /// M01 half of the servers are a quorum
 /// killed by lib: quorum::ballot::tests::a_quorum_is_more_than_half
 /// killed by played: scenarios::retry::an_impossible_quorum_is_not_waited_for
-/// --- src/quorum/ballot.rs
+/// --- src/protocol/quorum/ballot.rs
 ///      pub fn quorum(&self) -> u32 {
 /// -        self.servers / 2 + 1
 /// +        self.servers / 2

@@ -18,18 +18,12 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
-#[path = "../../src/argument.rs"]
-mod argument;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/call.rs"]
 mod call;
 #[path = "../../src/call_handle.rs"]
 mod call_handle;
-#[path = "../../src/check.rs"]
-mod check;
-#[path = "../../src/command/mod.rs"]
-mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
 #[path = "../../src/driver/mod.rs"]
@@ -38,64 +32,32 @@ mod driver;
 mod ending;
 #[path = "../../src/engine/mod.rs"]
 mod engine;
-#[path = "../../src/error.rs"]
-mod error;
 #[path = "../../src/event.rs"]
 mod event;
-#[path = "../../src/failure.rs"]
-mod failure;
 #[path = "../../src/fork.rs"]
 mod fork;
 #[path = "../../src/inspection.rs"]
 mod inspection;
-#[path = "../../src/keeper.rs"]
-mod keeper;
 #[path = "../../src/lease.rs"]
 mod lease;
-#[path = "../../src/lock/mod.rs"]
-mod lock;
-#[path = "../../src/lock_kind.rs"]
-mod lock_kind;
-#[path = "../../src/lock_ticket.rs"]
-mod lock_ticket;
 #[path = "../../src/log.rs"]
 mod log;
-#[path = "../../src/moment.rs"]
-mod moment;
-#[path = "../../src/operation/mod.rs"]
-mod operation;
 #[path = "../../src/process_state.rs"]
 mod process_state;
-#[path = "../../src/quorum/mod.rs"]
-mod quorum;
+#[path = "../../src/protocol/mod.rs"]
+mod protocol;
 #[path = "../../src/redlock.rs"]
 mod redlock;
-#[path = "../../src/refusal.rs"]
-mod refusal;
-#[path = "../../src/room.rs"]
-mod room;
 #[path = "../../src/runtime.rs"]
 mod runtime;
 #[path = "../../src/server_list.rs"]
 mod server_list;
-#[path = "../../src/server_set.rs"]
-mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
-#[path = "../../src/slot_set.rs"]
-mod slot_set;
-#[path = "../../src/stats/mod.rs"]
-mod stats;
 #[path = "world/system/mod.rs"]
 mod system;
-#[path = "../../src/token.rs"]
-mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
-#[path = "../../src/trouble.rs"]
-mod trouble;
-#[path = "../../src/wait_queue/mod.rs"]
-mod wait_queue;
 
 #[path = "../support/mod.rs"]
 mod support;

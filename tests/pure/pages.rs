@@ -280,8 +280,8 @@ fn every_message_is_explained() {
 const NOT_MESSAGES: [&str; 9] = [
     "tests",
     "samples.rs",
-    "src/command/identity.rs",
-    "src/stats/text.rs",
+    "src/protocol/command/identity.rs",
+    "src/protocol/stats/text.rs",
     "tool/src/bench.rs",
     "tool/src/cli.rs",
     "tool/src/doctor.rs",

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use redlock::argument::Language;
+use redlock::protocol::argument::Language;
 use redlock::{Error, Status};
 use serde_json::json;
 

@@ -3,9 +3,9 @@
 use super::waiting::{Does, goes_on};
 use super::*;
 use crate::log::Level;
-use crate::operation::Prepared;
-use crate::stats::Mark;
-use crate::token::Token;
+use crate::protocol::operation::Prepared;
+use crate::protocol::stats::Mark;
+use crate::protocol::token::Token;
 
 /// An operation that runs `first` when it begins, and records the next event.
 fn does(first: impl Fn(&mut dyn Actions) + Send + 'static, events: &Events) -> Box<dyn Operation> {
@@ -141,11 +141,11 @@ fn a_listening_operation_needs_a_driver() {
 }
 
 #[test]
-fn an_operation_gets_random_numbers_and_the_settings() {
+fn an_operation_gets_random_numbers_and_the_policy() {
     let mut engine = engine_of_three();
-    let settings = std::ptr::from_ref(&*engine.state.settings).addr();
+    let policy = std::ptr::from_ref(&**engine.state.settings.policy()).addr();
     do_it(&mut engine, move |actions| {
-        assert_eq!(std::ptr::from_ref(actions.settings()).addr(), settings);
+        assert_eq!(std::ptr::from_ref(actions.policy()).addr(), policy);
         let draw = || actions.random().unwrap();
         assert_ne!(draw(), draw());
         // No test runs in 1970.

@@ -2,8 +2,8 @@
 
 use super::waiting::{Does, goes_on};
 use super::*;
-use crate::operation::Urgency;
-use crate::token::Token;
+use crate::protocol::operation::Urgency;
+use crate::protocol::token::Token;
 
 /// Adds itself to the numbers when it goes on, and then does this.
 struct Member<F> {

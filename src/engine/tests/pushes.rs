@@ -1,8 +1,8 @@
 //! Messages that servers push between their answers.
 
 use super::*;
+use crate::protocol::wait_queue::QueueRank;
 use crate::transport::server::Pushed;
-use crate::wait_queue::QueueRank;
 
 const RESOURCE: &[u8] = b"r";
 

@@ -4,8 +4,8 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::*;
+use crate::protocol::token::Token;
 use crate::system::socket;
-use crate::token::Token;
 use crate::transport::interest::Interest;
 
 const HOUR_MS: i64 = 3_600_000;

@@ -39,7 +39,7 @@ fn addresses_of_a_name_share_the_connect_time() {
     let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let lookup = connector.name_to_look_up(NOW).expect("a name");
     assert!(connector.handle_addresses(&lookup, Ok(addresses.to_vec()), NOW, NOW).is_none());
-    assert_eq!(connector.connect_share_ms(), connector.timeouts.connect_ms() / 3);
+    assert_eq!(connector.connect_share_ms(), connector.policy.connect_ms() / 3);
 }
 
 /// Nobody lacks it so far.

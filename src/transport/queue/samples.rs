@@ -5,13 +5,13 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::{Queue, Settled};
-use crate::command::{Capabilities, Request, Verb};
-use crate::lock_kind::{LockKind, Target};
-use crate::moment::Moment;
-use crate::server_set::ServerSet;
-use crate::token::Token;
+use crate::protocol::command::{Capabilities, Request, Verb};
+use crate::protocol::lock_kind::{LockKind, Target};
+use crate::protocol::moment::Moment;
+use crate::protocol::op_id::OpId;
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::token::Token;
 use crate::transport::close_reason::CloseReason;
-use crate::transport::op_id::OpId;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 pub(in crate::transport) const TICKET: OpId = OpId::new(0, 1);

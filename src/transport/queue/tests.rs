@@ -8,7 +8,7 @@ mod succession;
 
 use super::samples::{NOW, OTHER, TICKET, fresh, of_reader, of_semaphore, request, send, settle};
 use super::*;
-use crate::command::Verb;
+use crate::protocol::command::Verb;
 
 #[test]
 fn an_abandoned_request_is_unsent_unless_it_releases() {

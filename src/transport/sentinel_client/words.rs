@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::command::sentinel::SentinelQuery;
-use crate::failure::Failure;
+use crate::protocol::command::sentinel::SentinelQuery;
+use crate::protocol::failure::Failure;
 use crate::transport::wire::{Wire, error_words};
 
 /// What the Sentinel said, in words that follow its name.

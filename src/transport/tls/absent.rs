@@ -2,13 +2,11 @@
 
 use std::io;
 
-use super::address::Address;
-use crate::error::Error;
+use crate::protocol::error::Error;
+use crate::protocol::servers::address::Address;
 use crate::system::socket::Socket;
 
 /// Whether this build has TLS.
-pub(super) const IS_THERE: bool = false;
-
 /// Settings that cannot be made.
 #[derive(Debug, Default)]
 pub struct Tls;
@@ -42,10 +40,6 @@ impl Tls {
     pub(super) fn begin(&self, _place: &Address, _socket: Socket) -> Result<Session, String> {
         Err("this build has no TLS support".to_owned())
     }
-}
-
-pub(super) fn check_name(_place: &Address) -> Result<(), String> {
-    Ok(())
 }
 
 impl Session {

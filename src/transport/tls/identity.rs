@@ -6,8 +6,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::words;
-use crate::argument::Argument;
-use crate::error::Error;
+use crate::protocol::argument::Argument;
+use crate::protocol::error::Error;
 
 /// The certificate with its chain, and its key.
 pub(super) fn of_files(

@@ -14,16 +14,14 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConnection, RootCertStore};
 
 pub(super) use self::session::Session;
-use super::address::Address;
-use crate::argument::Argument;
-use crate::error::Error;
 use crate::fork::ForkMutex;
+use crate::protocol::argument::Argument;
+use crate::protocol::error::Error;
+use crate::protocol::servers::address::Address;
 use crate::system::files;
 use crate::system::socket::Socket;
 
 /// Whether this build has TLS.
-pub(super) const IS_THERE: bool = true;
-
 /// The settings of TLS. They can be changed while connections are in use.
 #[derive(Default)]
 pub struct Tls {
@@ -87,8 +85,9 @@ impl Tls {
     /// Begins TLS over a socket that is connected.
     pub(super) fn begin(&self, place: &Address, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
-        let name =
-            name.or_else(|| name_of(place)).ok_or("TLS needs a host name or an IP address")?;
+        let name = name
+            .or_else(|| place.certificate_name())
+            .ok_or("TLS needs a host name or an IP address")?;
         let connection = ClientConnection::new(config, name).map_err(|error| words::of(&error))?;
         Ok(Session::new(connection, socket))
     }
@@ -168,28 +167,6 @@ fn read(argument: Argument, path: &[u8]) -> Result<Vec<u8>, Error> {
     files::read(path).map_err(|error| words::of_reading(argument, &error))
 }
 
-/// The name for which the server's certificate must be.
-fn name_of(place: &Address) -> Option<ServerName<'static>> {
-    match place {
-        Address::Ip(address) => Some(ServerName::IpAddress(address.ip().into())),
-        Address::Name(name, _) => {
-            // The zone of an address is no part of the name, and neither is the dot at the end of a name.
-            let name = name.split('%').next().unwrap_or_default();
-            let name = name.strip_suffix('.').unwrap_or(name);
-            ServerName::try_from(name.to_owned()).ok()
-        }
-        Address::Path(_) => None,
-    }
-}
-
-/// Whether a certificate can be for the server's name.
-pub(super) fn check_name(place: &Address) -> Result<(), String> {
-    match name_of(place) {
-        Some(_) => Ok(()),
-        None => Err("the host is not a valid name for a certificate".to_owned()),
-    }
-}
-
 /// This provider is small and builds with only a C compiler. It keeps no state that a fork would copy,
 /// because its random numbers come from the system each time.
 fn provider() -> Arc<CryptoProvider> {
@@ -198,20 +175,20 @@ fn provider() -> Arc<CryptoProvider> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::endpoint::Endpoint;
     use super::*;
+    use crate::protocol::servers::endpoint::Endpoint;
 
     #[test]
     fn a_certificate_is_for_the_host_of_the_url() {
         let name = |host: &str| {
             let url = format!("redis://{host}:1");
             let endpoint = Endpoint::parse(&url, 0).expect("a good URL");
-            name_of(endpoint.place().expect("a place")).map(|it| it.to_str().into_owned())
+            endpoint.place().expect("a place").certificate_name().map(|it| it.to_str().into_owned())
         };
         assert_eq!(name("127.0.0.1").as_deref(), Some("127.0.0.1"));
         assert_eq!(name("[::1]").as_deref(), Some("::1"));
         assert_eq!(name("Redis-1.example.").as_deref(), Some("redis-1.example"));
-        assert_eq!(name_of(&Address::Name("fe80::1%eth0".to_owned(), 1)), {
+        assert_eq!(Address::Name("fe80::1%eth0".to_owned(), 1).certificate_name(), {
             let address: std::net::IpAddr = "fe80::1".parse().expect("an address");
             Some(ServerName::IpAddress(address.into()))
         });

@@ -9,8 +9,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::words;
-use crate::argument::Argument;
-use crate::error::Error;
+use crate::protocol::argument::Argument;
+use crate::protocol::error::Error;
 use crate::system::files;
 
 /// The certificates in a file.

@@ -4,8 +4,8 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
-use crate::argument::Argument;
-use crate::error::Error;
+use crate::protocol::argument::Argument;
+use crate::protocol::error::Error;
 
 /// A file that is of no use. Its name is never quoted, because the caller may have passed the contents
 /// instead of the name. A string does not show whether it is a name or a key.

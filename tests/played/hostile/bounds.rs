@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::crowd::{self, Crowd};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 use crate::redlock::RedLock;
 use crate::world;
 

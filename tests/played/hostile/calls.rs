@@ -10,7 +10,6 @@ use std::ptr;
 
 use crate::access;
 use crate::choices::Choices;
-use crate::command::{Answer, Slots, Verb};
 use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
 use crate::ffi::fencing::RedLock_SetFencing;
@@ -26,7 +25,8 @@ use crate::ffi::{
 };
 use crate::handles::{self, Hands, look, message, pointer};
 use crate::logger::{self, CALLS_BACK, listen};
-use crate::transport::endpoint::Endpoint;
+use crate::protocol::command::{Answer, Slots, Verb};
+use crate::protocol::servers::endpoint::Endpoint;
 use crate::urls::SECRET;
 use crate::world;
 

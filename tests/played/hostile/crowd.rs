@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use crate::choices::Choices;
-use crate::command::shared;
-use crate::command::waking::{
+use crate::hashes::with_text;
+use crate::peer::Peer;
+use crate::protocol::command::shared;
+use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
-use crate::hashes::with_text;
-use crate::peer::Peer;
 use crate::resp;
 use crate::several;
 use crate::world::Connection;

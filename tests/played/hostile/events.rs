@@ -10,7 +10,6 @@ use std::ptr;
 
 use self::verdicts::{are, is_in_use};
 use crate::calls::{Call, NO_SLOT, Run};
-use crate::command::Verb;
 use crate::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use crate::ffi::event::{
     REDLOCK_EVENT_DONE, REDLOCK_EVENT_LOST, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
@@ -24,6 +23,7 @@ use crate::ffi::submit::{
     RedLock_SubmitUnlock,
 };
 use crate::handles::{look, message, pointer};
+use crate::protocol::command::Verb;
 use crate::seen;
 use crate::world::{self, World};
 

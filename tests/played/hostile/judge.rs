@@ -6,9 +6,9 @@ mod commands;
 
 use self::answers::{answer, is_ok, replies_of};
 use self::commands::{Command, Question, command};
-use crate::command::{Answer, Verb};
-use crate::failure::Failure;
 use crate::hashes::with_text;
+use crate::protocol::command::{Answer, Verb};
+use crate::protocol::failure::Failure;
 use crate::resp::{self, Lack, Reply};
 use crate::seen;
 

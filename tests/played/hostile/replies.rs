@@ -8,21 +8,21 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::choices::Choices;
-use crate::command::{Answer, Request, Verb};
-use crate::failure::Failure;
-use crate::lock_kind::{LockKind, Target};
 use crate::memory;
-use crate::moment::Moment;
-use crate::operation::round::Round;
-use crate::operation::{Actions, Ended, Event, Limits, Operation};
 use crate::peer::{self, Peer};
 use crate::process_state::ProcessStates;
+use crate::protocol::command::{Answer, Request, Verb};
+use crate::protocol::failure::Failure;
+use crate::protocol::lock_kind::{LockKind, Target};
+use crate::protocol::moment::Moment;
+use crate::protocol::operation::round::Round;
+use crate::protocol::operation::{Actions, Ended, Event, Limits, Operation};
+use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::servers::roster::Roster;
+use crate::protocol::token::Token;
 use crate::resp::LENGTH_MAX;
 use crate::runtime::Runtime;
-use crate::server_set::ServerSet;
-use crate::token::Token;
-use crate::transport::endpoint::Endpoint;
-use crate::transport::roster::Roster;
 use crate::world::{self, Connection};
 
 /// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::command::raise_fence;
-use crate::command::several::{acquire, extend, fenced, release, repair, waking};
 use crate::crowd::{Crowd, Key, end, integer, pair, push, three};
+use crate::protocol::command::raise_fence;
+use crate::protocol::command::several::{acquire, extend, fenced, release, repair, waking};
 
 /// Whether a script is about several resources.
 pub(crate) fn is_one(script: &[u8]) -> bool {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::call::Call;
 use crate::crowd::{self, Crowd};
-use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::memory;
+use crate::protocol::error::{Error, Status};
 use crate::redlock::RedLock;
 use crate::world;
 

@@ -7,8 +7,8 @@ use std::ffi::{CStr, CString};
 
 use crate::ffi::status::RedLockStatus::{REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use crate::ffi::{RedLock_AddServerUrl, RedLock_ErrorMessage, RedLock_Free, RedLock_New};
+use crate::protocol::servers::endpoint::Endpoint;
 use crate::seen;
-use crate::transport::endpoint::Endpoint;
 
 /// A password.
 pub(crate) const SECRET: &str = "s3cr3t";

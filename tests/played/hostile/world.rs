@@ -9,8 +9,8 @@ use std::os::fd::RawFd;
 
 use crate::judge::Judge;
 use crate::memory;
-use crate::moment::Moment;
 use crate::peer::{Peer, Silent};
+use crate::protocol::moment::Moment;
 use crate::system::socket::Watched;
 
 /// The descriptor of all wakers. The numbers of connections follow it.

@@ -2,9 +2,9 @@
 
 use super::TTL;
 use super::cluster::{Cluster, Trip};
-use crate::error::Status;
 use crate::lease::Lease;
-use crate::stats::{BOUNDS_US, Histogram, Outcome};
+use crate::protocol::error::Status;
+use crate::protocol::stats::{BOUNDS_US, Histogram, Outcome};
 
 /// The count of the bucket for this time.
 fn in_bucket(histogram: &Histogram, us: i64) -> u64 {

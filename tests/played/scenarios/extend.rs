@@ -7,8 +7,8 @@ use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::history::is_borne_out;
 use super::{QUIET_MS, RETRY_GAP_MS, TTL, VALID};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;

@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use super::client::Client;
 use super::cluster::Cluster;
 use crate::call::{AcquireOptions, Call, Patience};
-use crate::error::Error;
 use crate::event::Event;
 use crate::lease::Lease;
-use crate::lock_kind::LockKind;
+use crate::protocol::error::Error;
+use crate::protocol::lock_kind::LockKind;
 use crate::world::resp;
 use crate::world::store::{Dialect, Refusal};
 

@@ -5,8 +5,8 @@ use super::client::Client;
 use super::cluster::Verb::{Acquire, Release};
 use super::cluster::{Cluster, Fault, MS, Trip};
 use super::crowd::{Crowd, LONG, waits};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 use crate::world::dice::Dice;
 
 /// So short that a key that cannot be released soon expires.

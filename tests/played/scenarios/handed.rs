@@ -4,8 +4,8 @@
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{RETRY_GAP_MS, TTL};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;

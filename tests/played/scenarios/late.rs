@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::TTL;
 use super::cluster::{Cluster, MS, Trip};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// The thread is kept from running when its time ends, and the answer comes meanwhile.
 #[test]

@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::cluster::{Cluster, Verb};
 use super::{TTL, VALID};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// A client that holds a lock at this number of levels, and a rival.
 fn retained(levels: u32) -> (Cluster, Client, Lease, Client) {

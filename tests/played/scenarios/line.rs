@@ -7,8 +7,8 @@ use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Inspect, Release};
 use super::cluster::{Cluster, Trip, Verb};
 use super::crowd::{Crowd, LONG, locks, waits};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 const TAKEN: Said = Err(Status::Taken);
 const UNREACHABLE: Said = Err(Status::Unreachable);

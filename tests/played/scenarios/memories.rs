@@ -3,8 +3,8 @@
 use super::TTL;
 use super::client::Client;
 use super::cluster::{Cluster, Trip};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// How long a connection may take, handshake included.
 const CONNECT_MS: i64 = 1_500;

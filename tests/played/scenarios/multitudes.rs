@@ -4,7 +4,7 @@
 use super::client::{Client, Said};
 use super::cluster::{Cluster, Verb};
 use super::crowd::LONG;
-use crate::lock_kind::LockKind;
+use crate::protocol::lock_kind::LockKind;
 
 /// So many that questions for all of them at once would fill the queues of the servers several times. (With real
 /// servers there are 16,000: `tests/live/events/crowds.rs`. The world compares all keys after each command.)

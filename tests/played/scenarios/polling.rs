@@ -10,7 +10,7 @@ use super::cluster::{Cluster, Scene};
 use super::crowd::{Crowd, LONG, waits};
 use super::processes::{LINE, done, nothing_is_left, processes};
 use crate::lease::Lease;
-use crate::lock_kind::LockKind;
+use crate::protocol::lock_kind::LockKind;
 
 /// A client of another library that wants the lock again and again: it has it for `hold_ms`, and wants it again
 /// `rest_ms` after that. After a refusal it asks again 10 to 20 ms later. It ends at `until_ms`.

@@ -3,8 +3,8 @@
 use super::TTL;
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 fn locked(servers: usize, per_million: i64) -> (Cluster, Client, Lease) {
     let cluster = Cluster::new(servers);

@@ -3,8 +3,8 @@
 use super::RETRY_GAP_MS;
 use super::client::token;
 use super::cluster::{Cluster, Fault, MS, Trip, Verb};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.
 const LONG: i64 = 100_000;

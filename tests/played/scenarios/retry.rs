@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{QUIET_MS, TTL};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// Another client holds "r" for this time.
 fn taken_for(ms: i64) -> (Cluster, Client) {

@@ -3,8 +3,8 @@
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS};
 use super::{TTL, VALID};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 fn locked() -> (Cluster, Client, Lease) {
     let cluster = Cluster::new(3);

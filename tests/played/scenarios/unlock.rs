@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::client::{Client, Said, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{RETRY_GAP_MS, TTL};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.
 const LONG: i64 = 1_000_000;

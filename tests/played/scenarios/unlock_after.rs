@@ -6,9 +6,9 @@ use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::crowd::{Crowd, waits};
 use super::{RETRY_GAP_MS, TTL};
-use crate::error::Status;
 use crate::lease::Lease;
-use crate::lock_kind::LockKind;
+use crate::protocol::error::Status;
+use crate::protocol::lock_kind::LockKind;
 
 const LONG: i64 = 1_000_000;
 

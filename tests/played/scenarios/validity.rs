@@ -4,8 +4,8 @@ use super::client::{Client, Said, token};
 use super::cluster::{Cluster, MS, Trip};
 use super::history::{History, is_borne_out};
 use super::{TTL, VALID};
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 
 #[test]
 fn a_quorum_after_the_validity_leaves_nothing() {

@@ -11,8 +11,8 @@ use super::processes::{
     LINE, done, has_until, nothing_is_left, processes, processes_of, telling, waited,
 };
 use crate::call_handle::Canceller;
-use crate::error::Status;
 use crate::lease::Lease;
+use crate::protocol::error::Status;
 use crate::world::store::Refusal;
 
 const TAKEN: Said = Err(Status::Taken);

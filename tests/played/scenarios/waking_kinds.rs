@@ -9,9 +9,9 @@ use super::cluster::{Cluster, MS, Telling, Verb};
 use super::crowd::{Crowd, LONG};
 use super::processes::{done, processes, telling};
 use crate::call_handle::Canceller;
-use crate::error::Status;
 use crate::lease::Lease;
-use crate::lock_kind::LockKind;
+use crate::protocol::error::Status;
+use crate::protocol::lock_kind::LockKind;
 
 const ALONE: LockKind = LockKind::Exclusive;
 const SHARED: LockKind = LockKind::Shared;

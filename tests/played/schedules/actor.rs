@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 
 pub(crate) use self::closing::{clear_up, close};
 use crate::call::{AcquireOptions, Call as LeaseCall, Patience};
-use crate::error::{Error, Status};
 use crate::event::Tag;
-use crate::keeper::Keeper;
 use crate::lease::Lease;
-use crate::lock_kind::LockKind;
+use crate::protocol::error::{Error, Status};
+use crate::protocol::keeper::Keeper;
+use crate::protocol::lock_kind::LockKind;
 use crate::redlock::RedLock;
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;

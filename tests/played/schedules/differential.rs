@@ -8,12 +8,12 @@ mod steps;
 
 use self::pair::{NOTE, Pair, THERE};
 use self::replies::number;
-use crate::command::fence::KEY as FENCE;
-use crate::command::guard::{MARK, RAISE};
-use crate::command::several::waking::RELEASE_SCRIPT;
-use crate::command::shared::{acquire, extend, inspect, release};
-use crate::command::waking::RELEASE_AND_WAKE;
-use crate::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
+use crate::protocol::command::fence::KEY as FENCE;
+use crate::protocol::command::guard::{MARK, RAISE};
+use crate::protocol::command::several::waking::RELEASE_SCRIPT;
+use crate::protocol::command::shared::{acquire, extend, inspect, release};
+use crate::protocol::command::waking::RELEASE_AND_WAKE;
+use crate::protocol::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
 use crate::support::Server;
 use crate::world::commands::RELEASE;
 use crate::world::dice::Dice;

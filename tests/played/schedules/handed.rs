@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use crate::error::{Error, Status};
+use crate::protocol::error::{Error, Status};
 use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{Call, How, Schedule, Sin, Step};

@@ -405,8 +405,8 @@ impl World {
         words: &[&[u8]],
         (reply, end): (&[u8], usize),
     ) {
-        use crate::command::guard::MARK;
-        use crate::command::identity::PROMOTION;
+        use crate::protocol::command::guard::MARK;
+        use crate::protocol::command::identity::PROMOTION;
 
         if self.schedule.lives.is_none() || reply.first() == Some(&b'-') {
             return;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::mem;
 use std::rc::Rc;
 
-use crate::error::{Error, Status};
+use crate::protocol::error::{Error, Status};
 use crate::schedules::generate::lives::{DEMOTE, SWAP};
 use crate::schedules::generate::{PASSWORD, Wish, schedule};
 use crate::schedules::play::play;

@@ -1,7 +1,7 @@
 //! Records which server had which token, and when, in true time. This shows whether a majority ever lost a
 //! lock.
 
-use crate::quorum::validity::Drift;
+use crate::protocol::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Records, Token};
 use crate::schedules::schedule::{At, share};

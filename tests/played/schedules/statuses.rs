@@ -1,7 +1,7 @@
 //! Whether the reason for a failed call is true.
 
-use crate::error::Status;
-use crate::quorum::validity::Drift;
+use crate::protocol::error::Status;
+use crate::protocol::quorum::validity::Drift;
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};

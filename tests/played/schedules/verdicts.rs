@@ -4,7 +4,7 @@ mod sent;
 mod times;
 
 pub(crate) use self::times::reply_ms;
-use crate::error::Error;
+use crate::protocol::error::Error;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};
 use crate::schedules::schedule::{ALL, Call, Fault, Keeps, Sin, What, share};

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::io;
 
-use crate::command::shared;
+use crate::protocol::command::shared;
 use crate::schedules::plants::Plant;
 use crate::world::readers::shared_tag;
 use crate::world::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};

@@ -1,6 +1,6 @@
 //! What servers do with the scripts about fencing tokens. `differential` compares this with a real server.
 
-use crate::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
+use crate::protocol::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal};

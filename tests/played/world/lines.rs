@@ -1,8 +1,8 @@
 //! What servers do for waiting clients: wait queues, channels, and published messages. `differential`
 //! compares this with a real server.
 
-use crate::command::shared;
-use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
+use crate::protocol::command::shared;
+use crate::protocol::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal, Session, tag};

@@ -1,8 +1,8 @@
 //! What servers do with scripts. The scripts that release and extend a lock are in this file.
 
-use crate::command::guard::{MARK, RAISE};
-use crate::command::identity::PROMOTION;
-use crate::command::release_after;
+use crate::protocol::command::guard::{MARK, RAISE};
+use crate::protocol::command::identity::PROMOTION;
+use crate::protocol::command::release_after;
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, EXTEND, NOT_IN_SCRIPTS, RELEASE, number};
 use crate::world::store::{Deed, Refusal};

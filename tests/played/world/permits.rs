@@ -1,7 +1,7 @@
 //! What servers do with the scripts about permits of semaphores. `differential` compares this with a real
 //! server.
 
-use crate::command::{inspect_permits, release_permits, take_permit};
+use crate::protocol::command::{inspect_permits, release_permits, take_permit};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal};

@@ -4,7 +4,7 @@
 //! resource ends with the last reader. The server's answers are those of a server that has a set of
 //! readers.
 
-use crate::command::shared::{self, acquire, extend, inspect, intend, release};
+use crate::protocol::command::shared::{self, acquire, extend, inspect, intend, release};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, RELEASE, number};
 use crate::world::store::{Deed, Intent, Key, Refusal, tag};

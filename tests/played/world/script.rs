@@ -2,10 +2,10 @@
 //! as the scenario says. Callers continue as soon as they can and in the order in which they came. The
 //! actions of the servers are recorded.
 
-use crate::command::identity::PROMOTION;
-use crate::command::several::waking::ENROL_SCRIPT;
-use crate::command::shared::{enrol as enrol_reader, intend};
-use crate::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT};
+use crate::protocol::command::identity::PROMOTION;
+use crate::protocol::command::several::waking::ENROL_SCRIPT;
+use crate::protocol::command::shared::{enrol as enrol_reader, intend};
+use crate::protocol::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT};
 use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
 use crate::world::clocks::MS;
 use crate::world::commands::NOTE;

@@ -2,12 +2,14 @@
 
 use std::mem;
 
-use crate::command::guard::{MARK, RAISE};
-use crate::command::identity::PROMOTION;
-use crate::command::waking::{
+use crate::protocol::command::guard::{MARK, RAISE};
+use crate::protocol::command::identity::PROMOTION;
+use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_PERMITS,
 };
-use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
+use crate::protocol::command::{
+    acquire_fenced, raise_fence, release_permits, several, take_permit,
+};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::holes::Loss;
 use crate::schedules::promises::Promise;

@@ -1,8 +1,8 @@
 //! What servers do with the scripts about several resources at once. `differential` compares this with a
 //! real server.
 
-use crate::command::release_after;
-use crate::command::several::{acquire, extend, release, repair};
+use crate::protocol::command::release_after;
+use crate::protocol::command::several::{acquire, extend, release, repair};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal, tag};

@@ -1,8 +1,8 @@
 //! What servers do for clients that wait for permits, and for several resources. `differential` compares
 //! this with a real server.
 
-use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
-use crate::command::waking::{
+use crate::protocol::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
+use crate::protocol::command::waking::{
     ENROL_PERMITS, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_PERMITS, RELEASE_SLOT,
 };
 use crate::schedules::plants::Plant;

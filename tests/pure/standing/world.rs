@@ -1,6 +1,6 @@
 //! Three servers, a holder, and a rival.
 
-use redlock::quorum::soundness::{Soundness, Word};
+use redlock::protocol::quorum::soundness::{Soundness, Word};
 
 const SERVERS: usize = 3;
 const QUORUM: u32 = 2;

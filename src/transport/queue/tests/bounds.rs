@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::super::samples::{NOW, TICKET, fresh, long, refused, request, send, settle};
 use super::super::*;
-use crate::command::Verb;
+use crate::protocol::command::Verb;
 
 #[test]
 fn the_queue_is_bounded_with_room_for_releases() {

@@ -2,9 +2,9 @@ use super::super::samples::{NOW, TICKET, fresh, request, send, settle};
 use std::sync::Arc;
 
 use super::super::*;
-use crate::command::Verb;
-use crate::command::guard::Borne;
-use crate::command::identity::RunId;
+use crate::protocol::command::Verb;
+use crate::protocol::command::guard::Borne;
+use crate::protocol::command::identity::RunId;
 use crate::transport::guard::Forgotten;
 
 fn note(since_ms: i64, longest_ms: i64) -> Value {

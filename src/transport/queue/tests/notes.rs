@@ -3,13 +3,13 @@ use std::sync::Arc;
 use super::super::samples::{NOW, TICKET, fresh, long, request};
 use super::super::*;
 use super::super::{Queue, Settled};
-use crate::command::guard::{MemoryId, Note};
-use crate::command::identity::RunId;
-use crate::command::{Capabilities, Request, Verb};
-use crate::failure::Failure;
+use crate::protocol::command::guard::{MemoryId, Note};
+use crate::protocol::command::identity::RunId;
+use crate::protocol::command::{Capabilities, Request, Verb};
+use crate::protocol::failure::Failure;
+use crate::protocol::op_id::OpId;
 use crate::transport::close_reason::CloseReason;
 use crate::transport::guard::{Forgotten, Guard};
-use crate::transport::op_id::OpId;
 
 const CLOCK_MS: i64 = 60_000;
 

@@ -2,9 +2,9 @@ use redis::Value::{self, Array, Int};
 
 use super::super::samples::{NOW, TICKET, fresh, request, send, settle};
 use super::super::*;
-use crate::command::guard::Borne;
-use crate::command::{Capabilities, Verb};
 use crate::log::Level;
+use crate::protocol::command::guard::Borne;
+use crate::protocol::command::{Capabilities, Verb};
 use crate::transport::close_reason::CloseReason;
 use crate::transport::guard::{Forgotten, Guard};
 

@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::super::samples::{NOW, fresh, request, send, settle};
 use super::super::*;
-use crate::command::Verb;
+use crate::protocol::command::Verb;
 
 #[test]
 fn a_refused_release_is_retried_until_it_succeeds() {

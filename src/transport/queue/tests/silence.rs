@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::super::samples::{NOW, fresh, request, send, settle};
 use super::super::*;
-use crate::command::Verb;
+use crate::protocol::command::Verb;
 
 #[test]
 fn silence_is_tolerated_for_the_longest_ttl() {
@@ -32,23 +32,23 @@ fn a_short_ttl_does_not_shorten_the_wait_for_a_longer_one() {
 
 #[test]
 fn an_answer_is_overdue_after_four_reply_timeouts() {
-    let timeouts = Timeouts::default();
+    let policy = Policy::default();
     let mut queue = fresh();
-    assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
+    assert_eq!(queue.overdue_at(&policy), Moment::NEVER);
     queue.push(&request(Verb::Acquire), None, NOW.plus_ms(-700));
-    assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER, "it was not even sent");
+    assert_eq!(queue.overdue_at(&policy), Moment::NEVER, "it was not even sent");
     send(&mut queue, NOW);
     queue.push(&request(Verb::Acquire), None, NOW.plus_ms(5));
     send(&mut queue, NOW.plus_ms(5));
     // The default reply timeout is a twentieth of the TTL of 10 s.
     for (set_ms, overdue_ms) in [(0, 2_000), (1, 1_000), (250, 1_000), (251, 1_004)] {
-        timeouts.set(1_500, set_ms);
-        assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(overdue_ms), "{set_ms}");
+        policy.set_timeouts(1_500, set_ms);
+        assert_eq!(queue.overdue_at(&policy), NOW.plus_ms(overdue_ms), "{set_ms}");
     }
-    timeouts.set(1_500, i64::MAX);
-    assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
+    policy.set_timeouts(1_500, i64::MAX);
+    assert_eq!(queue.overdue_at(&policy), Moment::NEVER);
     // After an answer the next request counts, whatever it is.
-    timeouts.set(1_500, 0);
+    policy.set_timeouts(1_500, 0);
     settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
-    assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(2_005));
+    assert_eq!(queue.overdue_at(&policy), NOW.plus_ms(2_005));
 }

@@ -6,8 +6,8 @@ use super::super::samples::{
     NOW, OTHER, SERVER, TICKET, fresh, long, of_semaphore, refused, request, send, settle,
 };
 use super::super::*;
-use crate::command::identity::RunId;
-use crate::command::{Answer, Told, Verb};
+use crate::protocol::command::identity::RunId;
+use crate::protocol::command::{Answer, Told, Verb};
 use crate::transport::guard::Guard;
 
 #[test]

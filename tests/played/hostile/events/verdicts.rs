@@ -4,7 +4,6 @@ use std::ptr;
 
 use super::{IN_USE, Kept, Submitted, Told};
 use crate::calls::{Call, Run};
-use crate::command::Verb;
 use crate::ffi::RedLock_Unlock;
 use crate::ffi::event::RedLockEvent;
 use crate::ffi::lease::RedLockLease;
@@ -13,6 +12,7 @@ use crate::ffi::status::RedLockStatus::{
     REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 use crate::handles::{Sight, judge_status, look};
+use crate::protocol::command::Verb;
 use crate::seen;
 use crate::world::{self, Connection};
 

@@ -1,8 +1,8 @@
 //! The answers to requests, derived from the replies.
 
 use super::Asked;
-use crate::command::{Answer, NthKey, Slots, Verb};
-use crate::failure::Failure;
+use crate::protocol::command::{Answer, NthKey, Slots, Verb};
+use crate::protocol::failure::Failure;
 use crate::resp::Reply;
 
 /// The answer to a request; `None` if these are no replies to it.

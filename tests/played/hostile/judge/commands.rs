@@ -1,14 +1,16 @@
 //! The commands of a client, parsed from their words.
 
 use super::Asked;
-use crate::command::identity::PROMOTION;
-use crate::command::several::{acquire, extend, fenced, release, repair, waking as several};
-use crate::command::shared;
-use crate::command::waking::{
+use crate::protocol::command::identity::PROMOTION;
+use crate::protocol::command::several::{
+    acquire, extend, fenced, release, repair, waking as several,
+};
+use crate::protocol::command::shared;
+use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
-use crate::command::{Verb, acquire_fenced, raise_fence, read_fences};
+use crate::protocol::command::{Verb, acquire_fenced, raise_fence, read_fences};
 
 /// The key of the note that servers keep about their memory.
 const NOTE: &[u8] = b"redlock:guard";

@@ -1,6 +1,6 @@
 //! A clock that advances when a caller waits.
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 use crate::world;
 
 pub(crate) fn now() -> Moment {

@@ -1,7 +1,7 @@
 //! Random bytes, the same in each run.
 
-use crate::error::Error;
-use crate::token::Entropy;
+use crate::protocol::error::Error;
+use crate::protocol::token::Entropy;
 use crate::world;
 
 #[derive(Clone, Copy, Debug, Default)]

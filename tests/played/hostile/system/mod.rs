@@ -15,6 +15,8 @@ pub(crate) mod files;
 pub(crate) mod process;
 #[path = "../../world/system/readiness.rs"]
 pub(crate) mod readiness;
+#[path = "../../../../src/system/resolver.rs"]
+pub(crate) mod resolver;
 pub(crate) mod socket;
 #[path = "../../../../src/system/sync.rs"]
 pub(crate) mod sync;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 use crate::world;
 
 /// What a forked child would look for. Nobody forks here.

@@ -3,9 +3,9 @@
 use super::{Actor, acquire, violate};
 use crate::call::{Call as LeaseCall, Patience};
 use crate::call_handle::Canceller;
-use crate::error::{Error, Status};
 use crate::event::{Event as Submitted, Tag};
 use crate::lease::Lease;
+use crate::protocol::error::{Error, Status};
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;

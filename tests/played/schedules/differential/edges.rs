@@ -2,12 +2,12 @@
 
 use super::pair::{NOTE, Pair, THERE};
 use super::{KEYS, TOKENS};
-use crate::command::guard::MARK;
-use crate::command::identity::PROMOTION;
-use crate::command::several;
-use crate::command::several::waking::ENROL_SCRIPT;
-use crate::command::shared::{acquire, enrol, inspect, intend, release};
-use crate::command::waking::{ENROL, ENROL_PERMITS, RELEASE_AND_WAKE};
+use crate::protocol::command::guard::MARK;
+use crate::protocol::command::identity::PROMOTION;
+use crate::protocol::command::several;
+use crate::protocol::command::several::waking::ENROL_SCRIPT;
+use crate::protocol::command::shared::{acquire, enrol, inspect, intend, release};
+use crate::protocol::command::waking::{ENROL, ENROL_PERMITS, RELEASE_AND_WAKE};
 use crate::support::{Server, wait_until};
 
 const SHARED: &str = "redlock:shared";

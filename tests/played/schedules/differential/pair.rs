@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::replies::{code, is_whole, is_wrapped, number, numbers, parts, triple};
-use crate::command::fence::KEY as FENCE;
-use crate::command::{acquire_fenced, several};
+use crate::protocol::command::fence::KEY as FENCE;
+use crate::protocol::command::{acquire_fenced, several};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::dice::Dice;

@@ -2,14 +2,14 @@
 
 use super::pair::{Pair, THERE};
 use super::{KEYS, MEMORIES, TOKENS};
-use crate::command::fence::KEY as FENCE;
-use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
-use crate::command::shared::{acquire, enrol, extend, inspect, intend, release};
-use crate::command::waking::{
+use crate::protocol::command::fence::KEY as FENCE;
+use crate::protocol::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
+use crate::protocol::command::shared::{acquire, enrol, extend, inspect, intend, release};
+use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
-use crate::command::{
+use crate::protocol::command::{
     acquire_fenced, inspect_permits, raise_fence, release_after, release_permits, several,
     take_permit,
 };

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Attends, Keeping, KeptLock, LISTENS_PARTS};
-use crate::error::{Error, Status};
+use crate::protocol::error::{Error, Status};
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::Weather;
 use crate::schedules::statuses::WAYS;

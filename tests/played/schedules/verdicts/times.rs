@@ -10,7 +10,7 @@ use crate::world::clocks::MS;
 const SLACK_MS: i64 = 25;
 
 /// How long the library gives servers to follow once a quorum is connected, and how long the last try that
-/// began in time may take. As in `src/operation`.
+/// began in time may take. As in `src/protocol/operation`.
 const STRAGGLERS_MS: i64 = 20;
 const LAST_TRY_MS: i64 = 25;
 

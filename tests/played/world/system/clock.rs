@@ -1,6 +1,6 @@
 //! The clock of the running client.
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 use crate::world::{self, turns};
 
 /// The current time by that clock. The client may be kept from running before it looks, and after that.

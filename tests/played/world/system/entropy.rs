@@ -1,8 +1,8 @@
 //! The dice of the running client.
 
-use crate::error::Error;
+use crate::protocol::error::Error;
+use crate::protocol::token::{Entropy, Token};
 use crate::schedules::plants::Plant;
-use crate::token::{Entropy, Token};
 use crate::world;
 use crate::world::store::tag;
 

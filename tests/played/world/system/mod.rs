@@ -6,6 +6,8 @@ pub(crate) mod entropy;
 pub(crate) mod files;
 pub(crate) mod process;
 pub(crate) mod readiness;
+#[path = "../../../../src/system/resolver.rs"]
+pub(crate) mod resolver;
 pub(crate) mod socket;
 pub(crate) mod sync;
 pub(crate) mod thread;

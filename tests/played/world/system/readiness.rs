@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::moment::Moment;
+use crate::protocol::moment::Moment;
 
 #[derive(Debug)]
 pub(crate) enum ReadinessDescriptor {}

@@ -1,0 +1,31 @@
+//! Gives all keys at least the TTL if all have the token, and none otherwise. Never sets a key.
+
+use super::{blocked, place, put_script};
+use crate::protocol::command::answer::Answer;
+use crate::protocol::command::definition::{
+    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
+};
+use crate::protocol::command::script::script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::ExtendingSeveral,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 1,
+    form: only_form,
+    encode: |subject, _, encoder| put_script(subject, &SCRIPT, &[subject.ttl_ms], encoder),
+    decode,
+};
+
+/// Without a TTL the script only checks, and changes nothing.
+pub(crate) static SCRIPT: &str = script!("extend.lua");
+
+pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, _, nth]) => Some(Answer::Lacking { place: place(subject, nth)? }),
+        Ok([1, left_ms, 0]) => Some(Answer::Extended { left_ms }),
+        Ok([2, left_ms, nth]) => blocked(subject, nth, left_ms),
+        Ok(_) => None,
+    }
+}

@@ -1,0 +1,32 @@
+//! Deletes the keys that have the token. If not all had it, the server did not have the lock any more.
+
+use redis::Value;
+
+use super::put_script;
+use crate::protocol::command::answer::Answer;
+use crate::protocol::command::definition::{
+    Definition, KeyEffect, Kind, Replies, Subject, only_form,
+};
+use crate::protocol::command::script::script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::ReleasingSeveral,
+    effect: KeyEffect::Undoes,
+    replies: 1,
+    names: 1,
+    form: only_form,
+    encode: |subject, _, encoder| put_script(subject, &SCRIPT, &[], encoder),
+    decode,
+};
+
+pub(crate) static SCRIPT: &str = script!("release.lua");
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let count = i64::try_from(subject.names().len()).ok()?;
+    match replies.next()? {
+        Value::Int(deleted) if deleted == count => Some(Answer::Done),
+        Value::Int(deleted) if (0..count).contains(&deleted) => Some(Answer::Absent),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}

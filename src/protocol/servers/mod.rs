@@ -1,0 +1,7 @@
+//! Who the servers are: their addresses, what a URL says of one, and the list of a manager.
+
+pub(crate) mod address;
+pub mod endpoint;
+pub mod roster;
+pub(crate) mod sentinels;
+mod url_parts;
