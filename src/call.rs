@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::call_handle::CallHandle;
-use crate::ending::{Effect, Ending};
+use crate::conclusion::{Conclusion, Effect};
 use crate::event::{self, Tag};
 use crate::lease::Lease;
 use crate::protocol::argument::Argument;
@@ -96,7 +96,7 @@ pub enum Patience {
 /// A call that has begun: its operation, and what its end changes.
 struct Begun {
     operation: Box<dyn Operation>,
-    ending: Ending,
+    ending: Conclusion,
 }
 
 impl<'a> Call<'a> {
@@ -360,7 +360,7 @@ fn begin_to_release(runtime: &Runtime, lease: &Lease, stays_until: Moment) -> Re
 
 impl Begun {
     fn new(operation: impl Operation + 'static, effect: Effect) -> Self {
-        Self { operation: Box::new(operation), ending: Ending::new(effect) }
+        Self { operation: Box::new(operation), ending: Conclusion::new(effect) }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::call_handle::CallHandle;
-use crate::ending::Ending;
+use crate::conclusion::Conclusion;
 use crate::engine::{Notice, Wakening};
 use crate::lease::Lease;
 use crate::protocol::error::{Error, Status};
@@ -47,7 +47,7 @@ enum Recipient {
     /// The caller of a submitted call.
     Caller {
         lease: Lease,
-        ending: Ending,
+        ending: Conclusion,
         tag: Tag,
     },
     /// The holder of a lock that is kept alive.
@@ -147,7 +147,7 @@ fn no_call() -> Error {
 pub(crate) fn submit(
     runtime: &Runtime,
     operation: Box<dyn Operation>,
-    ending: Ending,
+    ending: Conclusion,
     lease: Lease,
     tag: Tag,
 ) {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::fork::{ForkGuard, ForkMutex};
-use crate::log::{Level, LogLine};
 use crate::protocol::error::Error;
+use crate::protocol::log_line::{Level, LogLine};
 use crate::system::process::{Generation, this_process};
 
 /// The maximum number of lines that a caller may ask to keep.

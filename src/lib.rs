@@ -53,13 +53,13 @@
 mod background;
 mod call;
 mod call_handle;
-mod continued;
+mod conclusion;
+mod continued_locks;
 mod driver;
 /// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
 /// mutexes.
 #[cfg(test)]
 mod driver_tests;
-mod ending;
 mod engine;
 mod event;
 mod face;
@@ -94,14 +94,14 @@ pub use crate::face::{
 };
 #[doc(hidden)]
 pub use crate::lease::Lease as PlainLease;
-pub use crate::log::Level;
 #[doc(hidden)]
 pub use crate::log::Logger;
+#[doc(hidden)]
+pub use crate::protocol::conn::login::PasswordSource;
 pub use crate::protocol::error::{Error, Status};
 #[doc(hidden)]
 pub use crate::protocol::lock_kind::LockKind;
+pub use crate::protocol::log_line::Level;
 pub use crate::protocol::trouble::Trouble;
 #[doc(hidden)]
 pub use crate::redlock::RedLock;
-#[doc(hidden)]
-pub use crate::transport::login::PasswordSource;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::protocol::error::Error;
+use crate::protocol::log_line::{Level, LogLine};
 use crate::system::process::{Generation, this_process};
 
 /// How many lines wait for the logger at most, and how many bytes. `LINES_MAX` is also the maximum number
@@ -20,22 +21,8 @@ const BYTES_MAX: usize = 64 * 1024;
 /// No process.
 const NOBODY: Generation = 0;
 
-/// How important a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// A fault of a server that may affect a lock.
-    Warning = 1,
-    /// A fault was mended, or other information for a reader of logs.
-    Info = 2,
-    /// An event of a lock, for a program that asked for such lines.
-    Event = 3,
-}
-
 /// A function that receives log lines.
 pub type Logger = Arc<dyn Fn(Level, &str) + Send + Sync>;
-
-/// One line and its level.
-pub(crate) type LogLine = (Level, String);
 
 /// The queue of lines, and the logger.
 #[derive(Default)]

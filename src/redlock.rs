@@ -6,13 +6,15 @@ use std::sync::Arc;
 use crate::background::{Background, EventSink};
 use crate::call::Call;
 use crate::call_handle::Canceller;
-use crate::ending;
+use crate::conclusion;
 use crate::event::{self, Event, Tag};
 use crate::inspection::{Inspection, Permits};
 use crate::lease::Lease;
 use crate::log::{Log, Logger};
 use crate::process_state::ProcessStates;
 use crate::protocol::argument::Argument;
+use crate::protocol::conn::guard::Mode;
+use crate::protocol::conn::login::PasswordSource;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock_ticket::LockTicket;
 use crate::protocol::operation::Ended;
@@ -26,8 +28,6 @@ use crate::runtime::Runtime;
 use crate::server_list::ServerList;
 use crate::settings::Settings;
 use crate::system::process::this_process;
-use crate::transport::guard::Mode;
-use crate::transport::login::PasswordSource;
 use crate::transport::server::ServerSnapshot;
 
 /// Why a manager must be driven: see [`RedLock::check_driver`].
@@ -87,7 +87,7 @@ impl RedLock {
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         self.ask(|own| {
             Error::check_time(Argument::Timeout, timeout_ms, 0..=i64::MAX)?;
-            let absent = ending::words(own.run(Box::new(Connect::new(timeout_ms)), None))?;
+            let absent = conclusion::words(own.run(Box::new(Connect::new(timeout_ms)), None))?;
             let snapshots = own.snapshots();
             let remarks = snapshots.iter().filter_map(ServerSnapshot::remark);
             let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(remarks);

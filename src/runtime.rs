@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, iter};
 
 use crate::call_handle::CallHandle;
-use crate::continued::ContinuedLocks;
+use crate::continued_locks::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
-use crate::log::{Level, Log, LogLine};
+use crate::log::Log;
+use crate::protocol::conn::server_registry::ServerRegistry;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock::{Lock, View};
+use crate::protocol::log_line::{Level, LogLine};
 use crate::protocol::moment::Moment;
 use crate::protocol::operation::{End, Operation, Payload, Prepared};
 use crate::protocol::servers::address::Lookup;
@@ -30,7 +32,6 @@ use crate::system::thread;
 use crate::transport::account::PasswordRequest;
 use crate::transport::server::Server;
 use crate::transport::server::ServerSnapshot;
-use crate::transport::server_registry::ServerRegistry;
 
 /// The next number to give to a runtime. A call that is on no runtime has 0.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);

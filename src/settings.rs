@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::protocol::argument::Argument;
 use crate::protocol::command::handshake::Credentials;
+use crate::protocol::conn::guard::{Mode, Rules};
+use crate::protocol::conn::login::{Login, PasswordSource};
 use crate::protocol::error::Error;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::protocol::stats::Tracing;
-use crate::transport::guard::{Mode, Rules};
-use crate::transport::login::{Login, PasswordSource};
 use crate::transport::security::Security;
 
 /// The maximum timeout for a server: a day.

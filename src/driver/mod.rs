@@ -7,14 +7,14 @@
 //! held. The driving thread does it. Nothing in this module knows the content of a call, so a small engine
 //! is enough to check all ways in which the threads can interleave.
 
-mod driven;
+mod contract;
 mod parker;
 mod state;
 
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 
-pub(crate) use self::driven::{Driven, Host, Turn, TurnOf};
+pub(crate) use self::contract::{Driven, Host, Turn, TurnOf};
 use self::parker::{Parker, Signal};
 use self::state::{Role, State};
 use crate::system::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, yield_now};

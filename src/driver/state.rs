@@ -1,6 +1,6 @@
 //! The state that the threads share: the engine, which thread drives it, and what each thread waits for.
 
-use super::driven::{Driven, Turn, TurnOf};
+use super::contract::{Driven, Turn, TurnOf};
 use super::parker::{Parker, Signal, Wake};
 use crate::system::sync::Arc;
 

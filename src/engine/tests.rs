@@ -6,6 +6,7 @@ use super::state::{Open, Slot};
 use super::*;
 use crate::driver::Driven;
 use crate::protocol::command::Answer;
+use crate::protocol::conn::server_registry::ServerRegistry;
 use crate::protocol::error::Status;
 use crate::protocol::lock_kind::Target;
 use crate::protocol::operation::round::Round;
@@ -14,7 +15,6 @@ use crate::protocol::server_set::ServerSet;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::wait_queue::{TurnRequest, Wait};
 use crate::transport::server::Delivery;
-use crate::transport::server_registry::ServerRegistry;
 
 mod actions;
 mod crowds;

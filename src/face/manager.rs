@@ -17,11 +17,11 @@ use super::ticket::Ticket;
 use super::time::{duration, ms};
 use crate::event;
 use crate::lease::Lease as PlainLease;
-use crate::log::Level;
+use crate::protocol::conn::guard::Mode;
 use crate::protocol::error::Error;
+use crate::protocol::log_line::Level;
 use crate::redlock::RedLock;
 use crate::runtime::Runtime;
-use crate::transport::guard::Mode;
 
 /// A lock manager: a set of servers, and the settings for their use. Any number of threads may take locks
 /// through one manager, and they share its connections. A clone is the same manager.

@@ -10,10 +10,10 @@ use super::callback::{RedLockDestroy, UserData};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
 use crate::protocol::argument::{Argument, Fault};
+use crate::protocol::conn::login::PasswordSource;
 use crate::protocol::error::Error;
 use crate::system::cancellation::Uncancelled;
 use crate::system::environment;
-use crate::transport::login::PasswordSource;
 
 /// The room for the password that a callback writes, including the NUL. Some servers accept tokens of
 /// identity providers as passwords, and such a token has a few thousand bytes.

@@ -7,8 +7,8 @@ use super::arguments::{Array, Versioned, words as text};
 use super::call::{manager_call, side_call};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
+use crate::protocol::conn::guard::Mode;
 use crate::protocol::error::Error;
-use crate::transport::guard::Mode;
 use crate::transport::server::ServerSnapshot;
 
 /// The state of one server, from RedLock_Servers. All strings end with a NUL; longer strings are cut.

@@ -5,6 +5,7 @@
 //! `cargo test --test tidy` checks the imports.
 //!
 //! - `command`: each request to a server, as bytes, and what its reply means. `servers`: where servers are
+//! - `conn`: what is in flight to a server, what has come from it, and whether its grants are votes
 //! - `quorum`: the rules of votes, validity, soundness and pauses
 //! - `lock`: one lock, and what each server has said of it
 //! - `operation`: one state machine for each kind of call
@@ -16,12 +17,14 @@ pub mod argument;
 pub(crate) mod check;
 pub mod command;
 pub mod condition;
+pub mod conn;
 pub mod error;
 pub mod failure;
 pub(crate) mod keeper;
 pub(crate) mod lock;
 pub mod lock_kind;
 pub(crate) mod lock_ticket;
+pub mod log_line;
 pub mod moment;
 pub mod op_id;
 pub(crate) mod operation;

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::asking::Asking;
-use super::login::{PasswordSource, Shared, WeakSource};
 use super::security::Security;
 use crate::protocol::command::handshake::Credentials;
+use crate::protocol::conn::ask_schedule::AskSchedule;
+use crate::protocol::conn::login::{PasswordSource, Shared, WeakSource};
 use crate::protocol::moment::Moment;
 use crate::protocol::servers::endpoint::Endpoint;
 
@@ -20,7 +20,7 @@ pub(super) struct Account {
     asked: Option<WeakSource>,
     /// The last answer, until the server refuses it. It is valid as long as the source is the same.
     answer: Option<Vec<u8>>,
-    asking: Asking,
+    asking: AskSchedule,
 }
 
 /// The source to ask for a password, and for which server. It is dropped with no mutex held.
@@ -46,7 +46,7 @@ impl Account {
             access,
             asked: None,
             answer: None,
-            asking: Asking::new(),
+            asking: AskSchedule::new(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::login::Login;
+    use crate::protocol::conn::login::Login;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::{io, mem};
 
 use super::account::{Account, PasswordRequest};
-use super::addresses::Addresses;
-use super::guard::Guard;
-use super::inbox::{Inbox, Received};
 use super::interest::Interest;
-use super::memories::{Lasting, Memories, Verdict as MemoryVerdict};
 use super::security::Security;
 use super::sentinel_client::SentinelClient;
-use super::server_registry::{Seen, ServerRegistry, Verdict};
 use super::stream::Stream;
 use super::tls_mismatch;
-use super::why::Why;
-use super::wire::{KEPT_MAX, Wire};
+use super::wire::Wire;
 use crate::protocol::command::Capabilities;
 use crate::protocol::command::guard::{Borne, MemoryId, Note, Reading, Since};
 use crate::protocol::command::handshake::{Handshake, Memory, Progress, Requirements};
 use crate::protocol::command::identity::{Identity, RunId};
+use crate::protocol::conn::addresses::Addresses;
+use crate::protocol::conn::guard::Guard;
+use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
+use crate::protocol::conn::memories::{Lasting, Memories, Verdict as MemoryVerdict};
+use crate::protocol::conn::server_registry::{Seen, ServerRegistry, Verdict};
+use crate::protocol::conn::why::Why;
 use crate::protocol::moment::Moment;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::backoff;
@@ -309,7 +309,7 @@ impl Connector {
         let (State::Up { wire } | State::Handshake { wire, .. }) = &mut self.state else {
             return Ok(Received::Nothing);
         };
-        match self.inbox.receive(wire) {
+        match wire.receive_into(&mut self.inbox) {
             Ok(Received::Nothing) => Ok(Received::Nothing),
             Ok(received) => {
                 self.heard_at = now;

@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 
-use super::effects::Effects;
-use super::inbox::Received;
 use super::interest::Interest;
-use super::queue::{Queue, Settled};
 use super::stream::Stream;
-use super::wire::error_words;
 use crate::protocol::command::{Capabilities, Request};
+use crate::protocol::conn::effects::Effects;
+use crate::protocol::conn::inbox::Received;
+use crate::protocol::conn::queue::{Queue, Settled};
+use crate::protocol::conn::why::error_words;
 use crate::protocol::moment::Moment;
 use crate::system::clock;
 
@@ -70,7 +70,7 @@ impl DrainingConnection {
 
     /// Receives the available data, once.
     pub(super) fn receive(&mut self, now: Moment) -> Result<Received, String> {
-        let received = self.stream.inbox.receive(&mut self.stream.wire);
+        let received = self.stream.wire.receive_into(&mut self.stream.inbox);
         let received = received.map_err(|error| error_words(&error))?;
         if received != Received::Nothing {
             self.stream.heard_at = now;

@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::login::{Login, Shared};
 use super::tls::Tls;
 use crate::fork::ForkMutex;
+use crate::protocol::conn::login::{Login, Shared};
 use crate::protocol::error::Error;
 
 /// The login on the servers, and the trusted certificates.

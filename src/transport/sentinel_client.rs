@@ -12,12 +12,13 @@ use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::addresses::Addresses;
-use super::inbox::{Inbox, Received};
 use super::interest::Interest;
 use super::security::Security;
-use super::wire::{Wire, error_words};
+use super::wire::Wire;
 use crate::protocol::command::sentinel::{Heard, MasterLocation, SentinelQuery};
+use crate::protocol::conn::addresses::Addresses;
+use crate::protocol::conn::inbox::{Inbox, Received};
+use crate::protocol::conn::why::error_words;
 use crate::protocol::failure::Failure;
 use crate::protocol::moment::Moment;
 use crate::protocol::servers::address::Address;
@@ -333,9 +334,8 @@ impl SentinelClient {
         loop {
             wire.send_from(&mut self.outbox)
                 .map_err(|error| words::of_breaking(wire, query, &error))?;
-            let received = self
-                .inbox
-                .receive(wire)
+            let received = wire
+                .receive_into(&mut self.inbox)
                 .map_err(|error| words::of_breaking(wire, query, &error))?;
             while let Some(reply) =
                 self.inbox.next().map_err(|protocol_error| format!(": {protocol_error}"))?
@@ -377,7 +377,7 @@ impl SentinelClient {
         let State::Listening(wire, query) = &mut self.state else { return Err(()) };
         let mut has_moved = false;
         loop {
-            let received = match self.inbox.receive(wire) {
+            let received = match wire.receive_into(&mut self.inbox) {
                 Ok(received) => received,
                 // The last message before the failure counts.
                 Err(_) if has_moved => return Ok(true),

@@ -1,7 +1,7 @@
 //! A connection with its buffers.
 
-use super::inbox::Inbox;
 use super::wire::Wire;
+use crate::protocol::conn::inbox::Inbox;
 use crate::protocol::moment::Moment;
 
 /// A connection that is up, with the received data and the data to send.

@@ -3,19 +3,8 @@
 use std::io;
 
 use super::tls::Session;
+use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
 use crate::system::socket::Socket;
-
-/// The most memory that an empty buffer keeps for later.
-pub(super) const KEPT_MAX: usize = 8 * 1024;
-
-/// The system's words for the error, without its number.
-pub(super) fn error_words(error: &io::Error) -> String {
-    let words = error.to_string();
-    match words.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => words,
-    }
-}
 
 pub(super) enum Wire {
     Plain(Socket),
@@ -46,9 +35,14 @@ impl Wire {
         Ok(())
     }
 
+    /// Receives the available data into the inbox, once. The end of the stream is an error.
+    pub(super) fn receive_into(&mut self, inbox: &mut Inbox) -> io::Result<Received> {
+        inbox.receive(|room| self.receive(room))
+    }
+
     /// Receives the available data into `room`. Returns `None` if there is none, and 0 at the end of the
     /// stream.
-    pub(super) fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Self::Plain(socket) => socket.receive(room),
             Self::Tls(session) => session.receive(room),

@@ -2,7 +2,7 @@
 
 use super::waiting::{Does, goes_on};
 use super::*;
-use crate::log::Level;
+use crate::protocol::log_line::Level;
 use crate::protocol::operation::Prepared;
 use crate::protocol::stats::Mark;
 use crate::protocol::token::Token;

@@ -2,8 +2,8 @@
 
 use redis::Cmd;
 
-use super::encoded::Encoded;
 use super::script::Script;
+use super::wire_form::Encoded;
 
 /// The most memory that an encoder keeps for later.
 const KEPT_MAX: usize = 8 * 1024;

@@ -6,11 +6,10 @@
 
 mod acquire;
 mod acquire_again;
-pub(crate) mod acquire_fenced;
+pub(crate) mod acquire_with_token;
 mod answer;
 mod capabilities;
 mod definition;
-mod encoded;
 mod encoder;
 mod enrol;
 mod extend;
@@ -39,6 +38,7 @@ pub(crate) mod shared;
 pub(crate) mod take_permit;
 mod wait_for_permits;
 pub(crate) mod waking;
+mod wire_form;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -49,10 +49,10 @@ pub use self::answer::{Answer, NthKey, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
-pub(crate) use self::encoded::{Encoded, Hash};
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::numbers::Restored;
 pub use self::numbers::{Fences, FencesState, NotedMemory};
+pub(crate) use self::wire_form::{Encoded, Hash};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::moment::Moment;
@@ -133,7 +133,7 @@ impl Verb {
             Self::Downgrade => &shared::extend::DOWNGRADE,
             Self::AnnounceWriter => &shared::intend::DEFINITION,
             Self::WithdrawWriter => &shared::intend::RECANT,
-            Self::AcquireFenced => &acquire_fenced::DEFINITION,
+            Self::AcquireFenced => &acquire_with_token::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::ReadFences => &read_fences::DEFINITION,
             Self::RestoreFences => &restore_fences::DEFINITION,

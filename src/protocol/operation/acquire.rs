@@ -1,7 +1,7 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
+mod leftovers;
 mod moves;
-mod raising;
 mod reader_wait;
 
 use std::mem;
@@ -9,8 +9,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::leftovers::{Raising, release};
 use self::moves::{MOVES_MAX, Moves};
-use self::raising::{Raising, release};
 use self::reader_wait::ReaderWait;
 use super::connect::{ConnectQuorum, Progress};
 use super::renew::Renew;
@@ -27,8 +27,8 @@ use crate::protocol::moment::Moment;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::backoff;
 use crate::protocol::quorum::backoff::{Backoff, Denial};
+use crate::protocol::quorum::hand_overs::HandOvers;
 use crate::protocol::quorum::tally::Outcome;
-use crate::protocol::quorum::untold::Untold;
 use crate::protocol::server_set::ServerSet;
 use crate::protocol::stats::{Account, Kind};
 use crate::protocol::token::Token;
@@ -779,7 +779,7 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         let (number, now) = (self.number(), actions.now());
-        let mut nothing = Untold::default();
+        let mut nothing = HandOvers::default();
         let line = actions.wait_queues().line(&self.wanted.target, number);
         let untold = line.map_or(&mut nothing, Waitlist::untold);
         let pause_until = self.backoff.fallback(refusal, (rank, untold), random, now);

@@ -7,7 +7,7 @@ use super::round::Round;
 use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
 use crate::protocol::command::{Answer, Fences, NotedMemory, Request, Restored, Verb, fence};
 use crate::protocol::moment::Moment;
-use crate::protocol::quorum::restoring::Base;
+use crate::protocol::quorum::restoration::Base;
 use crate::protocol::server_set::ServerSet;
 use crate::protocol::token::Token;
 

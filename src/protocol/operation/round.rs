@@ -21,10 +21,10 @@ use crate::protocol::quorum::backoff::{Claim, Denial};
 use crate::protocol::quorum::ballot::{Ballot, Vote};
 use crate::protocol::quorum::draw::Draw;
 use crate::protocol::quorum::holders::{Finding, Holders};
+use crate::protocol::quorum::permit_count::PermitCount;
 use crate::protocol::quorum::permits::Permits;
 use crate::protocol::quorum::readers::Readers;
-use crate::protocol::quorum::restoring::{Base, Restoring, State};
-use crate::protocol::quorum::taken::Taken;
+use crate::protocol::quorum::restoration::{Base, Restoring, State};
 use crate::protocol::quorum::tally::{Goal, Outcome, Tally};
 use crate::protocol::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::protocol::server_set::ServerSet;
@@ -63,7 +63,7 @@ enum Count {
     /// To take a permit of a semaphore.
     Permits(Permits),
     /// To find out how many permits are taken.
-    Taken(Taken),
+    Taken(PermitCount),
     /// To release a lock.
     Release(Tally, Absence),
     /// To confirm a lock.
@@ -660,7 +660,7 @@ impl Round {
 
     /// The question how many permits are taken.
     pub(crate) fn taken(of: u16, servers: usize) -> Self {
-        Self::new(Count::Taken(Taken::new(of, servers)))
+        Self::new(Count::Taken(PermitCount::new(of, servers)))
     }
 
     /// How many permits are taken, and when the first of them ends. None if the servers cannot say.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::untold::Untold;
+use super::hand_overs::HandOvers;
 use crate::protocol::moment::Moment;
 
 /// A pause around a mean of `delay_ms`: from half of it up to one and a half times it, as in CRedLock's code.
@@ -119,14 +119,14 @@ impl Backoff {
     pub fn fallback(
         &mut self,
         refusal: &Denial,
-        (rank, untold): (Option<u32>, &mut Untold),
+        (rank, untold): (Option<u32>, &mut HandOvers),
         random: u64,
         now: Moment,
     ) -> Moment {
         let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
         untold.note_held(Self::is_lively(refusal, &words), rank, now);
         if refusal.will_be_told {
-            *untold = Untold::default();
+            *untold = HandOvers::default();
         }
         let soon = untold.pause_ms(now).map(|mean_ms| pause(mean_ms, random));
         let pause = soon.unwrap_or_else(|| {

@@ -4,13 +4,13 @@
 pub mod backoff;
 pub mod ballot;
 pub mod draw;
+pub mod hand_overs;
 pub mod holders;
 pub mod offset;
+pub mod permit_count;
 pub mod permits;
 pub mod readers;
-pub mod restoring;
+pub mod restoration;
 pub mod soundness;
-pub mod taken;
 pub mod tally;
-pub mod untold;
 pub mod validity;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::backoff::jitter;
-use crate::protocol::quorum::untold::Untold;
+use crate::protocol::quorum::hand_overs::HandOvers;
 use crate::protocol::server_set::ServerSet;
 
 /// After one server has told the head that the resource is free, the head asks two round trips later on
@@ -57,7 +57,7 @@ pub(crate) struct Waitlist {
     /// Whether it has lost a place to another waiter of this manager, and must ask for it again.
     has_lost: bool,
     /// Whether the resource changes hands and no server tells.
-    untold: Untold,
+    untold: HandOvers,
 }
 
 impl Waitlist {
@@ -170,7 +170,7 @@ impl Waitlist {
     }
 
     /// What is known of hand-overs of which no server tells.
-    pub(crate) fn untold(&mut self) -> &mut Untold {
+    pub(crate) fn untold(&mut self) -> &mut HandOvers {
         &mut self.untold
     }
 

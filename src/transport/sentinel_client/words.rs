@@ -3,8 +3,9 @@
 use std::io;
 
 use crate::protocol::command::sentinel::SentinelQuery;
+use crate::protocol::conn::why::error_words;
 use crate::protocol::failure::Failure;
-use crate::transport::wire::{Wire, error_words};
+use crate::transport::wire::Wire;
 
 /// What the Sentinel said, in words that follow its name.
 pub(super) fn of_failure(failure: &Failure) -> String {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::queue::samples::{SERVER, TICKET, moves, required_and_not};
+use crate::protocol::conn::queue::samples::{SERVER, TICKET, moves, required_and_not};
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use rustls::ClientConnection;
 
 use super::words;
+use crate::protocol::conn::certificate_error::CertificateError;
 use crate::system::socket::Socket;
-use crate::transport::untrusted::Untrusted;
 
 /// How many reads in a row may bring no data of the server's own, in the handshake and after it. The longest
 /// chain of certificates takes fewer, and so do the tickets that servers send. A server that goes on without
@@ -114,7 +114,7 @@ impl Session {
             let words = words::of(&error) + hint;
             match error {
                 rustls::Error::InvalidCertificate(_) => {
-                    io::Error::new(ErrorKind::InvalidData, Untrusted(words))
+                    io::Error::new(ErrorKind::InvalidData, CertificateError(words))
                 }
                 _ => io::Error::new(ErrorKind::InvalidData, words),
             }

@@ -16,12 +16,12 @@ mod background;
 mod call;
 #[path = "../../../src/call_handle.rs"]
 mod call_handle;
-#[path = "../../../src/continued.rs"]
-mod continued;
+#[path = "../../../src/conclusion.rs"]
+mod conclusion;
+#[path = "../../../src/continued_locks.rs"]
+mod continued_locks;
 #[path = "../../../src/driver/mod.rs"]
 mod driver;
-#[path = "../../../src/ending.rs"]
-mod ending;
 #[path = "../../../src/engine/mod.rs"]
 mod engine;
 #[path = "../../../src/event.rs"]

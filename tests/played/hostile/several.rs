@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::crowd::{Crowd, Key, end, integer, pair, push, three};
 use crate::protocol::command::raise_fence;
-use crate::protocol::command::several::{acquire, extend, fenced, release, repair, waking};
+use crate::protocol::command::several::{acquire, extend, fence, release, repair, waking};
 
 /// Whether a script is about several resources.
 pub(crate) fn is_one(script: &[u8]) -> bool {
@@ -12,7 +12,7 @@ pub(crate) fn is_one(script: &[u8]) -> bool {
         acquire::SCRIPT,
         acquire::SCRIPT_MSETEX,
         repair::SCRIPT,
-        fenced::SCRIPT,
+        fence::SCRIPT,
         raise_fence::SCRIPT,
         extend::SCRIPT,
         release::SCRIPT,
@@ -40,7 +40,7 @@ impl Crowd {
             });
             return pair(ours.len() as i64, 1 + i64::from(told));
         }
-        let is_fenced = is(fenced::SCRIPT) || is(raise_fence::SCRIPT);
+        let is_fenced = is(fence::SCRIPT) || is(raise_fence::SCRIPT);
         let names = if is_fenced { &keys[..keys.len() - 1] } else { keys };
         let token = &arguments[0];
         if is(release::SCRIPT) {

@@ -13,7 +13,9 @@ use crate::protocol::command::guard::{MARK, RAISE};
 use crate::protocol::command::several::waking::RELEASE_SCRIPT;
 use crate::protocol::command::shared::{acquire, extend, inspect, release};
 use crate::protocol::command::waking::RELEASE_AND_WAKE;
-use crate::protocol::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
+use crate::protocol::command::{
+    acquire_with_token, raise_fence, read_fences, restore_fences, several,
+};
 use crate::support::Server;
 use crate::world::commands::RELEASE;
 use crate::world::dice::Dice;
@@ -251,7 +253,7 @@ fn simulated_tokens_of_two_keys_match_a_real_server() {
                 pair.compare(&[&words[..], &keys, &[&number], &rest].concat());
             }
             _ => {
-                let words = ["EVAL", several::fenced::SCRIPT];
+                let words = ["EVAL", several::fence::SCRIPT];
                 pair.compare(&[&words[..], &keys, &[ttl, &number, SPREAD], &rest].concat());
             }
         }
@@ -294,7 +296,7 @@ fn simulated_restores_match_a_real_server() {
             _ => {
                 pair.ask(&["DEL", "a"]);
                 pair.store.keys.clear();
-                let script = acquire_fenced::SCRIPT;
+                let script = acquire_with_token::SCRIPT;
                 let field = dice.pick(&["7", "8"]);
                 vec!["EVAL", script, "2", "a", FENCE, "t", "60000", number, SPREAD, field, life]
             }
@@ -351,7 +353,7 @@ fn a_drawn_number_is_near_the_clock_of_the_server() {
     {
         let (key, before) = (nth.to_string(), clock_us(&mut pair));
         let (field, proposed) = (nth.to_string(), (before + ahead_us).to_string());
-        let script = acquire_fenced::SCRIPT;
+        let script = acquire_with_token::SCRIPT;
         let words = ["EVAL", script, "2", &key, FENCE, "t", "60000", &proposed, "1000000"];
         let mut draw = |key| {
             let mut words = words;

@@ -16,7 +16,7 @@ use crate::world::store::Deed;
 use crate::world::{START, World};
 
 /// A server that shows so often that it is a primary cannot have been a replica in between. As in
-/// `src/transport/guard.rs`.
+/// `src/protocol/conn/guard.rs`.
 const ROLE: i64 = 50 * MS;
 
 /// How long after its first use a server may be taken for a new one: two seconds, and the time in which a

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::protocol::conn::guard::Mode;
 use crate::redlock::RedLock;
 use crate::schedules::actor::{self, Actor};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{At, ClientPlan, Schedule, ServerPlan};
 use crate::schedules::woken;
-use crate::transport::guard::Mode;
 use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
 use crate::world::digest::Digest;

@@ -1,6 +1,8 @@
 //! What servers do with the scripts about fencing tokens. `differential` compares this with a real server.
 
-use crate::protocol::command::{acquire_fenced, raise_fence, read_fences, restore_fences, several};
+use crate::protocol::command::{
+    acquire_with_token, raise_fence, read_fences, restore_fences, several,
+};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal};
@@ -45,10 +47,10 @@ impl<'a> Command<'a, '_> {
             return self.read_fences(words.get(4)?);
         } else if is(restore_fences::SCRIPT) {
             return self.restore_fences(words.get(5..)?);
-        } else if is(acquire_fenced::SCRIPT) {
+        } else if is(acquire_with_token::SCRIPT) {
             let &[key, _, value, ttl_ms, ref rest @ ..] = words.get(3..)? else { return None };
-            return Some(self.acquire_fenced(key, value, number(ttl_ms)?, &Draw::of(rest)?));
-        } else if is(several::fenced::SCRIPT) {
+            return Some(self.acquire_with_token(key, value, number(ttl_ms)?, &Draw::of(rest)?));
+        } else if is(several::fence::SCRIPT) {
             let &[one, other, _, value, ttl_ms, ref rest @ ..] = words.get(3..)? else {
                 return None;
             };
@@ -58,7 +60,7 @@ impl<'a> Command<'a, '_> {
         None
     }
 
-    fn acquire_fenced(
+    fn acquire_with_token(
         &mut self,
         key: &'a [u8],
         value: &'a [u8],

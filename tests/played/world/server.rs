@@ -8,7 +8,7 @@ use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_PERMITS,
 };
 use crate::protocol::command::{
-    acquire_fenced, raise_fence, release_permits, several, take_permit,
+    acquire_with_token, raise_fence, release_permits, several, take_permit,
 };
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::holes::Loss;
@@ -316,7 +316,7 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
     let word = |it: &&[u8]| match it.len() {
         40 => format!("<{:04x}>", tag(it) & 0xFFFF),
         ..30 => String::from_utf8_lossy(it).into_owned(),
-        _ if **it == *acquire_fenced::SCRIPT.as_bytes() => "(acquire)".to_owned(),
+        _ if **it == *acquire_with_token::SCRIPT.as_bytes() => "(acquire)".to_owned(),
         _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
         _ if **it == *MARK.as_bytes() => "(mark)".to_owned(),
         _ if **it == *RAISE.as_bytes() => "(raise the TTL)".to_owned(),

@@ -135,7 +135,7 @@ fn the_quorum_rules_import_nothing() {
 }
 
 /// The modules from top to bottom. No module knows one that is above it.
-const LAYERS: [&str; 10] = [
+const LAYERS: [&str; 11] = [
     "face",
     "ffi",
     "redlock",
@@ -145,11 +145,12 @@ const LAYERS: [&str; 10] = [
     "protocol::operation",
     "protocol::wait_queue",
     "protocol::lock",
+    "protocol::conn",
     "protocol::command",
 ];
 
 /// Further modules that a module must not know. Its behaviour must depend only on its arguments.
-const APART: [(&str, &[&str]); 3] = [
+const APART: [(&str, &[&str]); 4] = [
     // Two interfaces of the same manager: neither knows the other.
     ("face", &["ffi", "protocol::operation", "engine", "driver"]),
     (
@@ -163,6 +164,10 @@ const APART: [(&str, &[&str]); 3] = [
             "protocol::lock",
             "driver",
         ],
+    ),
+    (
+        "protocol::conn",
+        &["protocol::quorum::ballot", "protocol::quorum::tally", "protocol::quorum::soundness"],
     ),
     ("protocol::command", &["protocol::quorum", "protocol::lock"]),
 ];
@@ -191,7 +196,7 @@ fn module_of(name: &str) -> String {
 
 #[test]
 fn only_bytes_and_urls_use_the_redis_crate() {
-    const USERS: [&str; 3] = ["transport/", "protocol/command/", "protocol/servers/"];
+    const USERS: [&str; 3] = ["protocol/command/", "protocol/conn/", "protocol/servers/"];
     for (name, code) in sources() {
         let may_use_redis = USERS.iter().any(|it| name.starts_with(it));
         let uses_redis = code_of(&code).lines().any(|it| it.contains("redis::"));
@@ -201,9 +206,11 @@ fn only_bytes_and_urls_use_the_redis_crate() {
 
 /// A connection delivers a request by its general properties, and does not know what the request does.
 #[test]
-fn the_transport_does_not_know_the_verbs() {
-    let tested_with = "transport/queue/samples.rs";
-    let files = sources().into_iter().filter(|it| it.0.starts_with("transport/"));
+fn connections_do_not_know_the_verbs() {
+    let tested_with = "protocol/conn/queue/samples.rs";
+    let is_of_connection =
+        |name: &str| name.starts_with("transport/") || name.starts_with("protocol/conn/");
+    let files = sources().into_iter().filter(|it| is_of_connection(&it.0));
     for (name, code) in files.filter(|it| !it.0.contains("/tests")) {
         for word in ["Verb", "ServerError", "verb()"] {
             let is_named = code_of(without_tests(&code)).contains(word);

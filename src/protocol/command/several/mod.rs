@@ -6,7 +6,7 @@
 
 pub(crate) mod acquire;
 pub(crate) mod extend;
-pub(crate) mod fenced;
+pub(crate) mod fence;
 mod inspect;
 pub(crate) mod release;
 pub(crate) mod repair;
@@ -31,7 +31,7 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
     match verb {
         Verb::Acquire | Verb::AcquireAgain | Verb::Move => &acquire::DEFINITION,
         Verb::Repair => &repair::DEFINITION,
-        Verb::AcquireFenced => &fenced::DEFINITION,
+        Verb::AcquireFenced => &fence::DEFINITION,
         Verb::RaiseFence => &raise_fence::OF_SEVERAL,
         Verb::Extend => &extend::DEFINITION,
         Verb::Release | Verb::ReleaseRest => &release::DEFINITION,

@@ -3,8 +3,8 @@
 use crate::protocol::command::{Answer, SlotValue, Slots};
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::ballot::Vote;
+use crate::protocol::quorum::permit_count::PermitCount;
 use crate::protocol::quorum::permits::Permits;
-use crate::protocol::quorum::taken::Taken;
 use crate::protocol::server_set::ServerSet;
 
 /// The result of a round for a permit.
@@ -28,7 +28,7 @@ pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: M
 
 /// Counts which slots a server has given to which holders. Returns the vote.
 pub(super) fn hear_of_taken(
-    taken: &mut Taken,
+    taken: &mut PermitCount,
     server: usize,
     answer: &Answer,
     now: Moment,

@@ -3,14 +3,14 @@
 use super::Asked;
 use crate::protocol::command::identity::PROMOTION;
 use crate::protocol::command::several::{
-    acquire, extend, fenced, release, repair, waking as several,
+    acquire, extend, fence, release, repair, waking as several,
 };
 use crate::protocol::command::shared;
 use crate::protocol::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
-use crate::protocol::command::{Verb, acquire_fenced, raise_fence, read_fences};
+use crate::protocol::command::{Verb, acquire_with_token, raise_fence, read_fences};
 
 /// The key of the note that servers keep about their memory.
 const NOTE: &[u8] = b"redlock:guard";
@@ -83,7 +83,7 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", _) if is(shared::release::WAKING_SCRIPT) => of_reader(Verb::ReleaseAndWake, 7),
         (b"EVAL", _) if is(shared::inspect::SCRIPT) => of_reader(Verb::Inspect, 5),
         (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::JoinWaitlist, 6),
-        (b"EVAL", 11) if is(acquire_fenced::SCRIPT) => asked(Verb::AcquireFenced, 3, 5),
+        (b"EVAL", 11) if is(acquire_with_token::SCRIPT) => asked(Verb::AcquireFenced, 3, 5),
         (b"EVAL", 9) if is(raise_fence::SCRIPT) => asked(Verb::RaiseFence, 3, 5),
         (b"EVAL", 5) if is(read_fences::SCRIPT) => asked(Verb::ReadFences, 3, 4),
         (b"EVAL", 8) if is(ENROL) => asked(Verb::JoinWaitlist, 3, 5),
@@ -130,7 +130,7 @@ fn of_several(words: &[Vec<u8>]) -> Option<Command> {
         (b"2", 6) if is(extend::SCRIPT) => (Verb::Inspect, true, 5),
         (b"2", 6) if is(release::SCRIPT) => (Verb::Release, true, 5),
         (b"3", 11) if is(raise_fence::SCRIPT) => (Verb::RaiseFence, true, 6),
-        (b"3", 13) if is(fenced::SCRIPT) => (Verb::AcquireFenced, true, 6),
+        (b"3", 13) if is(fence::SCRIPT) => (Verb::AcquireFenced, true, 6),
         _ => panic!("we sent an unknown script: {words:?}"),
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();

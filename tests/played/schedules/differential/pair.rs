@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::replies::{code, is_whole, is_wrapped, number, numbers, parts, triple};
 use crate::protocol::command::fence::KEY as FENCE;
-use crate::protocol::command::{acquire_fenced, several};
+use crate::protocol::command::{acquire_with_token, several};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::dice::Dice;
@@ -220,10 +220,10 @@ impl Pair {
             }
             (None, None) if real.starts_with(b"*") => {
                 let (real, played) = (numbers(&real), numbers(&played));
-                let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&-5);
+                let is_drawn = words[1] == acquire_with_token::SCRIPT && real.first() == Some(&-5);
                 // The second is a time. If two keys end at about the same time, either can be the last one.
                 // The time shows that it is one of these.
-                let is_one_of_two = [several::fenced::SCRIPT, several::acquire::SCRIPT]
+                let is_one_of_two = [several::fence::SCRIPT, several::acquire::SCRIPT]
                     .contains(&words[1])
                     && real.iter().chain(&played).all(|it| *it > 0);
                 let is_alike = |place: usize| {

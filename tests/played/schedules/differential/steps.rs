@@ -10,7 +10,7 @@ use crate::protocol::command::waking::{
     RELEASE_SLOT,
 };
 use crate::protocol::command::{
-    acquire_fenced, inspect_permits, raise_fence, release_after, release_permits, several,
+    acquire_with_token, inspect_permits, raise_fence, release_after, release_permits, several,
     take_permit,
 };
 use crate::world::commands::{EXTEND, RELEASE};
@@ -74,7 +74,17 @@ impl Pair {
         let rest = [dice.pick(&["7", "8"]), MEMORIES[0]];
         let words = match dice.below(3) {
             0 => vec!["EVAL", raise_fence::SCRIPT, "2", key, FENCE, token, &number],
-            _ => vec!["EVAL", acquire_fenced::SCRIPT, "2", key, FENCE, token, ttl, &number, SPREAD],
+            _ => vec![
+                "EVAL",
+                acquire_with_token::SCRIPT,
+                "2",
+                key,
+                FENCE,
+                token,
+                ttl,
+                &number,
+                SPREAD,
+            ],
         };
         self.compare(&[&words[..], &rest].concat());
     }
