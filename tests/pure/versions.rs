@@ -20,12 +20,14 @@ const VERSIONS: [(&str, &str, &str); 9] = [
 ];
 
 /// Where the interface version is stated, which the library's version must begin with.
-const INTERFACES: [(&str, &str, &str); 5] = [
+const INTERFACES: [(&str, &str, &str); 7] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
+    ("bindings/go/version.go", "interfaceVersion = \"", "\""),
     ("bindings/node/src/redlock.c", "#define INTERFACE \"", ".\""),
     ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
     ("bindings/ruby/lib/redlock/native/library.rb", "INTERFACE = \"", "\""),
     ("docs/packages.md", "`libredlock", "`"),
+    ("include/redlock.hpp", "#define REDLOCK_HPP_FOR \"", "\""),
 ];
 
 /// Files that install something or make a package. They read the version from Cargo.toml and contain none
