@@ -361,7 +361,7 @@ pictures: build
 		python3 benches/pictures/draw.py $(PICTURES)
 
 header:
-	UPDATE_HEADER=1 $(CARGO) test --test header
+	UPDATE_HEADER=1 $(CARGO) test --test header up_to_date
 	UPDATE_MANUAL=1 $(CARGO) test --test manual up_to_date
 
 # Examples ---------------------------------------------------------------------------------------

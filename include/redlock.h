@@ -26,6 +26,100 @@
  *  - No message and no log line ever contains a token or a password.
  */
 
+/*
+ * Contents. Most programs need the first section only.
+ *
+ * Everyday use
+ *    RedLock_New                       creates a manager
+ *    RedLock_Free                      frees it
+ *    RedLock_AddServerUrl              adds a server
+ *    RedLock_ErrorMessage              why a call without a lease failed
+ *    RedLockLease_New                  creates a lease, which receives a lock
+ *    RedLockLease_Free                 frees it, and releases nothing
+ *    RedLockLease_ErrorMessage         why a call with this lease failed
+ *    RedLock_Lock                      takes a lock, in a few tries
+ *    RedLock_TryLock                   takes a lock, and waits for a time
+ *    RedLock_Extend                    gives it a new TTL
+ *    RedLock_Confirm                   asks the servers whether it is held
+ *    RedLock_Unlock                    releases it
+ *    RedLock_UnlockAfter               releases it, but keeps others out
+ *    RedLockLease_IsHeld               whether it is valid, by our clock
+ *    RedLockLease_RemainingMs          for how long it is valid
+ *
+ * Events: calls that do not block
+ *    RedLock_SubmitAcquire             takes a lock
+ *    RedLock_SubmitExtend              gives it a new TTL
+ *    RedLock_SubmitConfirm             asks the servers whether it is held
+ *    RedLock_SubmitUnlock              releases it
+ *    RedLock_SubmitUnlockAfter         releases it, but keeps others out
+ *    RedLock_SubmitDowngrade           makes it shared
+ *    RedLock_SubmitAdopt               takes a lock over
+ *    RedLock_KeepAlive                 extends a lock until it is unlocked
+ *    RedLock_Cancel                    ends a call from any thread
+ *    RedLock_NextEvent                 takes the next event
+ *    RedLock_Descriptor                shows an event loop when to look
+ *    RedLock_SetBackgroundThread       a thread that does what is due
+ *    RedLock_SetEventCallback          a function that this thread calls
+ *
+ * Kinds of locks
+ *    RedLock_Acquire                   by options: shared, several, semaphores
+ *    RedLock_Downgrade                 makes an exclusive lock shared
+ *    RedLockLease_Mode                 exclusive or shared
+ *    RedLockLease_ResourceCount        of several resources: how many
+ *    RedLockLease_ResourceAt           of several resources: one of them
+ *    RedLock_ContinueLock              takes a lock, or extends the one it has
+ *    RedLock_Retain                    taking a lock again: one more level
+ *    RedLockLease_Levels               how many levels
+ *    RedLock_SetFencing                locks get fencing tokens
+ *    RedLockLease_FencingToken         the token of this lock
+ *
+ * Operating: servers and settings
+ *    RedLock_Connect                   connects now
+ *    RedLock_Servers                   what is known of each server
+ *    RedLock_LookUp                    finds servers that have moved
+ *    RedLock_IsLookUpDue               whether that is due
+ *    RedLock_SetRetry                  tries, and pauses between them
+ *    RedLock_SetTimeouts               how long to wait for a server
+ *    RedLock_SetClockDriftFactor       how much faster clocks may run
+ *    RedLock_SetWaking                 whether a release wakes those who wait
+ *    RedLock_SetRestartGuard           servers that forget their locks
+ *
+ * Operating: credentials and TLS
+ *    RedLock_SetCredentials            user and password
+ *    RedLock_SetCredentialsFromEnv     the same, from the environment
+ *    RedLock_SetPasswordCallback       a function that knows the password
+ *    RedLock_SetTlsCa                  whose certificates are trusted
+ *    RedLock_SetTlsCertificate         our own certificate
+ *    RedLock_SetTlsServerName          the name in the servers' certificates
+ *    RedLock_SetTlsInsecureSkipVerify  trusts everybody: for experiments
+ *
+ * Operating: log, statistics, inspection
+ *    RedLock_SetLogger                 a function that receives log lines
+ *    RedLock_SetTracing                log lines for events of locks, too
+ *    RedLock_GetStats                  counters, as numbers
+ *    RedLock_StatsText                 counters, as text for Prometheus
+ *    RedLock_IsLocked                  whether anybody holds a resource
+ *    RedLock_Inspect                   the same, how, and for how long
+ *    RedLockStatus_Name                the name of a status
+ *    RedLockStatus_IsRetriable         whether to try again
+ *    RedLockLease_Resource             what the lease is for
+ *    RedLockLease_ResourceSize         its size, as it may contain NULs
+ *    RedLockLease_Token                the secret value on the servers
+ *    RedLockLease_ValidityMs           the validity when it was granted
+ *
+ * For bindings to other languages, and for handing locks over
+ *    RedLock_Version                   the version of the library that runs
+ *    RedLock_SetLanguage               the names of arguments in messages
+ *    RedLock_Detach                    gives a lock away, as a ticket
+ *    RedLock_Adopt                     takes a lock over, by its ticket
+ *    RedLock_Wait                      waits for one submitted call
+ *    RedLockLease_SetDoneEvents        no event at the end of its calls
+ *    RedLock_KeepLog                   keeps log lines to be taken
+ *    RedLock_TakeLogLine               takes one
+ *    RedLock_CopyErrorMessage          copies the message of the manager
+ *    RedLockLease_CopyErrorMessage     copies the message of the lease
+ */
+
 
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -82,9 +176,19 @@
  */
 #define REDLOCK_VERSION_MAJOR 0
 
-#define REDLOCK_VERSION_MINOR 2
+#define REDLOCK_VERSION_MINOR 3
 
 #define REDLOCK_VERSION_PATCH 0
+
+/**
+ * A submitted call has ended.
+ */
+#define REDLOCK_EVENT_DONE 0
+
+/**
+ * A lock can no longer be kept alive. Stop the work that it protects within its remaining validity.
+ */
+#define REDLOCK_EVENT_LOST 1
 
 /**
  * For `mode`: nobody else holds the lock at the same time.
@@ -105,16 +209,6 @@
  * ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
  */
 #define REDLOCK_SHARED 1
-
-/**
- * A submitted call has ended.
- */
-#define REDLOCK_EVENT_DONE 0
-
-/**
- * A lock can no longer be kept alive. Stop the work that it protects within its remaining validity.
- */
-#define REDLOCK_EVENT_LOST 1
 
 /**
  * For RedLock_SetRestartGuard: the guard is on. A server that lost its memory has no vote for as long as a
@@ -290,58 +384,11 @@ typedef struct RedLockLease RedLockLease;
 typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_data);
 
 /**
- * Called when a callback's user_data is no longer used. See RedLock_SetLoggerWithDestroy.
+ * Called when a callback's user_data is no longer used. See RedLock_SetLogger.
  *
  * @param user_data the user_data that was given with the callback.
  */
 typedef void (*RedLockDestroy)(void *user_data);
-
-/**
- * The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
- */
-typedef struct {
-  /**
-   * sizeof(RedLockInfo).
-   */
-  size_t size;
-  /**
-   * 1 if somebody holds the resource on a quorum, else 0.
-   */
-  int32_t locked;
-  /**
-   * How the resource is held: REDLOCK_EXCLUSIVE (also if nobody holds it) or REDLOCK_SHARED. Later
-   * versions may add values.
-   */
-  int32_t mode;
-  /**
-   * How long the resource is still held, in milliseconds, if the lock is neither extended nor released: until
-   * fewer than a quorum of the servers have it. If the first servers that answer have it for different times,
-   * the others are waited for, for as long as a server may take to answer.
-   * -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
-   * (PTTL), or nobody holds the resource.
-   */
-  int64_t remaining_ms;
-  /**
-   * The number of holders at the same time, in a mode that allows several: a quorum of servers has at
-   * least this many. Else 0.
-   */
-  int64_t readers;
-  /**
-   * After REDLOCK_OK: which servers could not answer, and why; empty if all servers that were needed could
-   * answer. After a failure: what was wrong. Ends with a NUL; a longer text is cut.
-   */
-  char words[1024];
-  /**
-   * Set this before the call. 0: the resource is a lock. More than 0: the resource is a semaphore with
-   * this many permits, at most 256. `locked` is then 1 if all permits are taken. `remaining_ms` is then
-   * the time until the first of the taken permits expires.
-   */
-  int32_t permits;
-  /**
-   * The number of permits that are taken.
-   */
-  int32_t permits_taken;
-} RedLockInfo;
 
 /**
  * How to take a lock. Initialize this with REDLOCK_ACQUIRE_OPTIONS_INIT, so that fields of later versions
@@ -510,6 +557,24 @@ typedef struct {
 } RedLockServerInfo;
 
 /**
+ * Provides the password for a server. See RedLock_SetPasswordCallback.
+ *
+ * @param server    the server as messages name it, such as "10.0.0.7:6379". For a master that Sentinels
+ *                  watch: its name and the first Sentinel, "mymaster (Sentinel 10.0.0.5:26379)". Valid
+ *                  during the call.
+ * @param password  the buffer for the password, to be written as a string that ends with a NUL. The library
+ *                  fills the buffer with zeros before the call and again after it.
+ * @param size      the size of the buffer in bytes, including the NUL: 16384.
+ * @param user_data the user_data that was given to RedLock_SetPasswordCallback.
+ * @return true if the password was written. false if there is no password now: the server then counts as not
+ *         connected, and the library calls the callback again after one second at the earliest.
+ */
+typedef bool (*RedLockPasswordCallback)(const char *server,
+                                        char *password,
+                                        size_t size,
+                                        void *user_data);
+
+/**
  * The number of calls of one kind, by outcome.
  */
 typedef struct {
@@ -665,29 +730,58 @@ typedef struct {
 } RedLockStats;
 
 /**
- * Provides the password for a server. See RedLock_SetPasswordCallback.
- *
- * @param server    the server as messages name it, such as "10.0.0.7:6379". For a master that Sentinels
- *                  watch: its name and the first Sentinel, "mymaster (Sentinel 10.0.0.5:26379)". Valid
- *                  during the call.
- * @param password  the buffer for the password, to be written as a string that ends with a NUL. The library
- *                  fills the buffer with zeros before the call and again after it.
- * @param size      the size of the buffer in bytes, including the NUL: 16384.
- * @param user_data the user_data that was given to RedLock_SetPasswordCallback.
- * @return true if the password was written. false if there is no password now: the server then counts as not
- *         connected, and the library calls the callback again after one second at the earliest.
+ * The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
  */
-typedef bool (*RedLockPasswordCallback)(const char *server,
-                                        char *password,
-                                        size_t size,
-                                        void *user_data);
+typedef struct {
+  /**
+   * sizeof(RedLockInfo).
+   */
+  size_t size;
+  /**
+   * 1 if somebody holds the resource on a quorum, else 0.
+   */
+  int32_t locked;
+  /**
+   * How the resource is held: REDLOCK_EXCLUSIVE (also if nobody holds it) or REDLOCK_SHARED. Later
+   * versions may add values.
+   */
+  int32_t mode;
+  /**
+   * How long the resource is still held, in milliseconds, if the lock is neither extended nor released: until
+   * fewer than a quorum of the servers have it. If the first servers that answer have it for different times,
+   * the others are waited for, for as long as a server may take to answer.
+   * -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
+   * (PTTL), or nobody holds the resource.
+   */
+  int64_t remaining_ms;
+  /**
+   * The number of holders at the same time, in a mode that allows several: a quorum of servers has at
+   * least this many. Else 0.
+   */
+  int64_t readers;
+  /**
+   * After REDLOCK_OK: which servers could not answer, and why; empty if all servers that were needed could
+   * answer. After a failure: what was wrong. Ends with a NUL; a longer text is cut.
+   */
+  char words[1024];
+  /**
+   * Set this before the call. 0: the resource is a lock. More than 0: the resource is a semaphore with
+   * this many permits, at most 256. `locked` is then 1 if all permits are taken. `remaining_ms` is then
+   * the time until the first of the taken permits expires.
+   */
+  int32_t permits;
+  /**
+   * The number of permits that are taken.
+   */
+  int32_t permits_taken;
+} RedLockInfo;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library that runs, such as "0.2.0".
+ * The version of the library that runs, such as "0.3.0".
  *
  * @return a string that stays valid forever. Any thread may call this.
  */
@@ -878,35 +972,22 @@ RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl,
  * @param callback  the function, or NULL for no logger.
  * @param user_data passed to the function unchanged; may be NULL. When this function or RedLock_Free
  *                  returns, another thread may still be using user_data. It must stay valid until all calls
- *                  on the manager that had begun by then have ended. If the program cannot tell when that
- *                  is, it must use RedLock_SetLoggerWithDestroy.
+ *                  on the manager that had begun by then have ended: destroy tells when that is.
+ * @param destroy   called once, with user_data, when the library no longer needs user_data. That is when
+ *                  another logger was set or the manager was freed, and every call that might use
+ *                  user_data has ended. If callback is NULL, or this function fails, destroy is called
+ *                  before this function returns. The last thread that needed user_data calls destroy: in
+ *                  this function, in RedLock_Free, at the end of a call on the manager, or on the thread of
+ *                  RedLock_SetBackgroundThread. The library holds nothing then. destroy may call the
+ *                  library, but the manager may have been freed. destroy must not unwind (longjmp, throw)
+ *                  through the library. A forked child has only a copy of its parent's user_data, and does
+ *                  not call destroy for it. NULL: nobody needs to be told.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetLogger(RedLock *rl,
                                 RedLockLogger callback,
-                                void *user_data);
-
-/**
- * RedLock_SetLogger with a function that is called when user_data is no longer used.
- *
- * @param rl        the manager.
- * @param callback  as for RedLock_SetLogger.
- * @param user_data as for RedLock_SetLogger. The manager owns it from now on, even if this function fails.
- * @param destroy   called exactly once, with user_data, after another logger was set or the manager was
- *                  freed, and the last call that might use user_data has ended. If callback is NULL or this
- *                  function does not return REDLOCK_OK, destroy is called before this function returns. The
- *                  last thread that needed user_data calls destroy: in this function, in RedLock_Free, or at
- *                  the end of a call on the manager. The library holds nothing at that point: destroy may
- *                  call this library, but the manager may have been freed. destroy must not unwind through
- *                  the library. In a forked child, destroy is not called for user_data that the parent has
- *                  set, because the child has only a copy, which ends with the child. NULL if no such call
- *                  is needed.
- * @return as for RedLock_SetLogger.
- */
-RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
-                                           RedLockLogger callback,
-                                           void *user_data,
-                                           RedLockDestroy destroy);
+                                void *user_data,
+                                RedLockDestroy destroy);
 
 /**
  * Returns the message of the last call on this manager that has no lease. Such calls are
@@ -1100,191 +1181,117 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
                                bool *locked);
 
 /**
- * Asks the servers whether anybody holds a resource, and for how long. The resource counts as held if it is
- * held on a quorum, and the lock of any client is found. All servers are asked at once. If readers hold the
- * resource, the servers are asked again for the number of readers. Nothing is changed on the servers. The
- * answer may be out of date when it arrives: only taking the lock tells whether it is free. For a semaphore,
- * set `info->permits` to its number of permits: the call then reports how many are taken.
+ * Creates an empty lease.
  *
- * @param rl            the manager.
- * @param resource      as for RedLock_Lock.
- * @param resource_size the size of the resource in bytes, so that it may contain a NUL. 0: the resource ends
- *                      at its NUL.
- * @param info          receives the answer. On failure it says that nobody holds the resource. Its size must
- *                      be set.
- * @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell; also while a server is down and
- *         those that answered differ, as they do for a moment when a lock ends. REDLOCK_INVALID_ARGUMENT,
- *         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
- *         RedLock_ErrorMessage(rl) also returns the message. Any thread may call this.
+ * @return the lease. The caller owns it and must free it with RedLockLease_Free. NULL if the lease could not
+ *         be created. Any thread may call this.
  */
-RedLockStatus RedLock_Inspect(RedLock *rl,
-                              const char *resource,
-                              size_t resource_size,
-                              RedLockInfo *info);
+RedLockLease *RedLockLease_New(void);
 
 /**
- * Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of
- * this function. Callers wait in a queue as for RedLock_Lock.
+ * Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
+ * and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes,
+ * unless RedLockLease_SetDoneEvents has switched it off.
+ * This function does not wait. In a child process it touches nothing that belongs to the parent.
  *
- * Several resources (`resources`) are one lock, with one token, one validity and one fencing token. A server
- * grants the lock by setting all of its keys in one step. It sets no key if another holder has one of them.
- * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
- * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
- * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
- * is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
- *
- * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
- * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
- * is released.
- *
- * @param rl      the manager.
- * @param options the options; read during the call only.
- * @param lease   as for RedLock_Lock.
- * @return as for RedLock_Lock, and REDLOCK_CANCELLED: RedLock_Cancel ended the call.
+ * @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
+ *              twice.
  */
-RedLockStatus RedLock_Acquire(RedLock *rl,
-                              const RedLockAcquireOptions *options,
-                              RedLockLease *lease);
+void RedLockLease_Free(RedLockLease *lease);
 
 /**
- * Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
- * another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token
- * and its fencing token. Until the lock is adopted nobody extends it, and it expires at the end of its TTL.
- * No I/O.
+ * Sets whether each call that is submitted with this lease has an event of its end (REDLOCK_EVENT_DONE). Without
+ * one, only RedLock_Wait returns the result, and no other thread can take it. REDLOCK_EVENT_LOST comes in any case.
  *
- * After this call the lease holds nothing. The same is true for any other handle of the lock
- * (RedLock_ContinueLock). RedLock_Unlock, RedLock_Extend and RedLock_Confirm return REDLOCK_LOST, and the
- * message says that the lock was given away. The lock is no longer kept alive. Freeing a handle or the
- * manager releases nothing. The lease may be used for another lock. A lock can be given away only if nobody
- * has begun to release it.
- *
- * The ticket contains the token and is as secret as the token: anybody who knows it can release the lock.
- * Pass it by a descriptor or by the environment, not in the arguments of a program, which everybody can see.
- * The library cannot know what has become of a ticket that nobody adopts.
- *
- * A server may not have answered the call that took the lock or repaired it there. Such a server may carry
- * out that call after the adopter has released the lock. Its key then expires with its TTL.
- *
- * @param rl     a manager with the servers that the lock was taken on.
- * @param lease  the lock.
- * @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
- * @param size   the size of the buffer in bytes, including the NUL: REDLOCK_TICKET_SIZE(n) is enough for a
- *               resource of n bytes. For several resources, n is the sum of their sizes, plus 2 for each.
- * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and there is no ticket. REDLOCK_INVALID_ARGUMENT:
- *         also if the buffer is too small; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS,
- *         REDLOCK_FORKED, REDLOCK_INTERNAL.
+ * @param lease   the lease.
+ * @param enabled true, the default: the end of a call is an event. false: it is kept for RedLock_Wait.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: the lease is NULL, or in use by a call. REDLOCK_FORKED. No I/O.
  */
-RedLockStatus RedLock_Detach(RedLock *rl,
-                             RedLockLease *lease,
-                             char *ticket,
-                             size_t size);
+RedLockStatus RedLockLease_SetDoneEvents(RedLockLease *lease,
+                                         bool enabled);
 
 /**
- * Takes over a lock that RedLock_Detach gave away, in this process or another. Like RedLock_Confirm, this
- * asks the servers and changes nothing on them. If a quorum has the lock, the lease holds it for the time
- * that is left on these servers, minus the allowance for drift. To hold it longer, extend it.
- *
- * Adopt a ticket only once. The servers cannot tell two adopters of one ticket apart. The adopters would
- * share the lock, as threads that share a lease do, and the first to unlock it would release it for both. A
- * call that failed or was cancelled does not use up the ticket.
- *
- * Every server that has the lock counts, as after RedLock_Lock. If servers lost their memory between the two
- * holders without a guard (RedLock_SetRestartGuard), nobody can tell whether another client held the lock in
- * between.
- *
- * @param rl     a manager of the same servers, in any order.
- * @param ticket the ticket that RedLock_Detach wrote, in any process. It is as secret as a token, and the
- *               library never quotes it.
- * @param lease  receives the lock. Must not hold one. Its resource, token and fencing token become those of
- *               the lock.
- * @return REDLOCK_OK. REDLOCK_LOST: the lock has ended, or was never on these servers. REDLOCK_UNREACHABLE:
- *         too few servers answered; try again. REDLOCK_TOO_SLOW: the lock expired while the logger ran.
- *         REDLOCK_CANCELLED. REDLOCK_INVALID_ARGUMENT: also if the text is not a ticket, is only a part of
- *         one, or is a ticket of another version. REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
- */
-RedLockStatus RedLock_Adopt(RedLock *rl,
-                            const char *ticket,
-                            RedLockLease *lease);
-
-/**
- * Adds a level to a held lock: one more RedLock_Unlock is needed to release it. Use this for code that calls
- * code that takes the same lock. The count belongs to the lease: all code that has the lease holds the lock,
- * at any level and on any thread. No I/O.
- *
- * An inner level lasts no longer than the lock. If RedLockLease_RemainingMs is less than the inner level
- * needs, call RedLock_Extend first.
- *
- * The other functions treat a lock with several levels as follows:
- *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last unlock asks servers.
- *    The others end with REDLOCK_OK, or with REDLOCK_LOST if the lock is known to be lost or has expired.
- *    The level is left in both cases. A lost lock is therefore reported at every level.
- *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive apply to the lock, at whatever level they are
- *    called. The lock is kept alive until it is released. If RedLock_Extend finds the lock lost, the lease
- *    is empty, and each RedLock_Unlock returns REDLOCK_LOST.
- *  - RedLock_ContinueLock extends the lock, and the levels stay. Another lease that continues the lock has a
- *    count of its own: its RedLock_Unlock releases the lock for all leases.
- *  - RedLock_Detach refuses the lock: REDLOCK_INVALID_ARGUMENT.
- *  - RedLock_Cancel and RedLockLease_Free do what they do without levels. RedLockLease_Free releases
- *    nothing.
- *  - A lease that is used for another lock begins with one level.
- *  - A child process holds no lock of its parent, at any level: REDLOCK_FORKED.
- *
- * @param lease the lock.
- * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and no level was added. REDLOCK_INVALID_ARGUMENT:
- *         also if there are 2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED,
- *         REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
- */
-RedLockStatus RedLock_Retain(RedLockLease *lease);
-
-/**
- * Returns the number of levels of the lock: how many calls of RedLock_Unlock it takes to release it. No I/O.
+ * Tells whether the lock is held and valid now, by this machine's clock. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL,
- *         and in a child process for a lock of its parent.
+ * @return true if the lock is held and valid; false for NULL, and in a child process for a lock of its
+ *         parent.
  */
-int32_t RedLockLease_Levels(const RedLockLease *lease);
+bool RedLockLease_IsHeld(const RedLockLease *lease);
 
 /**
- * Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
- * writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
- * that is already shared does not change.
- *
- * A shared lock cannot be made exclusive, because two readers that wait for each other to leave would wait
- * forever. To hold the lock exclusively again, unlock it and take it again.
- *
- * @param rl    a manager with the servers that the lock was taken on.
- * @param lease the lock.
- * @return REDLOCK_OK: a quorum holds the lock as shared. REDLOCK_LOST: as for RedLock_Extend; the lease is
- *         now empty. REDLOCK_UNREACHABLE: too few servers answered. The lock is still held until its old
- *         expiry. If any server was asked, the lock counts as shared from then on, and RedLockLease_Mode
- *         says so, because readers may be let in at any time. The caller may call this function again, and
- *         an extension also makes the lock shared. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
- *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
- */
-RedLockStatus RedLock_Downgrade(RedLock *rl,
-                                RedLockLease *lease);
-
-/**
- * Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
- *
- * @param rl        as for RedLock_Downgrade.
- * @param lease     the lock.
- * @param user_data comes with the event.
- * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Downgrade can return.
- */
-RedLockStatus RedLock_SubmitDowngrade(RedLock *rl,
-                                      RedLockLease *lease,
-                                      void *user_data);
-
-/**
- * Returns how a lease holds its lock, or held it if the lock has ended. No I/O.
+ * Returns how long the lock is valid from now on. The value counts down, and is never more than the servers
+ * would report. After a server's clock was set, this is true again once RedLock_Extend or RedLock_Confirm
+ * has asked the servers. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return REDLOCK_SHARED: others can hold the lock at the same time. REDLOCK_EXCLUSIVE: nobody else can, or
- *         the lease is empty or NULL. More values may be added later.
+ * @return milliseconds, rounded down; 0 if the lock is not held, and for NULL.
  */
-int32_t RedLockLease_Mode(const RedLockLease *lease);
+int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
+
+/**
+ * Returns the validity of the lock when it was granted, or last extended with this lease. The value does not
+ * count down. It does not change when the lock expires, or ends through another handle.
+ * RedLockLease_RemainingMs returns the remaining validity. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return milliseconds; 0 if the lease is empty, and for NULL.
+ */
+int64_t RedLockLease_ValidityMs(const RedLockLease *lease);
+
+/**
+ * Returns the resource of the last locking call on this lease; the first of several.
+ *
+ * @param lease a lease, or NULL.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+ *         there was no such call yet, and for NULL.
+ */
+const char *RedLockLease_Resource(const RedLockLease *lease);
+
+/**
+ * Returns the size of the resource that RedLockLease_Resource returns. If the resource contains NULs, that
+ * string seems to end early. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return bytes, without the NUL at the end; 0 for NULL.
+ */
+size_t RedLockLease_ResourceSize(const RedLockLease *lease);
+
+/**
+ * Returns the token, which is the value of the key on the servers. It has 40 upper-case hexadecimal digits:
+ * 20 bytes from the operating system's random source. Keep the token secret, because anyone who knows it can
+ * release the lock.
+ *
+ * @param lease a lease, or NULL.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease. The token
+ *         stays when the lock expires, is found to be lost, or ends through another handle, because the
+ *         lease may still be needed to clean up. Empty if the lease is empty, and for NULL.
+ */
+const char *RedLockLease_Token(const RedLockLease *lease);
+
+/**
+ * Returns the message of the last locking call on this lease. After a failure: what was wrong, or the votes
+ * counted and what each server answered. After a success: which servers could not take part, and why.
+ *
+ * @param lease a lease, or NULL.
+ * @return a human-readable string that belongs to the lease, valid until the next call that changes the
+ *         lease; empty after a success in which no server failed.
+ */
+const char *RedLockLease_ErrorMessage(const RedLockLease *lease);
+
+/**
+ * Copies the message that RedLockLease_ErrorMessage returns. Use this for a lease that another thread may
+ * use at the same time, because that thread could change the string while it is read.
+ *
+ * @param lease   a lease, or NULL.
+ * @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+ * @param size    the size of the buffer in bytes, including the NUL.
+ * @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
+ *         truncated.
+ */
+size_t RedLockLease_CopyErrorMessage(const RedLockLease *lease,
+                                     char *message,
+                                     size_t size);
 
 /**
  * Begins to take a lock as the options say. This function does not wait. The call is sent, and continues,
@@ -1494,10 +1501,9 @@ RedLockStatus RedLock_SetBackgroundThread(RedLock *rl,
  *
  * @param rl        the manager.
  * @param callback  the function, or NULL for none.
- * @param user_data passed to the function unchanged; may be NULL. The manager owns it from now on, even if
- *                  this function fails.
- * @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL if no
- *                  such call is needed.
+ * @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
+ *                  user_data of RedLock_SetLogger.
+ * @param destroy   as for RedLock_SetLogger. NULL: nobody needs to be told.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetEventCallback(RedLock *rl,
@@ -1522,31 +1528,164 @@ RedLockStatus RedLock_Cancel(RedLock *rl,
                              RedLockLease *lease);
 
 /**
- * Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This
- * is for programs into which no thread may call from C, such as interpreters. It replaces a function set by
- * RedLock_SetLogger, and a function that is set later replaces it. Lines that were kept before are dropped.
- * A forked child keeps its own lines, and has none of its parent's.
+ * Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of
+ * this function. Callers wait in a queue as for RedLock_Lock.
  *
- * @param rl    the manager.
- * @param lines the maximum number of lines to keep, up to 65536. If one more line comes, the oldest is
- *              dropped. 0: no lines are kept, and nothing is logged any more.
- * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ * Several resources (`resources`) are one lock, with one token, one validity and one fencing token. A server
+ * grants the lock by setting all of its keys in one step. It sets no key if another holder has one of them.
+ * The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
+ * alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
+ * { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
+ * is in the way by its number: "resource 3 of 5 held by another client (8211 ms left)".
+ *
+ * In the queue of this manager, a caller that waits for several resources keeps a free resource from other
+ * callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
+ * is released.
+ *
+ * @param rl      the manager.
+ * @param options the options; read during the call only.
+ * @param lease   as for RedLock_Lock.
+ * @return as for RedLock_Lock, and REDLOCK_CANCELLED: RedLock_Cancel ended the call.
  */
-RedLockStatus RedLock_KeepLog(RedLock *rl,
-                              int lines);
+RedLockStatus RedLock_Acquire(RedLock *rl,
+                              const RedLockAcquireOptions *options,
+                              RedLockLease *lease);
 
 /**
- * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
+ * Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
+ * writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock
+ * that is already shared does not change.
  *
- * @param rl   the manager, or NULL.
- * @param line receives the line, cut to the size of the buffer, and a NUL; empty if there is no line. May be
- *             NULL: then the line is dropped.
- * @param size the size of the buffer in bytes, including the NUL; 256 are enough for most lines.
- * @return the level of the line, as for RedLockLogger; 0 if there is no line.
+ * A shared lock cannot be made exclusive, because two readers that wait for each other to leave would wait
+ * forever. To hold the lock exclusively again, unlock it and take it again.
+ *
+ * @param rl    a manager with the servers that the lock was taken on.
+ * @param lease the lock.
+ * @return REDLOCK_OK: a quorum holds the lock as shared. REDLOCK_LOST: as for RedLock_Extend; the lease is
+ *         now empty. REDLOCK_UNREACHABLE: too few servers answered. The lock is still held until its old
+ *         expiry. If any server was asked, the lock counts as shared from then on, and RedLockLease_Mode
+ *         says so, because readers may be let in at any time. The caller may call this function again, and
+ *         an extension also makes the lock shared. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
-int32_t RedLock_TakeLogLine(RedLock *rl,
-                            char *line,
-                            size_t size);
+RedLockStatus RedLock_Downgrade(RedLock *rl,
+                                RedLockLease *lease);
+
+/**
+ * Begins to make an exclusive lock shared, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_Downgrade.
+ * @param lease     the lock.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitExtend. The status of the event is one that RedLock_Downgrade can return.
+ */
+RedLockStatus RedLock_SubmitDowngrade(RedLock *rl,
+                                      RedLockLease *lease,
+                                      void *user_data);
+
+/**
+ * Returns how a lease holds its lock, or held it if the lock has ended. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return REDLOCK_SHARED: others can hold the lock at the same time. REDLOCK_EXCLUSIVE: nobody else can, or
+ *         the lease is empty or NULL. More values may be added later.
+ */
+int32_t RedLockLease_Mode(const RedLockLease *lease);
+
+/**
+ * Returns the number of resources of the last locking call on this lease. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return 1, or the number of RedLockAcquireOptions.resources; 0 if there was no such call yet, and for
+ *         NULL.
+ */
+size_t RedLockLease_ResourceCount(const RedLockLease *lease);
+
+/**
+ * Returns one resource of the last locking call on this lease. They have the order in which they were given.
+ * No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @param index which resource: from 0, below RedLockLease_ResourceCount.
+ * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
+ *         there is no such resource, and for NULL.
+ */
+const char *RedLockLease_ResourceAt(const RedLockLease *lease,
+                                    size_t index);
+
+/**
+ * Adds a level to a held lock: one more RedLock_Unlock is needed to release it. Use this for code that calls
+ * code that takes the same lock. The count belongs to the lease: all code that has the lease holds the lock,
+ * at any level and on any thread. No I/O.
+ *
+ * An inner level lasts no longer than the lock. If RedLockLease_RemainingMs is less than the inner level
+ * needs, call RedLock_Extend first.
+ *
+ * The other functions treat a lock with several levels as follows:
+ *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last unlock asks servers.
+ *    The others end with REDLOCK_OK, or with REDLOCK_LOST if the lock is known to be lost or has expired.
+ *    The level is left in both cases. A lost lock is therefore reported at every level.
+ *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive apply to the lock, at whatever level they are
+ *    called. The lock is kept alive until it is released. If RedLock_Extend finds the lock lost, the lease
+ *    is empty, and each RedLock_Unlock returns REDLOCK_LOST.
+ *  - RedLock_ContinueLock extends the lock, and the levels stay. Another lease that continues the lock has a
+ *    count of its own: its RedLock_Unlock releases the lock for all leases.
+ *  - RedLock_Detach refuses the lock: REDLOCK_INVALID_ARGUMENT.
+ *  - RedLock_Cancel and RedLockLease_Free do what they do without levels. RedLockLease_Free releases
+ *    nothing.
+ *  - A lease that is used for another lock begins with one level.
+ *  - A child process holds no lock of its parent, at any level: REDLOCK_FORKED.
+ *
+ * @param lease the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and no level was added. REDLOCK_INVALID_ARGUMENT:
+ *         also if there are 2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED,
+ *         REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
+ */
+RedLockStatus RedLock_Retain(RedLockLease *lease);
+
+/**
+ * Returns the number of levels of the lock: how many calls of RedLock_Unlock it takes to release it. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL,
+ *         and in a child process for a lock of its parent.
+ */
+int32_t RedLockLease_Levels(const RedLockLease *lease);
+
+/**
+ * Sets whether locks come with a fencing token. This is a number that is greater than the numbers of all
+ * earlier locks of the same resource. Pass it with each write to the system that the lock protects. That
+ * system must refuse a number that is less than the greatest it has seen, as a database does with UPDATE ...
+ * WHERE fence <= :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
+ * holder wrote.
+ *
+ * To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
+ * not lock a resource with this name. The user needs the right to use this key, and TIME, HMGET, HSET, HDEL
+ * and HGETALL in addition to what other locks need. Taking a lock needs a second round trip only if the
+ * numbers of the servers differ, as after an outage of one server.
+ *
+ * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
+ * token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as
+ * long as servers lose their memory one after another, with the restart guard on (RedLock_SetRestartGuard). A
+ * server that lost its memory has no vote for locks with tokens until its numbers are restored from the other
+ * servers. If too many lose it at once, tokens grow unless clocks are set back.
+ *
+ * @param rl      the manager.
+ * @param enabled true: locks that are taken from now on have a token. false, the default: they have none.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetFencing(RedLock *rl,
+                                 bool enabled);
+
+/**
+ * The fencing token of the lock. It does not change when the lock is extended. It stays available when the
+ * lock has expired or was lost, until the lease is unlocked or used for another lock. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return a number above 0 and below 2^53, which a double holds exactly. 0 if the lease is empty, if the
+ *         lock was taken without a token (RedLock_SetFencing), and for NULL.
+ */
+int64_t RedLockLease_FencingToken(const RedLockLease *lease);
 
 /**
  * Reports what is known of each server, for a person or a monitor. No server is asked, and the call does not
@@ -1605,6 +1744,159 @@ RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
                                       int32_t mode,
                                       int64_t longest_ttl_ms,
                                       int64_t cap_ms);
+
+/**
+ * Sets whether a release wakes waiting callers. If enabled, waiting calls of this manager are notified when any
+ * process releases the lock, and the releases of this manager notify waiting callers. This is the default, and
+ * costs little: a lock that is held for long is rarely asked for, and still changes hands in a few round
+ * trips. Servers need no configuration.
+ *
+ * While a call waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is
+ * not 0), its manager has a place in a wait queue on each server. This queue is a sorted set whose name is
+ * the resource followed by :w. It expires when nobody has waited for a while. So do not lock a resource with
+ * such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A release
+ * publishes to the channel of the manager that has waited longest. The order is nearly the order of arrival,
+ * and is not guaranteed.
+ *
+ * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
+ * woken, it asks from time to time, as it does for locks that expire or that another kind of client releases.
+ * If a lock changes hands twice and no client is woken, because clients of other libraries want it, too, one
+ * waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with
+ * servers older than Redis 6.0. It is also the case if the ACL user lacks the right to the channel (Redis 7.0
+ * gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EXISTS, TIME, ZADD, ZCARD, ZRANK,
+ * ZRANGE, ZREM and ZPOPMIN, which it needs in addition to what other locks need. A line in the log reports
+ * this.
+ *
+ * @param rl      the manager.
+ * @param enabled true, the default, or false: callers of this manager ask from time to time, and its
+ *                releases notify nobody. Set this before the first call that asks servers, because existing
+ *                connections do not change.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetWaking(RedLock *rl,
+                                bool enabled);
+
+/**
+ * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a
+ * password, is not affected. A URL that names only a user gets the password. Existing connections stay as
+ * they are. Nothing needs to be escaped here, unlike in a URL.
+ *
+ * @param rl       the manager.
+ * @param user     the name of an ACL user, or NULL for the default user. Must not be empty.
+ * @param password the password, or NULL. NULL with a user: that user needs no password. NULL without a user:
+ *                 no log-in at all, which is the default. Must not be empty.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetCredentials(RedLock *rl,
+                                     const char *user,
+                                     const char *password);
+
+/**
+ * Sets the user and the password from two environment variables. This is RedLock_SetCredentials with the
+ * values of these variables, so that neither value is in the program or on a command line. The variables are
+ * read now, and not again. In a program that has more rights than its user (setuid, setgid, capabilities)
+ * neither is read. Otherwise the user who starts the program could choose its identity on the servers.
+ *
+ * @param rl                the manager.
+ * @param user_variable     the name of the variable that holds the user, or NULL for the default user.
+ * @param password_variable the name of the variable that holds the password.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if a variable is not set, is empty, or must not be read: the
+ *         message says which of the two variables it is, and never contains the name of a variable or its
+ *         value. REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
+                                            const char *user_variable,
+                                            const char *password_variable);
+
+/**
+ * Sets a function that provides the password for each server whose URL names none. The library calls it when
+ * it connects to a server for the first time, and again when the server did not accept the last answer. So a
+ * password may be changed while the program runs. The function is called on a thread that is in a call to
+ * this library, or on the thread of RedLock_SetBackgroundThread. No mutex is held, and two threads never
+ * call it at once for one server. RedLock_Lock and similar calls, and RedLock_Connect, ask for passwords
+ * before they begin. A call on a held lock asks only if too few servers are connected. These calls wait for
+ * the function, so it should be quick.
+ *
+ * The function may call this library, with two limits. The lease of the call that it runs in cannot be used,
+ * because it is in use. A call on this manager waits for the answer in vain, up to the timeout for
+ * connecting. The function may fork: then the call ends in the child with REDLOCK_FORKED. It must not unwind
+ * (longjmp, throw) through the library.
+ *
+ * @param rl        the manager.
+ * @param user      as for RedLock_SetCredentials.
+ * @param callback  the function. NULL: ask nobody, and do not log in.
+ * @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
+ *                  user_data of RedLock_SetLogger.
+ * @param destroy   as for RedLock_SetLogger: called once, with user_data, when the library no longer needs
+ *                  user_data. RedLock_SetCredentials also replaces the callback. If callback is NULL, or
+ *                  this function fails, destroy is called before this function returns. NULL: nobody needs
+ *                  to be told.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
+                                          const char *user,
+                                          RedLockPasswordCallback callback,
+                                          void *user_data,
+                                          RedLockDestroy destroy);
+
+/**
+ * Sets which certificates are trusted to identify rediss:// servers. Existing connections stay as they are.
+ *
+ * @param rl      the manager.
+ * @param ca_file the path of a PEM file with certificates: only these are trusted. The file is read now; if
+ *                it is a FIFO, the call waits for it. NULL, the default: the certificates that the system
+ *                trusts. They are read by the first lock call, from the place where the OpenSSL of the
+ *                system looks for them, or from SSL_CERT_FILE and SSL_CERT_DIR of the environment. In a
+ *                program that has more rights than its user (setuid, setgid, capabilities) both variables
+ *                are ignored, as OpenSSL does.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if the file cannot be used, or if this build has no TLS. The
+ *         message says why, but never contains the name of the file: that name might be the certificate or a
+ *         key itself. REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsCa(RedLock *rl,
+                               const char *ca_file);
+
+/**
+ * Sets the client certificate for rediss:// servers that ask for one. Both files are read now. Set them
+ * again when they have changed. Existing connections stay as they are.
+ *
+ * @param rl               the manager.
+ * @param certificate_file the path of a PEM file with the client certificate, followed by the certificates
+ *                         that lead up to one that the servers trust. NULL, the default, for none.
+ * @param key_file         the path of a PEM file with the key of that certificate, not encrypted. NULL if,
+ *                         and only if, certificate_file is NULL.
+ * @return as for RedLock_SetTlsCa.
+ */
+RedLockStatus RedLock_SetTlsCertificate(RedLock *rl,
+                                        const char *certificate_file,
+                                        const char *key_file);
+
+/**
+ * Sets the name that the certificates of rediss:// servers must be for. Use it where this name is not the
+ * host in the URLs: with a tunnel, for example, or with one certificate for all servers. Existing
+ * connections stay as they are.
+ *
+ * @param rl   the manager.
+ * @param name a host name or an address. NULL, the default: for each server its own host.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if no host can have this name, or if this build has no TLS.
+ *         REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsServerName(RedLock *rl,
+                                       const char *name);
+
+/**
+ * Sets whether rediss:// servers are accepted without verification. Then each server is believed to be the
+ * server that it claims to be, without any proof. A certificate that cannot be read, or is not of version 3,
+ * is still refused. Anybody on the network path to the servers can then read everything, including passwords
+ * and tokens, and can answer in place of the servers. Use this only for experiments. If the certificates are
+ * your own, name them with RedLock_SetTlsCa.
+ *
+ * @param rl   the manager.
+ * @param skip true: nothing is verified. false, the default: everything is verified.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if this build has no TLS. REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsInsecureSkipVerify(RedLock *rl,
+                                               bool skip);
 
 /**
  * Reports what was counted since the manager was made, for a monitor. No server is asked, and the call does
@@ -1668,70 +1960,87 @@ RedLockStatus RedLock_SetTracing(RedLock *rl,
                                  int32_t events);
 
 /**
- * Sets whether locks come with a fencing token. This is a number that is greater than the numbers of all
- * earlier locks of the same resource. Pass it with each write to the system that the lock protects. That
- * system must refuse a number that is less than the greatest it has seen, as a database does with UPDATE ...
- * WHERE fence <= :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
- * holder wrote.
+ * Asks the servers whether anybody holds a resource, and for how long. The resource counts as held if it is
+ * held on a quorum, and the lock of any client is found. All servers are asked at once. If readers hold the
+ * resource, the servers are asked again for the number of readers. Nothing is changed on the servers. The
+ * answer may be out of date when it arrives: only taking the lock tells whether it is free. For a semaphore,
+ * set `info->permits` to its number of permits: the call then reports how many are taken.
  *
- * To draw tokens, each server keeps numbers for all resources in the key redlock:fence, which has no TTL. Do
- * not lock a resource with this name. The user needs the right to use this key, and TIME, HMGET, HSET, HDEL
- * and HGETALL in addition to what other locks need. Taking a lock needs a second round trip only if the
- * numbers of the servers differ, as after an outage of one server.
- *
- * All clients that lock the resource must use this. A lock that is taken without it draws no token, and a
- * token distinguishes its holder only from holders of other tokens. Tokens grow whatever the clocks show, as
- * long as servers lose their memory one after another, with the restart guard on (RedLock_SetRestartGuard). A
- * server that lost its memory has no vote for locks with tokens until its numbers are restored from the other
- * servers. If too many lose it at once, tokens grow unless clocks are set back.
- *
- * @param rl      the manager.
- * @param enabled true: locks that are taken from now on have a token. false, the default: they have none.
- * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ * @param rl            the manager.
+ * @param resource      as for RedLock_Lock.
+ * @param resource_size the size of the resource in bytes, so that it may contain a NUL. 0: the resource ends
+ *                      at its NUL.
+ * @param info          receives the answer. On failure it says that nobody holds the resource. Its size must
+ *                      be set.
+ * @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell; also while a server is down and
+ *         those that answered differ, as they do for a moment when a lock ends. REDLOCK_INVALID_ARGUMENT,
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
+ *         RedLock_ErrorMessage(rl) also returns the message. Any thread may call this.
  */
-RedLockStatus RedLock_SetFencing(RedLock *rl,
-                                 bool enabled);
+RedLockStatus RedLock_Inspect(RedLock *rl,
+                              const char *resource,
+                              size_t resource_size,
+                              RedLockInfo *info);
 
 /**
- * The fencing token of the lock. It does not change when the lock is extended. It stays available when the
- * lock has expired or was lost, until the lease is unlocked or used for another lock. No I/O.
+ * Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
+ * another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token
+ * and its fencing token. Until the lock is adopted nobody extends it, and it expires at the end of its TTL.
+ * No I/O.
  *
- * @param lease a lease, or NULL.
- * @return a number above 0 and below 2^53, which a double holds exactly. 0 if the lease is empty, if the
- *         lock was taken without a token (RedLock_SetFencing), and for NULL.
+ * After this call the lease holds nothing. The same is true for any other handle of the lock
+ * (RedLock_ContinueLock). RedLock_Unlock, RedLock_Extend and RedLock_Confirm return REDLOCK_LOST, and the
+ * message says that the lock was given away. The lock is no longer kept alive. Freeing a handle or the
+ * manager releases nothing. The lease may be used for another lock. A lock can be given away only if nobody
+ * has begun to release it.
+ *
+ * The ticket contains the token and is as secret as the token: anybody who knows it can release the lock.
+ * Pass it by a descriptor or by the environment, not in the arguments of a program, which everybody can see.
+ * The library cannot know what has become of a ticket that nobody adopts.
+ *
+ * A server may not have answered the call that took the lock or repaired it there. Such a server may carry
+ * out that call after the adopter has released the lock. Its key then expires with its TTL.
+ *
+ * @param rl     a manager with the servers that the lock was taken on.
+ * @param lease  the lock.
+ * @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
+ * @param size   the size of the buffer in bytes, including the NUL: REDLOCK_TICKET_SIZE(n) is enough for a
+ *               resource of n bytes. For several resources, n is the sum of their sizes, plus 2 for each.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock is not held, and there is no ticket. REDLOCK_INVALID_ARGUMENT:
+ *         also if the buffer is too small; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS,
+ *         REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
-int64_t RedLockLease_FencingToken(const RedLockLease *lease);
+RedLockStatus RedLock_Detach(RedLock *rl,
+                             RedLockLease *lease,
+                             char *ticket,
+                             size_t size);
 
 /**
- * Sets whether a release wakes waiting callers. If enabled, waiting calls of this manager are notified when any
- * process releases the lock, and the releases of this manager notify waiting callers. This is the default, and
- * costs little: a lock that is held for long is rarely asked for, and still changes hands in a few round
- * trips. Servers need no configuration.
+ * Takes over a lock that RedLock_Detach gave away, in this process or another. Like RedLock_Confirm, this
+ * asks the servers and changes nothing on them. If a quorum has the lock, the lease holds it for the time
+ * that is left on these servers, minus the allowance for drift. To hold it longer, extend it.
  *
- * While a call waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is
- * not 0), its manager has a place in a wait queue on each server. This queue is a sorted set whose name is
- * the resource followed by :w. It expires when nobody has waited for a while. So do not lock a resource with
- * such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A release
- * publishes to the channel of the manager that has waited longest. The order is nearly the order of arrival,
- * and is not guaranteed.
+ * Adopt a ticket only once. The servers cannot tell two adopters of one ticket apart. The adopters would
+ * share the lock, as threads that share a lease do, and the first to unlock it would release it for both. A
+ * call that failed or was cancelled does not use up the ticket.
  *
- * All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
- * woken, it asks from time to time, as it does for locks that expire or that another kind of client releases.
- * If a lock changes hands twice and no client is woken, because clients of other libraries want it, too, one
- * waiting caller of this manager asks every 20 ms on average, until a caller is woken. This is the case with
- * servers older than Redis 6.0. It is also the case if the ACL user lacks the right to the channel (Redis 7.0
- * gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EXISTS, TIME, ZADD, ZCARD, ZRANK,
- * ZRANGE, ZREM and ZPOPMIN, which it needs in addition to what other locks need. A line in the log reports
- * this.
+ * Every server that has the lock counts, as after RedLock_Lock. If servers lost their memory between the two
+ * holders without a guard (RedLock_SetRestartGuard), nobody can tell whether another client held the lock in
+ * between.
  *
- * @param rl      the manager.
- * @param enabled true, the default, or false: callers of this manager ask from time to time, and its
- *                releases notify nobody. Set this before the first call that asks servers, because existing
- *                connections do not change.
- * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ * @param rl     a manager of the same servers, in any order.
+ * @param ticket the ticket that RedLock_Detach wrote, in any process. It is as secret as a token, and the
+ *               library never quotes it.
+ * @param lease  receives the lock. Must not hold one. Its resource, token and fencing token become those of
+ *               the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock has ended, or was never on these servers. REDLOCK_UNREACHABLE:
+ *         too few servers answered; try again. REDLOCK_TOO_SLOW: the lock expired while the logger ran.
+ *         REDLOCK_CANCELLED. REDLOCK_INVALID_ARGUMENT: also if the text is not a ticket, is only a part of
+ *         one, or is a ticket of another version. REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
-RedLockStatus RedLock_SetWaking(RedLock *rl,
-                                bool enabled);
+RedLockStatus RedLock_Adopt(RedLock *rl,
+                            const char *ticket,
+                            RedLockLease *lease);
 
 /**
  * Sets for which language the messages of this manager name arguments and give times. Each binding of this
@@ -1747,272 +2056,31 @@ RedLockStatus RedLock_SetLanguage(RedLock *rl,
                                   int32_t language);
 
 /**
- * Sets the user and the password for servers whose URLs name none. A URL that names both, or only a
- * password, is not affected. A URL that names only a user gets the password. Existing connections stay as
- * they are. Nothing needs to be escaped here, unlike in a URL.
+ * Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This
+ * is for programs into which no thread may call from C, such as interpreters. It replaces a function set by
+ * RedLock_SetLogger, and a function that is set later replaces it. Lines that were kept before are dropped.
+ * A forked child keeps its own lines, and has none of its parent's.
  *
- * @param rl       the manager.
- * @param user     the name of an ACL user, or NULL for the default user. Must not be empty.
- * @param password the password, or NULL. NULL with a user: that user needs no password. NULL without a user:
- *                 no log-in at all, which is the default. Must not be empty.
- * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ * @param rl    the manager.
+ * @param lines the maximum number of lines to keep, up to 65536. If one more line comes, the oldest is
+ *              dropped. 0: no lines are kept, and nothing is logged any more.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
-RedLockStatus RedLock_SetCredentials(RedLock *rl,
-                                     const char *user,
-                                     const char *password);
+RedLockStatus RedLock_KeepLog(RedLock *rl,
+                              int lines);
 
 /**
- * Sets the user and the password from two environment variables. This is RedLock_SetCredentials with the
- * values of these variables, so that neither value is in the program or on a command line. The variables are
- * read now, and not again. In a program that has more rights than its user (setuid, setgid, capabilities)
- * neither is read. Otherwise the user who starts the program could choose its identity on the servers.
+ * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
  *
- * @param rl                the manager.
- * @param user_variable     the name of the variable that holds the user, or NULL for the default user.
- * @param password_variable the name of the variable that holds the password.
- * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if a variable is not set, is empty, or must not be read: the
- *         message says which of the two variables it is, and never contains the name of a variable or its
- *         value. REDLOCK_FORKED.
+ * @param rl   the manager, or NULL.
+ * @param line receives the line, cut to the size of the buffer, and a NUL; empty if there is no line. May be
+ *             NULL: then the line is dropped.
+ * @param size the size of the buffer in bytes, including the NUL; 256 are enough for most lines.
+ * @return the level of the line, as for RedLockLogger; 0 if there is no line.
  */
-RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
-                                            const char *user_variable,
-                                            const char *password_variable);
-
-/**
- * Sets a function that provides the password for each server whose URL names none. The library calls it when
- * it connects to a server for the first time, and again when the server did not accept the last answer. So a
- * password may be changed while the program runs. The function is called on a thread that is in a call to
- * this library, or on the thread of RedLock_SetBackgroundThread. No mutex is held, and two threads never
- * call it at once for one server. RedLock_Lock and similar calls, and RedLock_Connect, ask for passwords
- * before they begin. A call on a held lock asks only if too few servers are connected. These calls wait for
- * the function, so it should be quick.
- *
- * The function may call this library, with two limits. The lease of the call that it runs in cannot be used,
- * because it is in use. A call on this manager waits for the answer in vain, up to the timeout for
- * connecting. The function may fork: then the call ends in the child with REDLOCK_FORKED. It must not unwind
- * (longjmp, throw) through the library.
- *
- * @param rl        the manager.
- * @param user      as for RedLock_SetCredentials.
- * @param callback  the function. NULL: ask nobody, and do not log in.
- * @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
- *                  user_data of RedLock_SetLogger.
- * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
- */
-RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
-                                          const char *user,
-                                          RedLockPasswordCallback callback,
-                                          void *user_data);
-
-/**
- * RedLock_SetPasswordCallback with a function that is called when user_data is no longer used.
- *
- * @param rl        the manager.
- * @param user      as for RedLock_SetCredentials.
- * @param callback  as for RedLock_SetPasswordCallback.
- * @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, even if this
- *                  function fails.
- * @param destroy   as for RedLock_SetLoggerWithDestroy. RedLock_SetCredentials also replaces the callback.
- * @return as for RedLock_SetPasswordCallback.
- */
-RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
-                                                     const char *user,
-                                                     RedLockPasswordCallback callback,
-                                                     void *user_data,
-                                                     RedLockDestroy destroy);
-
-/**
- * Sets which certificates are trusted to identify rediss:// servers. Existing connections stay as they are.
- *
- * @param rl      the manager.
- * @param ca_file the path of a PEM file with certificates: only these are trusted. The file is read now; if
- *                it is a FIFO, the call waits for it. NULL, the default: the certificates that the system
- *                trusts. They are read by the first lock call, from the place where the OpenSSL of the
- *                system looks for them, or from SSL_CERT_FILE and SSL_CERT_DIR of the environment. In a
- *                program that has more rights than its user (setuid, setgid, capabilities) both variables
- *                are ignored, as OpenSSL does.
- * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if the file cannot be used, or if this build has no TLS. The
- *         message says why, but never contains the name of the file: that name might be the certificate or a
- *         key itself. REDLOCK_FORKED.
- */
-RedLockStatus RedLock_SetTlsCa(RedLock *rl,
-                               const char *ca_file);
-
-/**
- * Sets the client certificate for rediss:// servers that ask for one. Both files are read now. Set them
- * again when they have changed. Existing connections stay as they are.
- *
- * @param rl               the manager.
- * @param certificate_file the path of a PEM file with the client certificate, followed by the certificates
- *                         that lead up to one that the servers trust. NULL, the default, for none.
- * @param key_file         the path of a PEM file with the key of that certificate, not encrypted. NULL if,
- *                         and only if, certificate_file is NULL.
- * @return as for RedLock_SetTlsCa.
- */
-RedLockStatus RedLock_SetTlsCertificate(RedLock *rl,
-                                        const char *certificate_file,
-                                        const char *key_file);
-
-/**
- * Sets the name that the certificates of rediss:// servers must be for. Use it where this name is not the
- * host in the URLs: with a tunnel, for example, or with one certificate for all servers. Existing
- * connections stay as they are.
- *
- * @param rl   the manager.
- * @param name a host name or an address. NULL, the default: for each server its own host.
- * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if no host can have this name, or if this build has no TLS.
- *         REDLOCK_FORKED.
- */
-RedLockStatus RedLock_SetTlsServerName(RedLock *rl,
-                                       const char *name);
-
-/**
- * Sets whether rediss:// servers are accepted without verification. Then each server is believed to be the
- * server that it claims to be, without any proof. A certificate that cannot be read, or is not of version 3,
- * is still refused. Anybody on the network path to the servers can then read everything, including passwords
- * and tokens, and can answer in place of the servers. Use this only for experiments. If the certificates are
- * your own, name them with RedLock_SetTlsCa.
- *
- * @param rl   the manager.
- * @param skip true: nothing is verified. false, the default: everything is verified.
- * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if this build has no TLS. REDLOCK_FORKED.
- */
-RedLockStatus RedLock_SetTlsInsecureSkipVerify(RedLock *rl,
-                                               bool skip);
-
-/**
- * Creates an empty lease.
- *
- * @return the lease. The caller owns it and must free it with RedLockLease_Free. NULL if the lease could not
- *         be created. Any thread may call this.
- */
-RedLockLease *RedLockLease_New(void);
-
-/**
- * Frees the memory of a lease, and nothing else. A lock that the lease holds stays held until it expires,
- * and is no longer kept alive. A submitted call that uses the lease is cancelled, but its event still comes,
- * unless RedLockLease_SetDoneEvents has switched it off.
- * This function does not wait. In a child process it touches nothing that belongs to the parent.
- *
- * @param lease a lease, or NULL, which does nothing. The lease must not be used after this call, nor freed
- *              twice.
- */
-void RedLockLease_Free(RedLockLease *lease);
-
-/**
- * Sets whether each call that is submitted with this lease has an event of its end (REDLOCK_EVENT_DONE). Without
- * one, only RedLock_Wait returns the result, and no other thread can take it. REDLOCK_EVENT_LOST comes in any case.
- *
- * @param lease   the lease.
- * @param enabled true, the default: the end of a call is an event. false: it is kept for RedLock_Wait.
- * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: the lease is NULL, or in use by a call. REDLOCK_FORKED. No I/O.
- */
-RedLockStatus RedLockLease_SetDoneEvents(RedLockLease *lease,
-                                         bool enabled);
-
-/**
- * Tells whether the lock is held and valid now, by this machine's clock. No I/O.
- *
- * @param lease a lease, or NULL.
- * @return true if the lock is held and valid; false for NULL, and in a child process for a lock of its
- *         parent.
- */
-bool RedLockLease_IsHeld(const RedLockLease *lease);
-
-/**
- * Returns how long the lock is valid from now on. The value counts down, and is never more than the servers
- * would report. After a server's clock was set, this is true again once RedLock_Extend or RedLock_Confirm
- * has asked the servers. No I/O.
- *
- * @param lease a lease, or NULL.
- * @return milliseconds, rounded down; 0 if the lock is not held, and for NULL.
- */
-int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
-
-/**
- * Returns the validity of the lock when it was granted, or last extended with this lease. The value does not
- * count down. It does not change when the lock expires, or ends through another handle.
- * RedLockLease_RemainingMs returns the remaining validity. No I/O.
- *
- * @param lease a lease, or NULL.
- * @return milliseconds; 0 if the lease is empty, and for NULL.
- */
-int64_t RedLockLease_ValidityMs(const RedLockLease *lease);
-
-/**
- * Returns the resource of the last locking call on this lease; the first of several.
- *
- * @param lease a lease, or NULL.
- * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
- *         there was no such call yet, and for NULL.
- */
-const char *RedLockLease_Resource(const RedLockLease *lease);
-
-/**
- * Returns the size of the resource that RedLockLease_Resource returns. If the resource contains NULs, that
- * string seems to end early. No I/O.
- *
- * @param lease a lease, or NULL.
- * @return bytes, without the NUL at the end; 0 for NULL.
- */
-size_t RedLockLease_ResourceSize(const RedLockLease *lease);
-
-/**
- * Returns the token, which is the value of the key on the servers. It has 40 upper-case hexadecimal digits:
- * 20 bytes from the operating system's random source. Keep the token secret, because anyone who knows it can
- * release the lock.
- *
- * @param lease a lease, or NULL.
- * @return a string that belongs to the lease, valid until the next call that changes the lease. The token
- *         stays when the lock expires, is found to be lost, or ends through another handle, because the
- *         lease may still be needed to clean up. Empty if the lease is empty, and for NULL.
- */
-const char *RedLockLease_Token(const RedLockLease *lease);
-
-/**
- * Returns the message of the last locking call on this lease. After a failure: what was wrong, or the votes
- * counted and what each server answered. After a success: which servers could not take part, and why.
- *
- * @param lease a lease, or NULL.
- * @return a human-readable string that belongs to the lease, valid until the next call that changes the
- *         lease; empty after a success in which no server failed.
- */
-const char *RedLockLease_ErrorMessage(const RedLockLease *lease);
-
-/**
- * Copies the message that RedLockLease_ErrorMessage returns. Use this for a lease that another thread may
- * use at the same time, because that thread could change the string while it is read.
- *
- * @param lease   a lease, or NULL.
- * @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
- * @param size    the size of the buffer in bytes, including the NUL.
- * @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
- *         truncated.
- */
-size_t RedLockLease_CopyErrorMessage(const RedLockLease *lease,
-                                     char *message,
-                                     size_t size);
-
-/**
- * Returns the number of resources of the last locking call on this lease. No I/O.
- *
- * @param lease a lease, or NULL.
- * @return 1, or the number of RedLockAcquireOptions.resources; 0 if there was no such call yet, and for
- *         NULL.
- */
-size_t RedLockLease_ResourceCount(const RedLockLease *lease);
-
-/**
- * Returns one resource of the last locking call on this lease. They have the order in which they were given.
- * No I/O.
- *
- * @param lease a lease, or NULL.
- * @param index which resource: from 0, below RedLockLease_ResourceCount.
- * @return a string that belongs to the lease, valid until the next call that changes the lease; empty if
- *         there is no such resource, and for NULL.
- */
-const char *RedLockLease_ResourceAt(const RedLockLease *lease,
-                                    size_t index);
+int32_t RedLock_TakeLogLine(RedLock *rl,
+                            char *line,
+                            size_t size);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -65,6 +65,12 @@
 
 #include "redlock.h"
 
+// The interface version that this file needs. Below 1.0 the interface may change with the second number.
+#define REDLOCK_HPP_FOR "0.3"
+#if REDLOCK_VERSION_MAJOR != 0 || REDLOCK_VERSION_MINOR != 3
+#error "this redlock.hpp is for redlock 0.3, and the redlock.h that was found is of another version"
+#endif
+
 #if __cplusplus >= 201703L
 #define REDLOCK_HPP_NODISCARD [[nodiscard]]
 #else
@@ -304,11 +310,23 @@ struct Kept {
     std::shared_ptr<Refusals> refusals;
 };
 
+// The library that runs may be of another version than redlock.h. Then its functions may take other arguments.
+inline void refuse_another_version() {
+    const std::string version(RedLock_Version());
+    const std::string ours(REDLOCK_HPP_FOR ".");
+    if (version.compare(0, ours.size(), ours) != 0) {
+        throw Error(Status::Internal,
+                    "the library is redlock " + version + ", and this redlock.hpp is for " REDLOCK_HPP_FOR);
+    }
+}
+
 // The C manager. The Manager and every Lease and Mutex made with it share this object, so that none of
 // them has to outlive another.
 class Engine {
 public:
-    Engine() : rl_(RedLock_New()) {
+    Engine() : rl_(nullptr) {
+        refuse_another_version();
+        rl_ = RedLock_New();
         if (rl_ == nullptr) {
             throw std::bad_alloc();
         }
@@ -336,19 +354,18 @@ public:
     // The library destroys each logger when no call can use it any more.
     Status set_logger(Logger logger) {
         if (!logger) {
-            return status_of(RedLock_SetLogger(rl_, nullptr, nullptr));
+            return status_of(RedLock_SetLogger(rl_, nullptr, nullptr, nullptr));
         }
-        return status_of(RedLock_SetLoggerWithDestroy(rl_, &Engine::tell, kept(std::move(logger)),
-                                                      &Engine::destroy<Kept<Logger>>));
+        return status_of(RedLock_SetLogger(rl_, &Engine::tell, kept(std::move(logger)),
+                                           &Engine::destroy<Kept<Logger>>));
     }
 
     Status set_password_callback(const char *user, PasswordCallback callback) {
         if (!callback) {
-            return status_of(RedLock_SetPasswordCallback(rl_, user, nullptr, nullptr));
+            return status_of(RedLock_SetPasswordCallback(rl_, user, nullptr, nullptr, nullptr));
         }
-        return status_of(RedLock_SetPasswordCallbackWithDestroy(
-            rl_, user, &Engine::ask, kept(std::move(callback)),
-            &Engine::destroy<Kept<PasswordCallback>>));
+        return status_of(RedLock_SetPasswordCallback(rl_, user, &Engine::ask, kept(std::move(callback)),
+                                                     &Engine::destroy<Kept<PasswordCallback>>));
     }
 
     // Sets `lost` when the lock of the lease cannot be kept alive. Keeping a lock alive needs a thread
@@ -850,7 +867,8 @@ private:
  * The connections are closed when the Manager and every Lease and Mutex made with it are gone. */
 class Manager {
 public:
-    /** Without servers and with the default settings. */
+    /** Without servers and with the default settings. Throws Error if the library that runs is of another
+     * interface version than this header. */
     Manager() : engine_(std::make_shared<detail::Engine>()) {}
 
     /** With the servers at these URLs, as by add_server(url). */

@@ -19,11 +19,11 @@ static void redlock_go_log(int32_t level, const char *message, void *function) {
 }
 
 static RedLockStatus redlock_go_set_password(RedLock *rl, const char *user, uintptr_t function) {
-	return RedLock_SetPasswordCallback(rl, user, redlock_go_password, (void *)function);
+	return RedLock_SetPasswordCallback(rl, user, redlock_go_password, (void *)function, NULL);
 }
 
 static RedLockStatus redlock_go_set_logger(RedLock *rl, uintptr_t function) {
-	return RedLock_SetLogger(rl, redlock_go_log, (void *)function);
+	return RedLock_SetLogger(rl, redlock_go_log, (void *)function, NULL);
 }
 */
 import "C"

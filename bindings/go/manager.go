@@ -69,6 +69,9 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 	if len(servers) == 0 {
 		return nil, &Error{Status: ErrNoServers, Message: "no server was given"}
 	}
+	if err := checkVersion(); err != nil {
+		return nil, err
+	}
 	s := &shared{
 		handle:   C.RedLock_New(),
 		blocking: make(chan struct{}, blockingMax),

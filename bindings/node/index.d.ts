@@ -26,7 +26,7 @@
 
 import { EventEmitter } from 'node:events';
 
-/** The version of the C library that runs, such as "0.2.0". */
+/** The version of the C library that runs, such as "0.3.0". */
 export const version: string;
 
 export interface ManagerOptions {

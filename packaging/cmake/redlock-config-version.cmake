@@ -2,7 +2,7 @@
 # and must have the same interface. Below 1.0, a minor version may change the interface; from 1.0 on, only
 # a major version may. A range, as in 0.1...0.3, is taken literally.
 
-set(PACKAGE_VERSION "0.2.0")
+set(PACKAGE_VERSION "0.3.0")
 set(PACKAGE_VERSION_COMPATIBLE FALSE)
 set(PACKAGE_VERSION_EXACT FALSE)
 

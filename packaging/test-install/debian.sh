@@ -58,7 +58,7 @@ check_debian_control() {
     dpkg-deb --ctrl-tarfile "$package" | (mkdir "$scratch/control" && tar -x -C "$scratch/control")
     grep -q "^libredlock $interface libredlock$interface (>= $version)$" "$scratch/control/shlibs" || fail "shlibs is wrong"
     grep -q '^activate-noawait ldconfig$' "$scratch/control/triggers" || fail "ldconfig is not called"
-    grep -q '^ RedLock_Lock@Base 0.2.0$' "$scratch/control/symbols" || fail "symbols is wrong"
+    grep -q '^ RedLock_Lock@Base 0.3.0$' "$scratch/control/symbols" || fail "symbols is wrong"
     grep -q '^Depends: libc6 (>= [0-9.]*), libgcc-s1 (>= [0-9.]*)$' "$scratch/control/control" || fail "Depends is wrong"
 }
 

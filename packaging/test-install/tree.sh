@@ -43,7 +43,7 @@ expected_listing() {
 LIST
 }
 
-# A program must ask for libredlock.so.0.2, and not for the name that it was linked with.
+# A program must ask for libredlock.so.0.3, and not for the name that it was linked with.
 check_soname() {
     [ "$(uname -s)" = Linux ] || return 0
     readelf -d "$scratch/shared" | grep -q "NEEDED.*\[$wanted\]" || fail "the program does not ask for $wanted"

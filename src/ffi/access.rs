@@ -104,6 +104,10 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
 /// @param callback  the function. NULL: ask nobody, and do not log in.
 /// @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
 ///                  user_data of RedLock_SetLogger.
+/// @param destroy   as for RedLock_SetLogger: called once, with user_data, when the library no longer needs
+///                  user_data. RedLock_SetCredentials also replaces the callback. If callback is NULL, or
+///                  this function fails, destroy is called before this function returns. NULL: nobody needs
+///                  to be told.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetPasswordCallback(
@@ -111,28 +115,15 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallback(
     user: *const c_char,
     callback: RedLockPasswordCallback,
     user_data: *mut c_void,
-) -> RedLockStatus {
-    set_password_callback(rl, user, callback, UserData::new(user_data, None))
-}
-
-/// RedLock_SetPasswordCallback with a function that is called when user_data is no longer used.
-///
-/// @param rl        the manager.
-/// @param user      as for RedLock_SetCredentials.
-/// @param callback  as for RedLock_SetPasswordCallback.
-/// @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, even if this
-///                  function fails.
-/// @param destroy   as for RedLock_SetLoggerWithDestroy. RedLock_SetCredentials also replaces the callback.
-/// @return as for RedLock_SetPasswordCallback.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLock_SetPasswordCallbackWithDestroy(
-    rl: *mut RedLock,
-    user: *const c_char,
-    callback: RedLockPasswordCallback,
-    user_data: *mut c_void,
     destroy: RedLockDestroy,
 ) -> RedLockStatus {
-    set_password_callback(rl, user, callback, UserData::new(user_data, destroy))
+    // Also covers the destruction of a `user_data` that the manager did not take.
+    let _uncancelled = Uncancelled::new();
+    let user_data = UserData::new(user_data, destroy);
+    manager_call(rl, |handle| {
+        let source = password_source(callback, user_data);
+        handle.manager.set_password_source(text_or_null(user, "user")?, source)
+    })
 }
 
 /// Sets which certificates are trusted to identify rediss:// servers. Existing connections stay as they are.
@@ -244,20 +235,6 @@ fn variable(name: &[u8], argument: Argument) -> Result<Vec<u8>, Error> {
         }
         Some(value) => Ok(value),
     }
-}
-
-fn set_password_callback(
-    rl: *mut RedLock,
-    user: *const c_char,
-    callback: RedLockPasswordCallback,
-    user_data: UserData,
-) -> RedLockStatus {
-    // Also covers the destruction of a `user_data` that the manager did not take.
-    let _uncancelled = Uncancelled::new();
-    manager_call(rl, |handle| {
-        let source = password_source(callback, user_data);
-        handle.manager.set_password_source(text_or_null(user, "user")?, source)
-    })
 }
 
 /// Turns the C function and its argument into a source of passwords.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::system::process::{Generation, this_process};
 
-/// Called when a callback's user_data is no longer used. See RedLock_SetLoggerWithDestroy.
+/// Called when a callback's user_data is no longer used. See RedLock_SetLogger.
 ///
 /// @param user_data the user_data that was given with the callback.
 pub type RedLockDestroy = Option<unsafe extern "C" fn(user_data: *mut c_void)>;

@@ -278,10 +278,9 @@ pub unsafe extern "C" fn RedLock_SetBackgroundThread(
 ///
 /// @param rl        the manager.
 /// @param callback  the function, or NULL for none.
-/// @param user_data passed to the function unchanged; may be NULL. The manager owns it from now on, even if
-///                  this function fails.
-/// @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL if no
-///                  such call is needed.
+/// @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
+///                  user_data of RedLock_SetLogger.
+/// @param destroy   as for RedLock_SetLogger. NULL: nobody needs to be told.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetEventCallback(

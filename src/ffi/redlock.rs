@@ -234,41 +234,28 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 /// @param callback  the function, or NULL for no logger.
 /// @param user_data passed to the function unchanged; may be NULL. When this function or RedLock_Free
 ///                  returns, another thread may still be using user_data. It must stay valid until all calls
-///                  on the manager that had begun by then have ended. If the program cannot tell when that
-///                  is, it must use RedLock_SetLoggerWithDestroy.
+///                  on the manager that had begun by then have ended: destroy tells when that is.
+/// @param destroy   called once, with user_data, when the library no longer needs user_data. That is when
+///                  another logger was set or the manager was freed, and every call that might use
+///                  user_data has ended. If callback is NULL, or this function fails, destroy is called
+///                  before this function returns. The last thread that needed user_data calls destroy: in
+///                  this function, in RedLock_Free, at the end of a call on the manager, or on the thread of
+///                  RedLock_SetBackgroundThread. The library holds nothing then. destroy may call the
+///                  library, but the manager may have been freed. destroy must not unwind (longjmp, throw)
+///                  through the library. A forked child has only a copy of its parent's user_data, and does
+///                  not call destroy for it. NULL: nobody needs to be told.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLogger(
     rl: *mut RedLock,
     callback: RedLockLogger,
     user_data: *mut c_void,
-) -> RedLockStatus {
-    set_logger(rl, callback, UserData::new(user_data, None))
-}
-
-/// RedLock_SetLogger with a function that is called when user_data is no longer used.
-///
-/// @param rl        the manager.
-/// @param callback  as for RedLock_SetLogger.
-/// @param user_data as for RedLock_SetLogger. The manager owns it from now on, even if this function fails.
-/// @param destroy   called exactly once, with user_data, after another logger was set or the manager was
-///                  freed, and the last call that might use user_data has ended. If callback is NULL or this
-///                  function does not return REDLOCK_OK, destroy is called before this function returns. The
-///                  last thread that needed user_data calls destroy: in this function, in RedLock_Free, or at
-///                  the end of a call on the manager. The library holds nothing at that point: destroy may
-///                  call this library, but the manager may have been freed. destroy must not unwind through
-///                  the library. In a forked child, destroy is not called for user_data that the parent has
-///                  set, because the child has only a copy, which ends with the child. NULL if no such call
-///                  is needed.
-/// @return as for RedLock_SetLogger.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
-    rl: *mut RedLock,
-    callback: RedLockLogger,
-    user_data: *mut c_void,
     destroy: RedLockDestroy,
 ) -> RedLockStatus {
-    set_logger(rl, callback, UserData::new(user_data, destroy))
+    // Also while a `user_data` that was not stored is destroyed.
+    let _uncancelled = Uncancelled::new();
+    let user_data = UserData::new(user_data, destroy);
+    manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
 }
 
 /// Returns the message of the last call on this manager that has no lease. Such calls are
@@ -307,12 +294,6 @@ pub unsafe extern "C" fn RedLock_CopyErrorMessage(
 ) -> usize {
     let words = shared(rl).map(|handle| handle.message.words());
     copy_words(&words.unwrap_or_else(|| c"rl is NULL".to_owned()), message, size)
-}
-
-fn set_logger(rl: *mut RedLock, callback: RedLockLogger, user_data: UserData) -> RedLockStatus {
-    // Also while a `user_data` that was not stored is destroyed.
-    let _uncancelled = Uncancelled::new();
-    manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
 }
 
 /// Wraps the C function and its argument as a logger of the manager.

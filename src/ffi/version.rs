@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 /// The version of this header. RedLock_Version() returns the version of the library that runs.
 pub const REDLOCK_VERSION_MAJOR: i32 = 0;
-pub const REDLOCK_VERSION_MINOR: i32 = 2;
+pub const REDLOCK_VERSION_MINOR: i32 = 3;
 pub const REDLOCK_VERSION_PATCH: i32 = 0;
 
 const VERSION: &CStr =
@@ -13,7 +13,7 @@ const VERSION: &CStr =
         Err(_) => panic!("the version holds a NUL"),
     };
 
-/// The version of the library that runs, such as "0.2.0".
+/// The version of the library that runs, such as "0.3.0".
 ///
 /// @return a string that stays valid forever. Any thread may call this.
 #[unsafe(no_mangle)]

@@ -73,21 +73,18 @@ fn start_secure() -> (Cluster, Identity) {
     (Cluster::start_each(3, start), authority.client())
 }
 
-/// Libraries that do not match, each with words that the error must contain: `path=words,path=words`. One is of
+/// Libraries that do not match, each with words that the error must contain: `path=words,path=words`. Two are of
 /// another version, one is too old to have all functions, one is something else.
 fn strangers(workshop: &Workshop) -> String {
-    let version = env!("CARGO_PKG_VERSION");
+    let says = |it: &str| format!("const char *RedLock_Version(void) {{ return \"{it}\"; }}");
     let strangers = [
-        ("newer", "const char *RedLock_Version(void) { return \"99.7.0\"; }", "99.7.0"),
-        (
-            "older",
-            &format!("const char *RedLock_Version(void) {{ return \"{version}\"; }}"),
-            "has no RedLock",
-        ),
-        ("other", "int unlock(void) { return 0; }", "has no RedLock_Version"),
+        ("newer", says("99.7.0"), "is redlock 99.7.0"),
+        ("before", says("0.2.9"), "is redlock 0.2.9"),
+        ("older", says(env!("CARGO_PKG_VERSION")), "has no RedLock"),
+        ("other", "int unlock(void) { return 0; }".to_owned(), "has no RedLock_Version"),
     ];
     let built = strangers.map(|(name, code, words)| {
-        let source = workshop.write(&format!("{name}.c"), code);
+        let source = workshop.write(&format!("{name}.c"), &code);
         let library = workshop.fresh(name).with_extension("so");
         build(workshop, &source, &library);
         format!("{}={words}", library.display())

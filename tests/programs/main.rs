@@ -20,6 +20,7 @@ mod ruby;
 mod secure;
 mod servers_script;
 mod snippets;
+mod versions;
 mod waiters;
 mod workshop;
 

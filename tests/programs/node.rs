@@ -142,7 +142,7 @@ pub(crate) fn build(workshop: &Workshop, compiler: &str) -> PathBuf {
     addon
 }
 
-fn build_command(addon: &Path, compiler: &str) -> Command {
+pub(crate) fn build_command(addon: &Path, compiler: &str) -> Command {
     let mut command = Command::new("node");
     command
         .arg(library::root().join("bindings/node/build.js"))

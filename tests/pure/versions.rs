@@ -7,7 +7,7 @@ use std::path::Path;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the version first stands in a file: the text before it and after it.
-const VERSIONS: [(&str, &str, &str); 9] = [
+const VERSIONS: [(&str, &str, &str); 10] = [
     ("Cargo.lock", "name = \"redlock-core\"\nversion = \"", "\""),
     ("Cargo.lock", "name = \"redlock-cli\"\nversion = \"", "\""),
     ("tool/Cargo.toml", "name = \"redlock-cli\"\nversion = \"", "\""),
@@ -17,15 +17,29 @@ const VERSIONS: [(&str, &str, &str); 9] = [
     ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),
     ("packaging/debian/changelog", "redlock (", "-"),
     ("man/redlock.7", "\"redlock ", "\""),
+    ("tool/redlock.1", "\"redlock ", "\""),
 ];
 
 /// Where the interface version is stated, which the library's version must begin with.
-const INTERFACES: [(&str, &str, &str); 5] = [
+const INTERFACES: [(&str, &str, &str); 18] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
+    ("bindings/go/version.go", "interfaceVersion = \"", "\""),
     ("bindings/node/src/redlock.c", "#define INTERFACE \"", ".\""),
     ("bindings/python/redlock/_library.py", "_INTERFACE = \"", "\""),
+    ("bindings/python/redlock/_library.py", "libredlock.so.", "\""),
     ("bindings/ruby/lib/redlock/native/library.rb", "INTERFACE = \"", "\""),
+    ("bindings/ruby/lib/redlock/native/library.rb", "libredlock.so.", " "),
+    ("docs/c.md", "libredlock.so.", "`"),
+    ("docs/install.md", "libredlock.so.", "`"),
+    ("docs/install.md", "find_package(redlock ", " "),
+    ("docs/node.md", "libredlock.so.", ":"),
     ("docs/packages.md", "`libredlock", "`"),
+    ("docs/troubleshooting.md", "libredlock.so.", ":"),
+    ("docs/zh-CN/c.md", "libredlock.so.", "`"),
+    ("docs/zh-CN/install.md", "libredlock.so.", "`"),
+    ("docs/zh-CN/install.md", "find_package(redlock ", " "),
+    ("docs/zh-CN/troubleshooting.md", "libredlock.so.", ":"),
+    ("include/redlock.hpp", "#define REDLOCK_HPP_FOR \"", "\""),
 ];
 
 /// Files that install something or make a package. They read the version from Cargo.toml and contain none
@@ -51,7 +65,10 @@ const MAKING: [&str; 7] = [
 ];
 
 /// Where a page shows a package with its version: the text before it and after it, at every occurrence.
-const SHOWN: [(&str, &str, &str); 2] = [
+const SHOWN: [(&str, &str, &str); 5] = [
+    ("bindings/go/README.md", "redlock.example/redlock@v", "\n"),
+    ("docs/go.md", "redlock.example/redlock@v", " "),
+    ("docs/zh-CN/go.md", "redlock.example/redlock@v", " "),
     ("docs/packages.md", "redlock.example/redlock@v", "\n"),
     ("docs/packages.md", "redlock-core-", ".crate"),
 ];

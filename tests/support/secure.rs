@@ -81,7 +81,7 @@ impl Manager {
         let (user, user_data) = (Text::new(user), ptr::from_ref(&*answer).cast_mut().cast());
         // SAFETY: the manager and the string are alive, and the box lives until another callback is set.
         let status = unsafe {
-            RedLock_SetPasswordCallback(self.raw(), user.pointer(), Some(ask), user_data)
+            RedLock_SetPasswordCallback(self.raw(), user.pointer(), Some(ask), user_data, None)
         };
         assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
         Asked { manager: self, _answer: answer, _lifetime: PhantomData }
@@ -101,7 +101,7 @@ impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let none = ptr::null_mut();
         // SAFETY: the manager is alive, because it is borrowed.
-        unsafe { RedLock_SetPasswordCallback(self.manager.raw(), ptr::null(), None, none) };
+        unsafe { RedLock_SetPasswordCallback(self.manager.raw(), ptr::null(), None, none, None) };
     }
 }
 

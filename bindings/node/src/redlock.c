@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if REDLOCK_VERSION_MAJOR != 0 || REDLOCK_VERSION_MINOR != 2
-#error "this file is for redlock 0.2, and the redlock.h that was found is of another version"
+#if REDLOCK_VERSION_MAJOR != 0 || REDLOCK_VERSION_MINOR != 3
+#error "this file is for redlock 0.3, and the redlock.h that was found is of another version"
 #endif
 
 #if UINTPTR_MAX < UINT32_MAX
@@ -31,7 +31,7 @@
 #endif
 
 /* The interface version that this file needs. Below 1.0 the interface may change with the second number. */
-#define INTERFACE "0.2."
+#define INTERFACE "0.3."
 
 enum {
     ARGUMENTS_MAX = 10,
@@ -661,7 +661,7 @@ static napi_value SetLogger(napi_env env, napi_callback_info info) {
     source = allocate(sizeof *source);
     source->bridge = enter_bridge(manager->bridge);
     source->id = (uint32_t)(uintptr_t)id;
-    return number(env, RedLock_SetLoggerWithDestroy(manager->rl, tell_line, source, forget_log_source));
+    return number(env, RedLock_SetLogger(manager->rl, tell_line, source, forget_log_source));
 }
 
 static napi_value AddServer(napi_env env, napi_callback_info info) {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 from ._structures import _CAcquireOptions, _CEvent, _CInfo, _CServerInfo, _CStats
 
 # The interface version that this package needs. Below 1.0 the interface may change with the second number.
-_INTERFACE = "0.2"
-_NAMES = ("libredlock.so.0.2", "libredlock.so", "libredlock.dylib")
+_INTERFACE = "0.3"
+_NAMES = ("libredlock.so.0.3", "libredlock.so", "libredlock.dylib")
 
 _HANDLE = ctypes.c_void_p
 _STRING = ctypes.c_char_p

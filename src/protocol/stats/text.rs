@@ -191,7 +191,7 @@ mod tests {
             traffic: Traffic { requests: 7, ..Traffic::default() },
         };
         let stats = Stats { servers: vec![server], ..Stats::default() };
-        let text = text(&stats, "0.2.0");
+        let text = text(&stats, "0.3.0");
         let line = r#"redlock_server_requests_total{server="/run/a\"} 1\nb\\"} 7"#;
         assert!(text.lines().any(|it| it == line), "{text}");
         assert!(!text.contains("redlock_server_clock_offset_seconds{"), "{text}");
@@ -204,7 +204,7 @@ mod tests {
         for us in [10, 10, 300, 70_000_000] {
             stats.counts.acquire_time.observe(us);
         }
-        let text = text(&stats, "0.2.0");
+        let text = text(&stats, "0.3.0");
         for line in [
             "redlock_lock_acquire_duration_seconds_bucket{le=\"0.000025\"} 2",
             "redlock_lock_acquire_duration_seconds_bucket{le=\"0.00025\"} 2",

@@ -179,7 +179,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 73] = calls! {
+    let calls: [(&str, Call); 71] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -196,10 +196,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetFencing(it.rl(), true) of it;
         Status RedLock_SetWaking(it.rl(), true) of it;
         Status RedLock_SetLanguage(it.rl(), 1) of it;
-        Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
-        Status RedLock_SetLoggerWithDestroy(
-            it.rl(), it.callback(), it.user_data(), it.destroy()
-        ) of it;
+        Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data(), it.destroy()) of it;
         Status RedLock_KeepLog(it.rl(), 10) of it;
         Level RedLock_TakeLogLine(it.rl(), it.room("line"), ROOM) of it;
         Complaint RedLock_ErrorMessage(it.rl()) of it;
@@ -242,9 +239,6 @@ fn calls() -> BTreeMap<&'static str, Call> {
             it.rl(), it.text("user_variable", c"PATH"), it.text("password_variable", c"PATH")
         ) of it;
         Status RedLock_SetPasswordCallback(
-            it.rl(), it.text("user", c"u"), it.password_callback(), it.user_data()
-        ) of it;
-        Status RedLock_SetPasswordCallbackWithDestroy(
             it.rl(), it.text("user", c"u"), it.password_callback(), it.user_data(), it.destroy()
         ) of it;
         Status RedLock_SetTlsCa(it.rl(), it.text("ca_file", c"/no/file")) of it;

@@ -21,7 +21,7 @@ use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_CANCELLED, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW,
     REDLOCK_UNREACHABLE,
 };
-use redlock::ffi::{RedLock_CopyErrorMessage, RedLock_SetLoggerWithDestroy};
+use redlock::ffi::{RedLock_CopyErrorMessage, RedLock_SetLogger};
 
 use crate::support::client::no_info;
 use crate::support::events::{Wanted, no_event};
@@ -421,8 +421,7 @@ fn the_data_of_a_logger_is_destroyed_once() {
     let manager = Manager::new();
     let data = ptr::without_provenance_mut(7);
     // SAFETY: the manager is alive, and the functions need no data.
-    let status =
-        unsafe { RedLock_SetLoggerWithDestroy(manager.raw(), Some(log), data, Some(destroy)) };
+    let status = unsafe { RedLock_SetLogger(manager.raw(), Some(log), data, Some(destroy)) };
     assert_eq!((status, DESTROYED.load(Ordering::Relaxed)), (REDLOCK_OK, 0));
     drop(manager);
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 7);
@@ -441,7 +440,7 @@ fn a_lock_expired_in_the_logger_is_not_taken() {
     let manager = Manager::at(&[server.address()]);
     let data = ptr::from_ref(&server).cast_mut().cast();
     // SAFETY: the manager is alive, and the server lives longer.
-    let status = unsafe { RedLock_SetLoggerWithDestroy(manager.raw(), Some(wait), data, None) };
+    let status = unsafe { RedLock_SetLogger(manager.raw(), Some(wait), data, None) };
     assert_eq!(status, REDLOCK_OK);
     wait_until("the logger is called in a call that would have succeeded", || {
         server.hang_up();

@@ -7,8 +7,7 @@ use std::ptr;
 
 use redlock::ffi::access::{
     RedLock_SetCredentials, RedLock_SetCredentialsFromEnv, RedLock_SetPasswordCallback,
-    RedLock_SetPasswordCallbackWithDestroy, RedLock_SetTlsCa, RedLock_SetTlsCertificate,
-    RedLock_SetTlsServerName,
+    RedLock_SetTlsCa, RedLock_SetTlsCertificate, RedLock_SetTlsServerName,
 };
 use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::RedLock_NextEvent;
@@ -94,11 +93,7 @@ fn places() -> Vec<(&'static str, &'static str, Pass)> {
         }),
         // SAFETY: see above.
         ("RedLock_SetPasswordCallback", "user", |rl, _, it| unsafe {
-            RedLock_SetPasswordCallback(rl, it, None, ptr::null_mut())
-        }),
-        // SAFETY: see above.
-        ("RedLock_SetPasswordCallbackWithDestroy", "user", |rl, _, it| unsafe {
-            RedLock_SetPasswordCallbackWithDestroy(rl, it, None, ptr::null_mut(), None)
+            RedLock_SetPasswordCallback(rl, it, None, ptr::null_mut(), None)
         }),
         // SAFETY: see above.
         ("RedLock_SetTlsCa", "ca_file", |rl, _, it| unsafe { RedLock_SetTlsCa(rl, it) }),

@@ -30,7 +30,7 @@ impl<'a> Logger<'a> {
         let logger = Box::new(Self { react: Box::new(react), calls, is_in_it });
         let user_data = ptr::from_ref(&*logger).cast_mut().cast();
         // SAFETY: the manager lives, and each test keeps the box until its last call on the manager is over.
-        let status = unsafe { RedLock_SetLogger(manager.raw(), Some(react_to), user_data) };
+        let status = unsafe { RedLock_SetLogger(manager.raw(), Some(react_to), user_data, None) };
         assert_eq!(status, REDLOCK_OK);
         logger
     }

@@ -27,8 +27,8 @@ pub(crate) fn set(rl: *mut RedLock, choices: &mut Choices<'_>) -> RedLockStatus 
             0 => RedLock_SetCredentials(rl, one, other),
             1 => RedLock_SetCredentialsFromEnv(rl, one, other),
             2 => match source {
-                0 => RedLock_SetPasswordCallback(rl, one, None, ptr::null_mut()),
-                it => RedLock_SetPasswordCallback(rl, one, Some(tell), user_data(it)),
+                0 => RedLock_SetPasswordCallback(rl, one, None, ptr::null_mut(), None),
+                it => RedLock_SetPasswordCallback(rl, one, Some(tell), user_data(it), None),
             },
             3 => RedLock_SetTlsCa(rl, one),
             4 => RedLock_SetTlsCertificate(rl, one, other),

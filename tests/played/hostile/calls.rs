@@ -228,7 +228,8 @@ impl Run<'_> {
             }
         };
         // SAFETY: the manager is NULL or alive; the callback accesses no memory through that pointer.
-        let status = unsafe { RedLock_SetLogger(self.manager(slot), callback, user_data.cast()) };
+        let status =
+            unsafe { RedLock_SetLogger(self.manager(slot), callback, user_data.cast(), None) };
         self.judge_manager(slot, status);
     }
 

@@ -66,11 +66,11 @@ static RedLock *new_manager(void) {
 }
 
 static RedLockStatus set_logger(RedLock *rl, struct Data *data) {
-    return RedLock_SetLoggerWithDestroy(rl, on_line, data, destroy);
+    return RedLock_SetLogger(rl, on_line, data, destroy);
 }
 
 static RedLockStatus set_callback(RedLock *rl, const char *user, struct Data *data) {
-    return RedLock_SetPasswordCallbackWithDestroy(rl, user, answer, data, destroy);
+    return RedLock_SetPasswordCallback(rl, user, answer, data, destroy);
 }
 
 /* A failing connection first asks for a password, and then logs a line. */
@@ -94,12 +94,12 @@ static void without_a_callback_it_is_destroyed_at_once(void) {
     int destroyed;
     RedLock *rl = new_manager();
     struct Data *data = data_for(&destroyed);
-    CHECK(RedLock_SetLoggerWithDestroy(rl, NULL, data, destroy) == REDLOCK_OK && destroyed == 1);
+    CHECK(RedLock_SetLogger(rl, NULL, data, destroy) == REDLOCK_OK && destroyed == 1);
     data = data_for(&destroyed);
-    CHECK(RedLock_SetPasswordCallbackWithDestroy(rl, NULL, NULL, data, destroy) == REDLOCK_OK);
+    CHECK(RedLock_SetPasswordCallback(rl, NULL, NULL, data, destroy) == REDLOCK_OK);
     CHECK(destroyed == 1);
     /* A logger is not required. */
-    CHECK(RedLock_SetLoggerWithDestroy(rl, NULL, NULL, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(rl, NULL, NULL, NULL) == REDLOCK_OK);
     RedLock_Free(rl);
 }
 
@@ -110,14 +110,14 @@ static void what_is_replaced_is_destroyed(void) {
     connect_in_vain(rl);
     CHECK(lines > 0 && first == 0);
     CHECK(set_logger(rl, data_for(&second)) == REDLOCK_OK && first == 1 && second == 0);
-    CHECK(RedLock_SetLogger(rl, NULL, NULL) == REDLOCK_OK && second == 1);
+    CHECK(RedLock_SetLogger(rl, NULL, NULL, NULL) == REDLOCK_OK && second == 1);
 
     CHECK(set_callback(rl, NULL, data_for(&first)) == REDLOCK_OK);
     questions = 0;
     connect_in_vain(rl);
     CHECK(questions > 0 && first == 0);
     CHECK(set_callback(rl, "u", data_for(&second)) == REDLOCK_OK && first == 1 && second == 0);
-    CHECK(RedLock_SetPasswordCallback(rl, NULL, NULL, NULL) == REDLOCK_OK && second == 1);
+    CHECK(RedLock_SetPasswordCallback(rl, NULL, NULL, NULL, NULL) == REDLOCK_OK && second == 1);
     CHECK(set_callback(rl, NULL, data_for(&third)) == REDLOCK_OK);
     CHECK(RedLock_SetCredentials(rl, "u", "p") == REDLOCK_OK && third == 1);
 
@@ -130,7 +130,7 @@ static void what_is_replaced_is_destroyed(void) {
 }
 
 static void replace_myself(void) {
-    CHECK(RedLock_SetLogger(manager, NULL, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, NULL, NULL, NULL) == REDLOCK_OK);
     CHECK(RedLock_SetCredentials(manager, NULL, NULL) == REDLOCK_OK);
 }
 
@@ -157,7 +157,7 @@ static void a_callback_may_do_away_with_itself(void) {
 static void use_the_manager(void) {
     bool locked;
     CHECK(RedLock_SetRetry(manager, 1, 0) == REDLOCK_OK);
-    CHECK(RedLock_SetLogger(manager, NULL, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, NULL, NULL, NULL) == REDLOCK_OK);
     CHECK(RedLock_SetCredentials(manager, NULL, NULL) == REDLOCK_OK);
     CHECK(RedLock_IsLocked(manager, "r", &locked) == REDLOCK_UNREACHABLE && !locked);
 }

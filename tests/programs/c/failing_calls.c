@@ -250,7 +250,7 @@ static RedLock *new_manager(void) {
     CHECK(rl && RedLock_SetRetry(rl, 2, 2) == REDLOCK_OK);
     int64_t timeout = fault->extent == THIS_ONE ? 20000 : 40;
     CHECK(RedLock_SetTimeouts(rl, timeout, timeout) == REDLOCK_OK);
-    CHECK(RedLock_SetLogger(rl, hear, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(rl, hear, NULL, NULL) == REDLOCK_OK);
     const char *authority = getenv("REDLOCK_TEST_TLS_CA");
     if (authority && RedLock_SetTlsCa(rl, authority) != REDLOCK_OK) {
         CHECK(RedLock_ErrorMessage(rl)[0]);

@@ -101,7 +101,7 @@ static void child_goes_on(RedLockStatus status, const char *words) {
 /* A manager that does not know the password yet. */
 static RedLock *new_manager(void) {
     RedLock *made = manager_of(count, urls);
-    CHECK(RedLock_SetPasswordCallback(made, "locker", answer, &forks) == REDLOCK_OK);
+    CHECK(RedLock_SetPasswordCallback(made, "locker", answer, &forks, NULL) == REDLOCK_OK);
     return made;
 }
 
@@ -156,7 +156,7 @@ int main(int argc, char **argv) {
     lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_ContinueLock(manager, "kept", TTL_MS, kept), kept);
     if (!asks) {
-        CHECK(RedLock_SetLogger(manager, on_line, &forks) == REDLOCK_OK);
+        CHECK(RedLock_SetLogger(manager, on_line, &forks, NULL) == REDLOCK_OK);
     }
     for (int which = 0; which < CALLS; which++) {
         fork_in(which, asks);

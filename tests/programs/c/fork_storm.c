@@ -52,7 +52,7 @@ static void *set_and_ask(void *resource) {
     while (!atomic_load(&stop)) {
         bool locked = false;
         CHECK(RedLock_SetRetry(manager, 3, 5) == REDLOCK_OK);
-        CHECK(RedLock_SetLogger(manager, ignore, NULL) == REDLOCK_OK);
+        CHECK(RedLock_SetLogger(manager, ignore, NULL, NULL) == REDLOCK_OK);
         CHECK(RedLock_SetClockDriftFactor(manager, -1) == REDLOCK_INVALID_ARGUMENT);
         CHECK(RedLock_ErrorMessage(manager) != NULL);
         CHECK(RedLock_IsLocked(manager, resource, &locked) == REDLOCK_OK);

@@ -43,8 +43,8 @@ static void call_back(int32_t level, const char *line, void *data) {
     if (RedLock_TryLock(manager, "by the logger", TTL_MS, 10, spare) == REDLOCK_OK) {
         RedLock_Unlock(manager, spare);
     }
-    CHECK(RedLock_SetLogger(manager, check_line, data) == REDLOCK_OK);
-    CHECK(RedLock_SetLogger(manager, call_back, data) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, check_line, data, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, call_back, data, NULL) == REDLOCK_OK);
     depth--;
 }
 
@@ -105,12 +105,12 @@ int main(int argc, char **argv) {
     spare = new_lease();
     bool uses = strcmp(argv[2], "use the lease") == 0;
     RedLockLogger logger = uses ? use_the_lease : call_back;
-    CHECK(RedLock_SetLogger(manager, logger, &user_data) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, logger, &user_data, NULL) == REDLOCK_OK);
     everything_happens();
 
     /* Silence again. */
     int heard = lines;
-    CHECK(RedLock_SetLogger(manager, NULL, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, NULL, NULL, NULL) == REDLOCK_OK);
     tell_and_await("break the connections");
     locks(0);
     CHECK(lines == heard);

@@ -107,7 +107,7 @@ static void bad_settings(void) {
             refused(RedLock_SetClockDriftFactor(managers[m], factors[f]), NONE);
         }
     }
-    refused(RedLock_SetLogger(NULL, NULL, NULL), NONE);
+    refused(RedLock_SetLogger(NULL, NULL, NULL, NULL), NONE);
     refused(RedLock_Connect(manager, -1), NONE);
     refused(RedLock_Connect(manager, INT64_MIN), NONE);
     refused(RedLock_Connect(NULL, 0), NONE);

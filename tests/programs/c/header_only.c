@@ -28,7 +28,7 @@ int main(void) {
     bool held = RedLockLease_IsHeld(lease);
     int64_t remaining_ms = RedLockLease_RemainingMs(lease);
 
-    RedLock_SetLogger(rl, logger, 0);
+    RedLock_SetLogger(rl, logger, 0, 0);
     RedLock_Free(rl);
     RedLockLease_Free(lease);
     return sign(status) == 1 && !held && remaining_ms == 0 ? 0 : 1;

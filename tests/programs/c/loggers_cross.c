@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
         EXPECT(REDLOCK_OK, RedLock_Lock(taker, i ? "one" : "other", TTL_MS, leases[i]), leases[i]);
         RedLock_Free(taker);
         managers[i] = new_manager(argc - 1, argv + 1);
-        CHECK(RedLock_SetLogger(managers[i], on_line, &names[i]) == REDLOCK_OK);
+        CHECK(RedLock_SetLogger(managers[i], on_line, &names[i], NULL) == REDLOCK_OK);
     }
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {

@@ -29,7 +29,7 @@ static void read_line(char *line, size_t room) {
 /* A slow logger: it is called within a call. */
 static void stop_once(int32_t level, const char *line, void *data) {
     (void)level, (void)line, (void)data;
-    CHECK(RedLock_SetLogger(manager, NULL, NULL) == REDLOCK_OK);
+    CHECK(RedLock_SetLogger(manager, NULL, NULL, NULL) == REDLOCK_OK);
     raise(SIGSTOP);
 }
 
@@ -57,7 +57,7 @@ static RedLockStatus obey(const char *verb, int64_t number, int64_t wait_ms) {
         return RedLock_SetTimeouts(manager, number, number);
     }
     if (strcmp(verb, "alert") == 0) {
-        return RedLock_SetLogger(manager, stop_once, NULL);
+        return RedLock_SetLogger(manager, stop_once, NULL, NULL);
     }
     CHECK(strcmp(verb, "look") == 0);
     return REDLOCK_OK;

@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     CHECK(argc > 2);
     secret = argv[1];
     manager = manager_of(argc - 2, argv + 2);
-    CHECK(RedLock_SetPasswordCallback(manager, "locker", answer, &asked) == REDLOCK_OK);
+    CHECK(RedLock_SetPasswordCallback(manager, "locker", answer, &asked, NULL) == REDLOCK_OK);
 
     /* Before the callback was ever called, within it, and after that. */
     child_locks();

@@ -62,7 +62,7 @@ RedLockStatus noted_callback(RedLock *rl, const char *user, RedLockPasswordCallb
                              RedLockDestroy destroy) {
     password_callback = callback;
     password_data = user_data;
-    return RedLock_SetPasswordCallbackWithDestroy(rl, user, callback, user_data, destroy);
+    return RedLock_SetPasswordCallback(rl, user, callback, user_data, destroy);
 }
 // Calls of RedLock_Cancel, and of RedLock_TryLock, which may wait for one of them before it begins.
 std::atomic<int> cancels(0);
@@ -100,7 +100,7 @@ RedLockStatus noted_extend(RedLock *rl, RedLockLease *lease, std::int64_t ttl) {
 #define RedLock_SetFencing noted_fencing
 #define RedLock_SetWaking noted_waking
 #define RedLock_SetTlsInsecureSkipVerify noted_skip
-#define RedLock_SetPasswordCallbackWithDestroy noted_callback
+#define RedLock_SetPasswordCallback noted_callback
 #define RedLock_Confirm noted_confirm
 #define RedLock_Cancel noted_cancel
 #define RedLock_TryLock noted_try_lock

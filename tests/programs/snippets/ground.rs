@@ -89,7 +89,8 @@ impl Ground {
         self.tool("make", &make);
         let (include, lib) = (root.join("include"), library::directory());
         let pc = format!(
-            "Name: redlock\nDescription: as installed\nVersion: 0.2.0\nCflags: -I{}\nLibs: -L{} -lredlock\n",
+            "Name: redlock\nDescription: as installed\nVersion: {}\nCflags: -I{}\nLibs: -L{} -lredlock\n",
+            env!("CARGO_PKG_VERSION"),
             include.display(),
             lib.display()
         );

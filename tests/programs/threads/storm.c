@@ -66,7 +66,7 @@ static RedLock *new_manager(void)
     for (int i = 0; i < server_count; i++)
         if (RedLock_AddServerUrl(rl, servers[i], 0) != REDLOCK_OK)
             fail("%s: %s", servers[i], RedLock_ErrorMessage(rl));
-    RedLock_SetLogger(rl, on_line, &lines);
+    RedLock_SetLogger(rl, on_line, &lines, NULL);
     return rl;
 }
 
@@ -167,7 +167,7 @@ static bool play_settings(int number, RedLockLease *lease)
     times++;
     RedLock_SetRetry(ours, 1 + times % 3, 1 + times % 20);
     RedLock_SetTimeouts(ours, 500, times % 2 ? 0 : 300);
-    RedLock_SetLogger(ours, times % 2 ? on_line : NULL, &lines);
+    RedLock_SetLogger(ours, times % 2 ? on_line : NULL, &lines, NULL);
     usleep(500);
     return done(RedLock_TryLock(ours, "settings", TTL_MS, 0, lease), lease)
         && done(RedLock_Unlock(ours, lease), lease);

@@ -82,10 +82,10 @@ impl fmt::Display for Verdict {
 /// Says what must be done about a break.
 pub(crate) fn what_to_do() -> String {
     format!(
-        "Best leave it as it was, and add what is new under a name of its own. If it has to be, raise the \
-         minor version (below 1.0; from then on the major one) in Cargo.toml and in src/ffi/version.rs, so \
-         that the library gets another name than {}; then run `make header` and `make abi-record`, and \
-         commit abi/. What was never released may be recorded anew under its old name: remove abi/ first.",
+        "From 0.3 on the interface only grows. Leave it as it was, and add what is new under a name of its \
+         own. If it has to be, raise the minor version (below 1.0; from then on the major one) in Cargo.toml \
+         and in src/ffi/version.rs, so that the library gets another name than {}, and every program must be \
+         built again; then run `make header` and `make abi-record`, and commit abi/.",
         library::SONAME
     )
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     const RECORDED: [&str; 4] = [
-        "library libredlock.so.0.2",
+        "library libredlock.so.0.3",
         "type S: a struct that only the library knows",
         "constant E A = 0",
         "function F: E (S *, int)",
@@ -145,8 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_is_recorded_can_be_removed() {
+        let record = Record::read().expect("there is a record");
+        let (library, parts) = record.lines.split_first().expect("it has lines");
+        assert!(library.starts_with("library ") && parts.len() > 100, "{library}");
+        for part in parts {
+            let now: Vec<_> = record.lines.iter().filter(|it| *it != part).cloned().collect();
+            let verdict = Verdict::on(Some(&record), &now);
+            assert!(verdict.forbids_recording(), "{part}");
+            assert!(verdict.to_string().contains(&format!("  - {part}\n")), "{verdict}");
+        }
+    }
+
+    #[test]
     fn a_new_library_name_allows_every_change() {
-        let verdict = verdict(&["library libredlock.so.0.3", "constant E A = 2"]);
+        let verdict = verdict(&["library libredlock.so.0.4", "constant E A = 2"]);
         assert_eq!(verdict, Verdict::Renamed);
         assert!(!verdict.is_good() && !verdict.forbids_recording());
     }

@@ -20,7 +20,7 @@ impl<'a> Log<'a> {
         let lines = Box::new(Mutex::new(Vec::new()));
         let user_data = ptr::from_ref(&*lines).cast_mut().cast();
         // SAFETY: the manager is alive, and the box lives until the logger is removed again.
-        let status = unsafe { RedLock_SetLogger(manager.raw, Some(record), user_data) };
+        let status = unsafe { RedLock_SetLogger(manager.raw, Some(record), user_data, None) };
         assert_eq!(status, RedLockStatus::REDLOCK_OK);
         Self { manager, lines }
     }
@@ -40,7 +40,7 @@ impl<'a> Log<'a> {
 impl Drop for Log<'_> {
     fn drop(&mut self) {
         // SAFETY: the manager is alive, because it is borrowed.
-        unsafe { RedLock_SetLogger(self.manager.raw, None, ptr::null_mut()) };
+        unsafe { RedLock_SetLogger(self.manager.raw, None, ptr::null_mut(), None) };
     }
 }
 

@@ -6,8 +6,8 @@ module Redlock
   # The C functions.
   module C
     # The interface version that this file needs. Below 1.0 the interface may change with the second number.
-    INTERFACE = "0.2"
-    NAMES = %w[libredlock.so.0.2 libredlock.so libredlock.dylib].freeze
+    INTERFACE = "0.3"
+    NAMES = %w[libredlock.so.0.3 libredlock.so libredlock.dylib].freeze
 
     # Pointers are passed as integers. If Fiddle takes the address of a pointer itself, it swallows an exception
     # that Timeout or Thread#raise sends at that moment.
