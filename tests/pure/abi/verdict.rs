@@ -29,7 +29,8 @@ impl Verdict {
         let without = |these: &[String], others: &[String]| -> Vec<String> {
             these.iter().filter(|it| !others.contains(it)).cloned().collect()
         };
-        let (gone, added) = (without(lines, now), without(now, lines));
+        let (mut gone, added) = (without(lines, now), without(now, lines));
+        gone.retain(|before| !added.iter().any(|after| has_grown(before, after)));
         if gone.is_empty() && added.is_empty() {
             Self::Same
         } else if gone.iter().any(|it| it.starts_with("library ")) {
@@ -41,6 +42,11 @@ impl Verdict {
         }
     }
 
+    /// Whether a struct is longer than the recorded one, which libabigail would call a break.
+    pub(crate) fn has_grown_struct(&self) -> bool {
+        matches!(self, Self::More { added } if added.iter().any(|it| it.contains(SIZED)))
+    }
+
     pub(crate) fn is_good(&self) -> bool {
         *self == Self::Same
     }
@@ -48,6 +54,22 @@ impl Verdict {
     pub(crate) fn forbids_recording(&self) -> bool {
         matches!(self, Self::Broken { .. })
     }
+}
+
+/// How a struct begins that may become longer: the library asks a program how long the struct is that it knows.
+const SIZED: &str = ": struct { size_t size;";
+
+/// Whether the second line is the first one with more at the end: more fields in a struct that begins with its size, or
+/// more values in the macro that initializes one.
+fn has_grown(before: &str, after: &str) -> bool {
+    let has_more = |end: &str, more: &str| {
+        let start = before.strip_suffix(end);
+        start.is_some_and(|start| {
+            after.starts_with(&format!("{start}{more}")) && after.ends_with(end)
+        })
+    };
+    before.contains(SIZED) && has_more("}", "")
+        || before.starts_with("macro ") && before.contains(" {sizeof(") && has_more("}", ", ")
 }
 
 impl fmt::Display for Verdict {
@@ -122,6 +144,31 @@ mod tests {
             assert!(!verdict.is_good() && !verdict.forbids_recording());
             assert!(verdict.to_string().contains("make abi-record"), "{verdict}");
         }
+    }
+
+    /// Programs that know the shorter struct say so with its size.
+    #[test]
+    fn a_struct_with_a_size_may_become_longer() {
+        let short = ["type O: struct { size_t size; int a; }", "macro O_INIT {sizeof(O), 0}"];
+        let long =
+            ["type O: struct { size_t size; int a; int b; }", "macro O_INIT {sizeof(O), 0, 0}"];
+        let record = Record { lines: lines(&short) };
+        let verdict = Verdict::on(Some(&record), &lines(&long));
+        assert_eq!(verdict, Verdict::More { added: lines(&long) });
+        assert!(verdict.has_grown_struct());
+        let breaks = [
+            "type O: struct { size_t size; int64_t a; }",
+            "type O: struct { size_t size; int b; int a; }",
+            "type O: struct { size_t size; }",
+            "type P: struct { size_t size; int a; int b; }",
+        ];
+        for after in breaks {
+            let verdict = Verdict::on(Some(&record), &lines(&[after, short[1]]));
+            assert!(verdict.forbids_recording(), "{after}");
+        }
+        let fixed = Record { lines: lines(&["type O: struct { int a; }"]) };
+        let verdict = Verdict::on(Some(&fixed), &lines(&["type O: struct { int a; int b; }"]));
+        assert!(verdict.forbids_recording(), "nobody can tell how long it is");
     }
 
     #[test]
