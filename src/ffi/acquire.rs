@@ -1,6 +1,7 @@
 //! The C functions that take a lock of any kind as their options say, and these options.
 
 use std::ffi::{c_char, c_void};
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ pub struct RedLockAcquireOptions {
 
 // SAFETY: the structure consists of numbers and pointers, and begins with its size.
 unsafe impl Versioned for RedLockAcquireOptions {
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = offset_of!(Self, keep_alive) + size_of::<i32>();
     const INIT: &'static str = "REDLOCK_ACQUIRE_OPTIONS_INIT";
 }
 

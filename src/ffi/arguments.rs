@@ -56,7 +56,8 @@ pub(super) fn texts<'a>(
 ///
 /// `T` consists of plain numbers and pointers, and its first field is a usize for its size.
 pub(super) unsafe trait Versioned: Copy {
-    /// The size of the first version.
+    /// The size in 0.3.0: where the last field of that version ends. A later field does not change it, so that programs
+    /// that were built before still work.
     const LEAST: usize;
     /// The name of the macro that initializes it.
     const INIT: &'static str;
@@ -244,6 +245,25 @@ pub(super) fn words<const ROOM: usize>(words: &str) -> [c_char; ROOM] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// These are the sizes that programs built with 0.3.0 say. They never change, whatever fields are added.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn the_structs_of_the_first_version_are_taken() {
+        use crate::ffi::acquire::RedLockAcquireOptions;
+        use crate::ffi::event::RedLockEvent;
+        use crate::ffi::inspect::RedLockInfo;
+        use crate::ffi::servers::RedLockServerInfo;
+        use crate::ffi::stats::RedLockStats;
+        fn fits<T: Versioned>(first: usize) -> bool {
+            T::LEAST <= first && first <= size_of::<T>()
+        }
+        assert!(fits::<RedLockAcquireOptions>(72));
+        assert!(fits::<RedLockEvent>(40));
+        assert!(fits::<RedLockInfo>(1_064));
+        assert!(fits::<RedLockServerInfo>(960));
+        assert!(fits::<RedLockStats>(1_384));
+    }
 
     #[test]
     fn text_is_cut_between_characters() {

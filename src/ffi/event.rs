@@ -2,6 +2,7 @@
 //! them.
 
 use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub struct RedLockEvent {
 // SAFETY: the structure consists of numbers and pointers, and begins with its size. Of the values that a
 // program has put there, only the size is read.
 unsafe impl Versioned for RedLockEvent {
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = offset_of!(Self, remaining_ms) + size_of::<i64>();
     const INIT: &'static str = "REDLOCK_EVENT_INIT";
 }
 

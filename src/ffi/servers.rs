@@ -2,6 +2,7 @@
 //! forget.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 
 use super::arguments::{Array, Versioned, words as text};
 use super::call::{manager_call, side_call};
@@ -54,7 +55,7 @@ pub struct RedLockServerInfo {
 
 // SAFETY: the struct consists of numbers, and begins with its size.
 unsafe impl Versioned for RedLockServerInfo {
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = offset_of!(Self, eviction) + size_of::<[c_char; 32]>();
     const INIT: &'static str = "REDLOCK_SERVER_INFO_INIT";
 }
 

@@ -1,6 +1,7 @@
 //! The C functions for counters and traces, and the structs that they fill.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 
 use super::arguments::{Room, Versioned, versioned, write_versioned};
 use super::call::{manager_call, side_call};
@@ -114,7 +115,7 @@ pub struct RedLockStats {
 
 // SAFETY: the struct consists of numbers, and begins with its size.
 unsafe impl Versioned for RedLockStats {
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = offset_of!(Self, bounds_us) + size_of::<[i64; REDLOCK_HISTOGRAM_BOUNDS]>();
     const INIT: &'static str = "REDLOCK_STATS_INIT";
 }
 
