@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK_TAKEN};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+};
 
 use crate::calls::KEY;
 use crate::rig::Rig;
@@ -193,7 +195,7 @@ fn e04_a_call_can_be_cancelled_in_its_pause() {
 }
 
 /// The time of the call is up at about the moment when it is cancelled. It ends one way or the other, with one
-/// event.
+/// event. On a busy machine, the servers may not answer its last try in time.
 #[test]
 fn e04_a_call_cancelled_at_its_timeout_ends_once() {
     const WAIT_MS: u64 = 20;
@@ -222,7 +224,8 @@ fn e04_a_call_cancelled_at_its_timeout_ends_once() {
                 event.status
             })
         };
-        assert!([REDLOCK_CANCELLED, REDLOCK_TAKEN].contains(&status), "{}", lease.message());
+        let expected = [REDLOCK_CANCELLED, REDLOCK_TAKEN, REDLOCK_UNREACHABLE];
+        assert!(expected.contains(&status), "{}", lease.message());
         assert_eq!(manager.next_event(0), None, "one event for one call");
     }
     assert_eq!(other.confirm(&held, 0), REDLOCK_OK, "{}", held.message());

@@ -27,11 +27,16 @@ fn s04_one_holder_exists_while_durable_servers_die_in_turn() {
     let cluster = durable(5);
     let managers: Vec<_> = (0..3).map(|_| cluster.manager()).collect();
     let (holders, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let had = AtomicUsize::new(0);
+    let hold = |manager| {
+        hold_once(manager, &holders);
+        had.fetch_add(1, Ordering::Relaxed);
+    };
     let kills = thread::scope(|scope| {
-        let killing = scope.spawn(|| kill_in_turn(&cluster, &done));
+        let killing = scope.spawn(|| kill_in_turn(&cluster, &had, &done));
         thread::scope(|scope| {
             for manager in &managers {
-                scope.spawn(|| (0..60).for_each(|_| hold_once(manager, &holders)));
+                scope.spawn(|| (0..60).for_each(|_| hold(manager)));
             }
         });
         done.store(true, Ordering::Relaxed);
@@ -49,9 +54,15 @@ fn s04_one_holder_exists_while_durable_servers_die_in_turn() {
     });
 }
 
-/// At most two of five are down. Returns how many kills there were.
-fn kill_in_turn(cluster: &Cluster, done: &AtomicBool) -> usize {
+/// At most two of five are down. Returns how many kills there were. Between two kills a lock is had: otherwise
+/// servers could die faster than the clients on a busy machine get their answers.
+fn kill_in_turn(cluster: &Cluster, had: &AtomicUsize, done: &AtomicBool) -> usize {
+    let mut had_before = 0;
     for kills in 0.. {
+        wait_until("a lock is had", || {
+            done.load(Ordering::Relaxed) || had.load(Ordering::Relaxed) > had_before
+        });
+        had_before = had.load(Ordering::Relaxed);
         if done.load(Ordering::Relaxed) && kills >= 10 && kills % 2 == 0 {
             return kills;
         }
