@@ -19,9 +19,10 @@ use crate::protocol::command::guard::{Borne, MemoryId, Note, Reading, Since};
 use crate::protocol::command::handshake::{Handshake, Memory, Progress, Requirements};
 use crate::protocol::command::identity::{Identity, RunId};
 use crate::protocol::conn::addresses::Addresses;
+use crate::protocol::conn::admission::{Admission, Known};
 use crate::protocol::conn::guard::Guard;
 use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
-use crate::protocol::conn::memories::{Lasting, Memories, Verdict as MemoryVerdict};
+use crate::protocol::conn::memories::Lasting;
 use crate::protocol::conn::server_registry::{Seen, ServerRegistry, Verdict};
 use crate::protocol::conn::why::Why;
 use crate::protocol::moment::Moment;
@@ -529,28 +530,6 @@ pub(super) const LOGGED_NO_MORE: &str = "appendfsync is no longer always: \
 const LOGGED_IN_PART: &str = "appendfsync is always now, but was not when redlock:guard was written: \
      after the next restart, the server has no vote for a while";
 
-/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
-/// the memory that has begun with this handshake.
-struct Known<'a> {
-    process: RunId,
-    clock_ms: i64,
-    identity: &'a Identity,
-    memories: &'a Memories,
-    begun: Option<MemoryId>,
-}
-
-/// What is to be done with a note that was read.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    /// The note holds. This manager has found at that time that it took the place of another one.
-    Accept {
-        found_at: Option<Moment>,
-    },
-    /// Nothing from before is known.
-    Lose,
-    Rewrite(Note, Since),
-}
-
 /// What is known of a server's memory before its connection is up. The server has a note already, or is given
 /// one, or what it has must be rewritten first.
 impl Connector {
@@ -593,13 +572,13 @@ impl Connector {
                 self.begin_memory(process, None, Since::Now, now)
             }
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
-                Step::Accept { found_at } => {
+                Admission::Accept { found_at } => {
                     let lost_at = self.note_clock(note, &reading, now);
                     let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }
-                Step::Lose => self.begin_memory(process, Some(note), Since::Now, now),
-                Step::Rewrite(new, since) => {
+                Admission::Lose => self.begin_memory(process, Some(note), Since::Now, now),
+                Admission::Rewrite(new, since) => {
                     if note.is_logged && !new.is_logged {
                         self.remark = Some(LOGGED_NO_MORE);
                     }
@@ -718,51 +697,6 @@ impl Connector {
         *asked_at = now;
         handshake.mark(note, since, &mut self.outbox);
         self.send(now)
-    }
-}
-
-impl Known<'_> {
-    fn judge(&self, note: &Note, now: Moment) -> Step {
-        let next = |note: &Note| Note {
-            generation: Note::generation_after(note.generation),
-            ..note.clone()
-        };
-        // No promotion is no news: a server forgets it.
-        let memories = self.memories;
-        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
-            memories.doubt(note.life, now);
-            return Step::Lose;
-        }
-        if note.id != self.process {
-            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
-            let is_own = is_logged && !memories.was_replica(self.process);
-            if !is_own {
-                memories.doubt(note.life, now);
-                return Step::Lose;
-            }
-            if memories.judge(note, now) == MemoryVerdict::Older {
-                return Step::Lose;
-            }
-            // Another process of this server wrote the data, and none of it is missing.
-            return Step::Rewrite(
-                Note { id: self.process, ..next(note) },
-                Since::At(note.since_ms),
-            );
-        }
-        if self.begun == Some(note.life) {
-            memories.adopt(note, now);
-        }
-        let MemoryVerdict::Sound { found_at } = memories.judge(note, now) else {
-            return Step::Lose;
-        };
-        if let Some(since) = note.corrected(self.clock_ms) {
-            return Step::Rewrite(next(note), since);
-        }
-        if note.is_logged && self.identity.is_durable() == Some(false) {
-            let since = Since::At(note.since_ms);
-            return Step::Rewrite(Note { is_logged: false, ..next(note) }, since);
-        }
-        Step::Accept { found_at }
     }
 }
 

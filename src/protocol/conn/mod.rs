@@ -4,6 +4,7 @@
 //! is a vote. `inbox`, `reply`: replies as bytes.
 
 pub(crate) mod addresses;
+pub(crate) mod admission;
 pub(crate) mod ask_schedule;
 pub(crate) mod certificate_error;
 pub(crate) mod clocks;

@@ -1,5 +1,3 @@
-mod memory;
-
 use std::iter;
 use std::net::SocketAddr;
 

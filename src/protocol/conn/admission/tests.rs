@@ -1,4 +1,4 @@
-use super::super::*;
+use super::*;
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
@@ -13,7 +13,7 @@ fn note(memory: u64, generation: i64) -> Note {
 }
 
 /// The judgement about a note of process `process`, after these notes were seen.
-fn judge(process: char, identity: &Identity, seen: &[Note], judged: &Note) -> Step {
+fn judge(process: char, identity: &Identity, seen: &[Note], judged: &Note) -> Admission {
     let memories = Memories::default();
     seen.iter().for_each(|it| _ = memories.judge(it, NOW));
     let (process, begun) = (RunId::sample(process), Some(life(99)));
@@ -30,18 +30,18 @@ fn next(note: Note) -> Note {
 fn a_complete_log_hands_the_note_to_the_next_process() {
     let (durable, judged) = (Identity::durable(true), note(1, 3));
     let since = Since::At(judged.since_ms);
-    let taken_over = Step::Rewrite(Note { id: RunId::sample('b'), ..next(note(1, 3)) }, since);
+    let taken_over = Admission::Rewrite(Note { id: RunId::sample('b'), ..next(note(1, 3)) }, since);
     assert_eq!(judge('b', &durable, &[note(1, 3)], &judged), taken_over);
-    assert_eq!(judge('b', &durable, &[note(1, 4)], &judged), Step::Lose);
-    assert_eq!(judge('b', &Identity::durable(false), &[note(1, 3)], &judged), Step::Lose);
+    assert_eq!(judge('b', &durable, &[note(1, 4)], &judged), Admission::Lose);
+    assert_eq!(judge('b', &Identity::durable(false), &[note(1, 3)], &judged), Admission::Lose);
     let unlogged = Note { is_logged: false, ..note(1, 3) };
-    assert_eq!(judge('b', &durable, &[], &unlogged), Step::Lose);
+    assert_eq!(judge('b', &durable, &[], &unlogged), Admission::Lose);
 }
 
 /// What shows that may be forgotten, before the server is marked.
 #[test]
 fn a_found_loss_counts_despite_a_sound_note() {
-    let found = Step::Accept { found_at: Some(NOW) };
+    let found = Admission::Accept { found_at: Some(NOW) };
     // It was another process's, and the log was not complete then.
     let (whole, part) = (Identity::durable(true), Identity::durable(false));
     let memories = [Memories::default(), Memories::default()];
@@ -51,14 +51,14 @@ fn a_found_loss_counts_despite_a_sound_note() {
         let clock_ms = Note::SEEN_MS;
         Known { process, clock_ms, identity, memories, begun }.judge(judged, now)
     };
-    assert_eq!(judge('b', &part, &note(1, 3), NOW), Step::Lose);
+    assert_eq!(judge('b', &part, &note(1, 3), NOW), Admission::Lose);
     let taken_over = judge('b', &whole, &note(1, 3), NOW.plus_ms(5));
-    let Step::Rewrite(rewritten, _) = taken_over else { panic!("{taken_over:?}") };
+    let Admission::Rewrite(rewritten, _) = taken_over else { panic!("{taken_over:?}") };
     let later = NOW.plus_ms(9);
     assert_eq!(judge('b', &whole, &rewritten, later), found);
     // It was promoted.
     let promoted = Identity::promoted(RunId::sample('c'));
-    assert_eq!(judge('a', &promoted, &note(1, 3), NOW), Step::Lose);
+    assert_eq!(judge('a', &promoted, &note(1, 3), NOW), Admission::Lose);
     assert_eq!(judge('a', &whole, &note(1, 3), later), found);
 }
 
@@ -75,9 +75,9 @@ fn a_former_replica_takes_no_note_over() {
         memories: &memories,
         begun: None,
     };
-    assert_eq!(known.judge(&note(1, 3), NOW), Step::Lose);
+    assert_eq!(known.judge(&note(1, 3), NOW), Admission::Lose);
     let known = Known { process: RunId::sample('c'), ..known };
-    assert!(matches!(known.judge(&note(1, 3), NOW), Step::Rewrite(..)));
+    assert!(matches!(known.judge(&note(1, 3), NOW), Admission::Rewrite(..)));
 }
 
 /// Another client may have seen a loss of memory first. Its note is then in the place of ours.
@@ -85,18 +85,18 @@ fn a_former_replica_takes_no_note_over() {
 fn a_memory_from_this_handshake_is_no_foreign_one() {
     let durable = Identity::durable(true);
     let seen = [note(1, 3)];
-    assert_eq!(judge('a', &durable, &seen, &note(99, 4)), Step::Accept { found_at: None });
+    assert_eq!(judge('a', &durable, &seen, &note(99, 4)), Admission::Accept { found_at: None });
     let found_at = Some(NOW);
-    assert_eq!(judge('a', &durable, &seen, &note(2, 4)), Step::Accept { found_at });
-    assert_eq!(judge('a', &durable, &seen, &note(1, 2)), Step::Lose);
+    assert_eq!(judge('a', &durable, &seen, &note(2, 4)), Admission::Accept { found_at });
+    assert_eq!(judge('a', &durable, &seen, &note(1, 2)), Admission::Lose);
 }
 
 #[test]
 fn every_rewrite_raises_the_generation() {
     let ahead = Note { since_ms: Note::SEEN_MS + 5_000, ..note(1, 3) };
-    let corrected = Step::Rewrite(next(ahead.clone()), Since::Now);
+    let corrected = Admission::Rewrite(next(ahead.clone()), Since::Now);
     assert_eq!(judge('a', &Identity::durable(true), &[], &ahead), corrected);
     let since = Since::At(Note::SEEN_MS - 5_000);
-    let unlogged = Step::Rewrite(Note { is_logged: false, ..next(note(1, 3)) }, since);
+    let unlogged = Admission::Rewrite(Note { is_logged: false, ..next(note(1, 3)) }, since);
     assert_eq!(judge('a', &Identity::durable(false), &[], &note(1, 3)), unlogged);
 }

@@ -1,0 +1,76 @@
+//! Whether the note that a server shows when it is connected to speaks for its memory.
+
+use super::memories::{Memories, Verdict};
+use crate::protocol::command::guard::{MemoryId, Note, Since};
+use crate::protocol::command::identity::{Identity, RunId};
+use crate::protocol::moment::Moment;
+
+/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
+/// the memory that has begun with this handshake.
+pub(crate) struct Known<'a> {
+    pub(crate) process: RunId,
+    pub(crate) clock_ms: i64,
+    pub(crate) identity: &'a Identity,
+    pub(crate) memories: &'a Memories,
+    pub(crate) begun: Option<MemoryId>,
+}
+
+/// What is to be done with a note that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The note holds. This manager has found at that time that it took the place of another one.
+    Accept {
+        found_at: Option<Moment>,
+    },
+    /// Nothing from before is known.
+    Lose,
+    Rewrite(Note, Since),
+}
+
+impl Known<'_> {
+    pub(crate) fn judge(&self, note: &Note, now: Moment) -> Admission {
+        let next = |note: &Note| Note {
+            generation: Note::generation_after(note.generation),
+            ..note.clone()
+        };
+        // No promotion is no news: a server forgets it.
+        let memories = self.memories;
+        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            memories.doubt(note.life, now);
+            return Admission::Lose;
+        }
+        if note.id != self.process {
+            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
+            let is_own = is_logged && !memories.was_replica(self.process);
+            if !is_own {
+                memories.doubt(note.life, now);
+                return Admission::Lose;
+            }
+            if memories.judge(note, now) == Verdict::Older {
+                return Admission::Lose;
+            }
+            // Another process of this server wrote the data, and none of it is missing.
+            return Admission::Rewrite(
+                Note { id: self.process, ..next(note) },
+                Since::At(note.since_ms),
+            );
+        }
+        if self.begun == Some(note.life) {
+            memories.adopt(note, now);
+        }
+        let Verdict::Sound { found_at } = memories.judge(note, now) else {
+            return Admission::Lose;
+        };
+        if let Some(since) = note.corrected(self.clock_ms) {
+            return Admission::Rewrite(next(note), since);
+        }
+        if note.is_logged && self.identity.is_durable() == Some(false) {
+            let since = Since::At(note.since_ms);
+            return Admission::Rewrite(Note { is_logged: false, ..next(note) }, since);
+        }
+        Admission::Accept { found_at }
+    }
+}
+
+#[cfg(test)]
+mod tests;
