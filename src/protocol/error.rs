@@ -7,6 +7,7 @@ use crate::protocol::argument::{self, Argument, Fault, Language};
 
 /// The kind of a failure. Each has the meaning of the status of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Status {
     /// Somebody else holds the lock.
     Taken,

@@ -2,6 +2,7 @@
 
 /// How important a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Level {
     /// A fault of a server that may affect a lock.
     Warning = 1,

@@ -299,11 +299,11 @@ fn locks_of_all_kinds_at_once(manager: &Manager) {
 }
 
 /// A script is sent by its hash once its text was sent over the connection. If the server has lost it, its text
-/// is sent again.
+/// is sent again. A guard would send scripts of its own.
 #[test]
 fn s19_a_lost_script_is_sent_again() {
     let cluster = Cluster::start(1);
-    let (manager, lease) = (connected(&cluster), Lease::new());
+    let (manager, lease) = (connected_unguarded(&cluster), Lease::new());
     let server = &cluster[0];
     let calls = |name| server.calls(name);
     let take = || {
