@@ -48,6 +48,7 @@ fn the_examples_name_the_error() {
     }
 }
 
+/// An example that loses its lock, on a busy machine and under valgrind, says so and ends with 1. It leaks nothing either.
 #[test]
 fn the_examples_leak_nothing() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
@@ -55,8 +56,9 @@ fn the_examples_leak_nothing() {
         let program = workshop.build(gcc(), &[&source]);
         let mut command = Command::new("valgrind");
         command.args(VALGRIND).arg(&program).args(addresses(&cluster));
-        let run = workshop.succeed(&mut command);
-        assert_eq!(run.stderr, "", "{}", source.display());
+        let run = workshop.run(&mut command);
+        let has_run = matches!(run.status.code(), Some(0 | 1)) && !run.stderr.contains("==");
+        assert!(has_run, "{}: {:?} {}", source.display(), run.status, run.stderr);
     }
 }
 
