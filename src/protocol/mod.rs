@@ -1,4 +1,4 @@
-//! What a lock is, and how it is taken, kept, and given back: all decisions, and none of the work.
+//! What a lock is, and how it is taken, kept, and given back: the rules, and none of the work.
 //!
 //! Nothing here reads a clock, opens a socket, starts a thread or draws a random number: the time, what the servers
 //! have said, and randomness are passed in. So a test, or the simulation, determines all of them.

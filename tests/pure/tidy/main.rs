@@ -113,6 +113,11 @@ fn the_protocol_knows_nothing_outside_itself() {
             let names = |word: &&&str| line.split("::").any(|part| first_or_last(part, word));
             assert_eq!(OUTSIDE.iter().find(names), None, "{name}: {line}");
         }
+        // Also a group such as `use std::{mem, thread}`, on any number of lines.
+        for import in code.split("use std::").skip(1).filter_map(|it| it.split(';').next()) {
+            let mut words = import.split(|it: char| !it.is_alphanumeric() && it != '_');
+            assert_eq!(words.find(|it| OUTSIDE.contains(it)), None, "{name}: use std::{import}");
+        }
     }
 }
 
