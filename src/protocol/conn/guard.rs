@@ -340,8 +340,9 @@ impl Guard {
             return Err(Forgotten);
         };
         rules.learn(note);
-        let (is_same, read) = (note.life == life.id, (note.generation, note.longest_ms));
-        if note.id != life.process || is_same && read == life.read {
+        let is_same = (note.id, note.life) == (life.process, life.id);
+        let read = (note.generation, note.longest_ms);
+        if is_same && read == life.read {
             return Ok(());
         }
         if memories.judge(note, now) == Verdict::Older {

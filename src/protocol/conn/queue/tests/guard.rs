@@ -6,6 +6,7 @@ use crate::protocol::command::Verb;
 use crate::protocol::command::guard::Borne;
 use crate::protocol::command::identity::RunId;
 use crate::protocol::conn::guard::Forgotten;
+use crate::protocol::conn::memories::Verdict;
 
 fn note(since_ms: i64, longest_ms: i64) -> Value {
     later_note(1, since_ms, longest_ms)
@@ -274,6 +275,33 @@ fn a_note_behind_a_refused_acquire_is_known() {
     }
     let doubt = queue.doubt(NOW);
     assert_eq!(doubt, Some(Failure::Forgot { ago_s: 14, left_s: 26 }));
+}
+
+/// A log that is always synced was kept through a restart, and then an older one was swapped in, from before it.
+#[test]
+fn an_older_note_of_an_earlier_process_behind_a_refused_acquire_is_a_loss() {
+    let mut queue = guarded(-1, 10_000);
+    let Value::BulkString(text) = later_note(4, -1, 10_000) else { panic!() };
+    let of_other_process = |generation: &str| {
+        let text = String::from_utf8(text.clone()).unwrap();
+        let (a, b) = (RunId::sample('a'), RunId::sample('b'));
+        let text = text.replace(a.as_str(), b.as_str()).replacen(" 4 ", generation, 1);
+        Value::BulkString(text.into_bytes())
+    };
+    let mut hear = |said, note| {
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        queue.send(&mut Vec::new(), Capabilities::PLAIN, NOW);
+        settle(&mut queue, &[said, Value::Int(10_000), note, time()])
+    };
+    hear(Value::Nil, later_note(4, -1, 10_000)).expect("it is refused");
+    let forgotten = Err(CloseReason::Forgotten(Forgotten));
+    assert_eq!(hear(Value::Nil, of_other_process(" 2 ")), forgotten);
+    // The loss counts also if the later note is there again.
+    assert!(queue.doubt(NOW).is_none(), "the connection is given up, and the next one judges");
+    let later = later_note(4, -1, 10_000);
+    let Some(Borne::Note(note)) = Borne::of(&later) else { panic!() };
+    let verdict = queue.lasting.memories.judge(&note, NOW);
+    assert_eq!(verdict, Verdict::Sound { found_at: Some(NOW) });
 }
 
 /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
