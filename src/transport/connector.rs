@@ -401,10 +401,11 @@ impl Connector {
                 Progress::Done(_) => return self.admit(now),
                 Progress::Refused { failure, is_of_credentials } => {
                     self.identity = handshake.identity().clone();
-                    if failure.is_of_a_replica()
-                        && let Some(process) = self.identity.run_id()
-                    {
-                        self.lasting.memories.note_replica(process, now);
+                    if failure.is_of_a_replica() {
+                        self.server_registry.note_replica();
+                        if let Some(process) = self.identity.run_id() {
+                            self.lasting.memories.note_replica(process, now);
+                        }
                     }
                     if is_of_credentials {
                         self.account.handle_refusal();

@@ -108,6 +108,12 @@ impl ServerRegistry {
         });
     }
 
+    /// Some server is a replica. It had the place of a server of ours before it got another one's data, or it has that
+    /// place now. Without a note later, it has lost its memory.
+    pub(crate) fn note_replica(&self) {
+        self.with(|state| state.is_old = true);
+    }
+
     /// The server at this place stops waiting for the others.
     pub(crate) fn end_waiting(&self, place: usize) {
         self.with(|state| {
@@ -211,6 +217,14 @@ mod tests {
         let server_registry = of(&[Seen::Young { until: SOON }, Seen::Young { until: SOON }]);
         server_registry.leave(0);
         server_registry.note(0, Seen::Missing);
+        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
+    }
+
+    /// It may have been a primary whose memory is lost, and may come back without a note.
+    #[test]
+    fn with_a_replica_no_server_is_new() {
+        let server_registry = of(&[Seen::Missing, Seen::Young { until: SOON }]);
+        server_registry.note_replica();
         assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
     }
 
