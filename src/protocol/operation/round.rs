@@ -2,6 +2,7 @@
 //! did not vote yes are kept for the error text.
 
 mod confirmation;
+mod count;
 mod permits;
 mod place;
 
@@ -10,9 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use self::confirmation::Confirmation;
+pub(crate) use self::count::Absence;
+use self::count::{Confirms, Count, Heard, Releases};
 pub(crate) use self::permits::Found;
 use self::place::Places;
-use crate::protocol::command::{Answer, Fences, FencesState, NthKey, Slots, shared};
+use crate::protocol::command::{Answer, NthKey, Slots, shared};
 use crate::protocol::condition::Condition;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock::{Lock, View};
@@ -24,7 +27,7 @@ use crate::protocol::quorum::holders::{Finding, Holders};
 use crate::protocol::quorum::permit_count::PermitCount;
 use crate::protocol::quorum::permits::Permits;
 use crate::protocol::quorum::readers::Readers;
-use crate::protocol::quorum::restoration::{Base, Restoring, State};
+use crate::protocol::quorum::restoration::{Base, Restoring};
 use crate::protocol::quorum::tally::{Goal, Outcome, Tally};
 use crate::protocol::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::protocol::server_set::ServerSet;
@@ -57,29 +60,6 @@ pub(crate) struct Round {
     has_woken: bool,
 }
 
-enum Count {
-    /// To take or extend a lock, or to have connections.
-    Tally(Tally),
-    /// To take a permit of a semaphore.
-    Permits(Permits),
-    /// To find out how many permits are taken.
-    Taken(PermitCount),
-    /// To release a lock.
-    Release(Tally, Absence),
-    /// To confirm a lock.
-    Confirm(Tally, Confirmation),
-    /// To find out whether there is a lock.
-    Holders(Holders),
-    /// To find out how many readers there are.
-    Readers(Readers),
-    /// To find out from which servers others can be restored.
-    Fences(Restoring),
-    /// To hear from every server once.
-    AllServers(Ballot),
-    /// To stand in line for a resource.
-    Waitlist(Places),
-}
-
 /// What a question must find out beside its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
@@ -89,18 +69,6 @@ enum Wanted {
     /// Whether a quorum has the lock until this moment, which was its end when the servers were asked. In any case a
     /// server has it for this many milliseconds after its answer.
     Until(Moment, i64),
-}
-
-/// What it means if a server has nothing to delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absence {
-    /// The lock was lost there.
-    Lost,
-    /// The lock was lost there, unless the release reached the server twice. The lock was held when the release
-    /// was sent.
-    LostUnlessRepeated,
-    /// We have released the lock there, because a release was tried before.
-    Released,
 }
 
 impl Round {
@@ -133,21 +101,19 @@ impl Round {
     }
 
     pub(crate) fn release(absence: Absence, servers: usize) -> Self {
-        Self::new(Count::Release(Tally::new(Goal::Release, servers), absence))
+        Self::new(Count::Release(Releases::new(absence, servers)))
     }
 
-    /// A question whether a lock is there. Another call may extend the lock meanwhile, so the question has no
-    /// deadline of its own.
+    /// A question whether a lock is there.
     pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
-        let round = Tally::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
         let wanted = Wanted::Until(view.held_lock().valid_until(), 0);
-        Self { view: Some(view), wanted, ..Self::new(Count::Confirm(round, confirmation)) }
+        let count = Count::Confirm(Confirms::new(confirmation, false, servers));
+        Self { view: Some(view), wanted, ..Self::new(count) }
     }
 
     /// A question whether a lock is there that this manager wants to adopt. The word of every server counts.
     pub(crate) fn adopt(confirmation: Confirmation, servers: usize) -> Self {
-        let round = Tally::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
-        Self::new(Count::Confirm(round, confirmation))
+        Self::new(Count::Confirm(Confirms::new(confirmation, true, servers)))
     }
 
     pub(crate) fn holders(servers: usize) -> Self {
@@ -190,36 +156,12 @@ impl Round {
     }
 
     fn has_outcome(&self) -> bool {
-        match &self.count {
-            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
-                round.outcome().is_some()
-            }
-            Count::Permits(permits) => permits.outcome().is_some(),
-            Count::Taken(taken) => taken.is_decided(),
-            Count::Holders(holders) => holders.finding().is_some(),
-            Count::Readers(readers) => readers.outcome().is_some(),
-            Count::AllServers(ballot) => ballot.pending() == 0,
-            Count::Fences(fences) => fences.ballot().pending() == 0,
-            Count::Waitlist(places) => places.is_enough(),
-        }
+        self.count.get().outcome().is_some()
     }
 
     /// How the question ended. A question that was never decided found too few servers.
     pub(crate) fn outcome(&self) -> Outcome {
-        let outcome = match &self.count {
-            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
-                round.outcome()
-            }
-            Count::Permits(permits) => permits.outcome(),
-            Count::Taken(taken) => taken.count().map(|_| Outcome::Reached),
-            Count::Holders(holders) => holders.finding().map(|finding| match finding {
-                Finding::Locked | Finding::Free | Finding::Mixed => Outcome::Reached,
-                Finding::Unreachable => Outcome::Unreachable,
-            }),
-            Count::Readers(readers) => readers.outcome(),
-            Count::AllServers(_) | Count::Waitlist(_) | Count::Fences(_) => Some(Outcome::Reached),
-        };
-        outcome.unwrap_or(Outcome::Unreachable)
+        self.count.get().outcome().unwrap_or(Outcome::Unreachable)
     }
 
     /// The lock that this attempt asked for.
@@ -261,10 +203,10 @@ impl Round {
 
     /// For how many milliseconds after `now` the lock is confirmed for certain by a quorum.
     pub(crate) fn confirmed_ms(&self, now: Moment) -> i64 {
-        let Count::Confirm(round, confirm) = &self.count else { return 0 };
+        let Count::Confirm(Confirms { confirmation: confirm, .. }) = &self.count else { return 0 };
         let mut left_ms = confirm.left_ms.clone();
         left_ms.sort_unstable_by(|a, b| b.cmp(a));
-        let least = left_ms.get(round.ballot().quorum() as usize - 1).copied().unwrap_or(0);
+        let least = left_ms.get(self.ballot().quorum() as usize - 1).copied().unwrap_or(0);
         least.saturating_sub(confirm.elapsed_ms(now)).max(0)
     }
 
@@ -321,7 +263,7 @@ impl Round {
 
     /// Whether a confirmation found its own lock in this answer.
     fn is_ours(&self, answer: &Answer) -> bool {
-        matches!(&self.count, Count::Confirm(_, confirm) if confirm.left_ms(answer).is_some())
+        matches!(&self.count, Count::Confirm(it) if it.confirmation.left_ms(answer).is_some())
     }
 
     /// Whether some servers have granted an attempt, and others have refused it because another client has the
@@ -332,29 +274,7 @@ impl Round {
     }
 
     fn ballot(&self) -> &Ballot {
-        match &self.count {
-            Count::Tally(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
-                round.ballot()
-            }
-            Count::Permits(permits) => permits.ballot(),
-            Count::Taken(taken) => taken.ballot(),
-            Count::Holders(holders) => holders.ballot(),
-            Count::Readers(readers) => readers.ballot(),
-            Count::AllServers(ballot) => ballot,
-            Count::Fences(fences) => fences.ballot(),
-            Count::Waitlist(places) => places.ballot(),
-        }
-    }
-}
-
-impl Absence {
-    /// Whether this answer means that we have released the lock.
-    fn is_release(self, answer: &Answer) -> bool {
-        match answer {
-            Answer::Absent => self == Self::Released,
-            Answer::AbsentOrReleased => self != Self::Lost,
-            _ => false,
-        }
+        self.count.get().ballot()
     }
 }
 
@@ -362,62 +282,39 @@ impl Absence {
 impl Round {
     /// Hears a server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        if let Count::Waitlist(places) = &mut self.count {
-            let reason = places.hear(server, answer);
-            self.reasons.extend(reason.map(|reason| (server, reason)));
-            return self.is_decided();
-        }
         self.has_woken |= matches!(answer, Answer::Woke);
-        if self.is_decided() {
-            if let Count::Permits(permits) = &mut self.count {
-                permits::hear(permits, server, &answer, now);
-            }
+        let is_late = self.is_decided() && !self.count.get().counts_on();
+        let is_vote = self.is_vote(server);
+        let plain = Self::plain_vote(&answer, is_vote);
+        let heard = Heard { server, answer: &answer, plain, is_vote, now };
+        if is_late {
+            self.count.get_mut().hear_late(&heard);
             self.note_late(server, &answer);
             return true;
         }
+        if let &Answer::Granted { number } | &Answer::GrantedByClock { number } = &answer {
+            self.draw.note(number);
+        }
         self.heard += 1;
         self.note_left(&answer, now);
-        let is_vote = self.is_vote(server);
-        let plain = match &answer {
-            Answer::Done | Answer::Woke | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
-            &Answer::Granted { number } | &Answer::GrantedByClock { number } => {
-                self.draw.note(number);
-                Vote::Yes
-            }
-            Answer::Extended { .. } if is_vote => Vote::Yes,
-            Answer::Failed(_) => Vote::Unusable,
-            _ => Vote::No,
-        };
-        let vote = self.count(server, &answer, plain, now);
-        if vote != Vote::Yes {
-            self.reasons.push((server, answer));
+        if self.count.get_mut().hear(&heard) != Vote::Yes {
+            self.reasons.push((server, self.count.get().reason(answer)));
         }
         self.is_decided()
     }
 
-    /// Counts an answer, which is this vote where a vote needs nothing else. Returns the vote.
-    fn count(&mut self, server: usize, answer: &Answer, plain: Vote, now: Moment) -> Vote {
-        let is_vote = self.is_vote(server);
-        let mut vote = plain;
-        match &mut self.count {
-            Count::Tally(round) => _ = round.handle_vote(server, vote, now),
-            Count::Permits(permits) => _ = permits::hear(permits, server, answer, now),
-            Count::Taken(taken) => vote = permits::hear_of_taken(taken, server, answer, now),
-            Count::Release(round, absence) => {
-                vote = if absence.is_release(answer) { Vote::Yes } else { plain };
-                round.handle_vote(server, vote, now);
-            }
-            Count::Confirm(round, confirm) => {
-                vote = if is_vote { confirm.vote(answer, plain, now) } else { plain };
-                round.handle_vote(server, vote, now);
-            }
-            Count::Holders(holders) => vote = hear_of_holder(holders, server, answer, now),
-            Count::Readers(readers) => vote = hear_of_readers(readers, server, answer),
-            Count::AllServers(ballot) => ballot.cast(server, plain),
-            Count::Fences(fences) => vote = hear_of_fences(fences, server, answer),
-            Count::Waitlist(_) => {}
+    /// The vote that an answer is where a vote needs nothing else.
+    fn plain_vote(answer: &Answer, is_vote: bool) -> Vote {
+        match answer {
+            Answer::Done
+            | Answer::Woke
+            | Answer::Granted { .. }
+            | Answer::GrantedByClock { .. }
+            | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
+            Answer::Extended { .. } if is_vote => Vote::Yes,
+            Answer::Failed(_) => Vote::Unusable,
+            _ => Vote::No,
         }
-        vote
     }
 
     /// The servers whose condition the question must be told, now that it is closed. None unless the question
@@ -440,54 +337,6 @@ impl Round {
     pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
     }
-}
-
-/// Notes what a server knows of fencing tokens. Returns the vote.
-fn hear_of_fences(fences: &mut Restoring, server: usize, answer: &Answer) -> Vote {
-    let &Answer::Fences(Fences { greatest, state, .. }) = answer else {
-        fences.handle_silence(server);
-        return Vote::Unusable;
-    };
-    let state = match state {
-        FencesState::Whole => State::Whole,
-        FencesState::ByClock => State::ByClock,
-        FencesState::Lost { .. } => State::Lost,
-        FencesState::ToRestore { may_go_by_clock } => State::ToRestore { may_go_by_clock },
-    };
-    fences.handle_numbers(server, state, greatest);
-    Vote::Yes
-}
-
-/// Counts who has a resource on a server. Returns the vote.
-fn hear_of_holder(holders: &mut Holders, server: usize, answer: &Answer, now: Moment) -> Vote {
-    let value = match answer {
-        Answer::Failed(_) => {
-            holders.handle_silence(server);
-            return Vote::Unusable;
-        }
-        Answer::Found { value, left_ms } => {
-            // A negative time means that the key has no end.
-            let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
-            Some((value.clone(), until))
-        }
-        _ => None,
-    };
-    holders.handle_value(server, value);
-    Vote::Yes
-}
-
-/// Counts how many readers have a resource on a server. Returns the vote.
-fn hear_of_readers(readers: &mut Readers, server: usize, answer: &Answer) -> Vote {
-    let count = match answer {
-        Answer::Failed(_) => {
-            readers.handle_silence(server);
-            return Vote::Unusable;
-        }
-        Answer::Shared { readers, .. } => *readers,
-        _ => 0,
-    };
-    readers.handle_count(server, count);
-    Vote::Yes
 }
 
 /// When a lock ends that the servers were asked about.
@@ -545,14 +394,13 @@ impl Round {
 
     /// Whether the servers that have not answered cannot change what is known of the end.
     fn is_end_known(&self) -> bool {
-        match (self.wanted, &self.count) {
-            (Wanted::End, Count::Holders(holders)) => holders.is_end_sure(),
-            (Wanted::End, Count::Taken(taken)) => taken.is_end_sure(),
-            (Wanted::Until(until, ttl_ms), _) => {
+        match self.wanted {
+            Wanted::Nothing => true,
+            Wanted::End => self.count.get().is_end_sure(),
+            Wanted::Until(until, ttl_ms) => {
                 let is_all = self.heard >= self.ballot().servers();
                 is_all || !self.is_held() || self.lasts(until, ttl_ms)
             }
-            _ => true,
         }
     }
 
@@ -709,15 +557,14 @@ impl Round {
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
-        let yes = match &self.count {
-            Count::Permits(permits) => permits::votes(permits),
-            // A server without a holder has answered, too.
-            Count::Holders(_) => (ballot.yes() + ballot.no()) as usize,
-            _ if self.is_about_connections() => self.connected(),
-            _ => ballot.yes() as usize,
+        let yes = match self.is_about_connections() {
+            true => self.connected(),
+            false => self.count.get().votes(),
         };
-        let mut words =
-            format!("{yes} of {servers} servers {}, {quorum} needed", self.past_tense());
+        let mut words = format!(
+            "{yes} of {servers} servers {}, {quorum} needed",
+            self.count.get().past_tense()
+        );
         words.push_str(match (status, self.outcome(), &self.count) {
             (Status::TooSlow, ..) => "; too late: no validity left",
             (Status::Lost, Outcome::TooLate, _) => "; too late: the lock had expired",
@@ -745,9 +592,7 @@ impl Round {
             let is_fine = self.is_about_connections() && condition.is_connected;
             return (!is_fine).then(|| condition.words.clone());
         }
-        if let Count::Permits(permits) = &self.count
-            && let Some(words) = permits::said_of(permits, server)
-        {
+        if let Some(words) = self.count.get().said_of(server) {
             return Some(words);
         }
         let answer = self.reasons.iter().find(|reason| reason.0 == server);
@@ -778,37 +623,13 @@ impl Round {
         )
     }
 
-    /// What the servers that voted yes did, in words.
-    fn past_tense(&self) -> String {
-        match &self.count {
-            Count::Tally(round) | Count::Release(round, _) => match round.goal() {
-                Goal::Acquire { .. } => "granted".to_owned(),
-                Goal::Raise { .. } => "stored the fencing token".to_owned(),
-                Goal::Extend { .. } => "extended".to_owned(),
-                Goal::Release => "released".to_owned(),
-                Goal::Connect => "are connected".to_owned(),
-            },
-            Count::Permits(permits) => permits::past_tense(permits),
-            Count::Taken(_) => "answered".to_owned(),
-            Count::Confirm(..) if self.view.is_none() => "hold the lock of the ticket".to_owned(),
-            Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Holders(_) | Count::Readers(_) | Count::Fences(_) => "answered".to_owned(),
-            Count::AllServers(_) => "are connected".to_owned(),
-            Count::Waitlist(_) => "report it free".to_owned(),
-        }
-    }
-
     fn describe(&self, server: usize, answer: &Answer) -> String {
         match (answer, &self.count) {
             (Answer::Extended { .. }, _) if !self.is_vote(server) => Self::describe_doubt(),
-            (Answer::Found { .. }, Count::Confirm(_, confirm))
-                if !self.is_vote(server) && confirm.left_ms(answer).is_some() =>
-            {
+            (Answer::Found { .. }, _) if !self.is_vote(server) && self.is_ours(answer) => {
                 Self::describe_doubt()
             }
-            (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
-                if confirm.left_ms(answer).is_some() =>
-            {
+            (Answer::Found { left_ms, .. }, _) if self.is_ours(answer) => {
                 format!("has the lock for only {left_ms} ms more")
             }
             (Answer::Failed(failure), _) => failure.to_string(),

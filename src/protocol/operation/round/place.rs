@@ -1,8 +1,10 @@
 //! A question about our place in line for a resource.
 
+use super::count::{Counting, Heard};
 use crate::protocol::command::Answer;
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::ballot::{Ballot, Vote};
+use crate::protocol::quorum::tally::Outcome;
 use crate::protocol::wait_queue::QueueRank;
 
 /// What the servers say of their lines.
@@ -22,47 +24,58 @@ impl Places {
         self.asked_at
     }
 
-    pub(super) fn ballot(&self) -> &Ballot {
-        &self.ballot
-    }
-
     pub(super) fn heard(&self) -> &[(usize, QueueRank)] {
         &self.heard
     }
+}
 
-    /// A quorum of answers is enough. Slow servers are not waited for.
-    pub(super) fn is_enough(&self) -> bool {
-        self.ballot.yes() + self.ballot.no() >= self.ballot.quorum() || self.ballot.pending() == 0
+impl Counting for Places {
+    fn ballot(&self) -> &Ballot {
+        &self.ballot
     }
 
-    /// Hears an answer. Returns the same answer in the form that an attempt would get: why the lock cannot be
-    /// taken.
-    pub(super) fn hear(&mut self, server: usize, answer: Answer) -> Option<Answer> {
-        let (vote, place, reason) = match answer {
-            Answer::Free => (Vote::Yes, Some(QueueRank::Free), None),
-            Answer::Enrolled { left_ms, rank } => {
-                // PTTL returns this value if the key has gone at this very moment.
-                let left_ms = (left_ms != -2).then_some(left_ms);
-                (Vote::No, Some(QueueRank::Behind(rank)), Some(Answer::Foreign { left_ms }))
+    /// A quorum of answers is enough. Slow servers are not waited for.
+    fn outcome(&self) -> Option<Outcome> {
+        let is_enough = self.ballot.yes() + self.ballot.no() >= self.ballot.quorum();
+        (is_enough || self.ballot.pending() == 0).then_some(Outcome::Reached)
+    }
+
+    fn hear(&mut self, heard: &Heard<'_>) -> Vote {
+        let (vote, place) = match *heard.answer {
+            Answer::Free => (Vote::Yes, Some(QueueRank::Free)),
+            Answer::Enrolled { rank, .. }
+            | Answer::EnrolledForPermit { rank, .. }
+            | Answer::EnrolledBehindReaders { rank, .. }
+            | Answer::EnrolledBehindWriter { rank, .. } => {
+                (Vote::No, Some(QueueRank::Behind(rank)))
             }
-            Answer::EnrolledForPermit { rank, .. } => {
-                (Vote::No, Some(QueueRank::Behind(rank)), Some(answer))
-            }
-            Answer::EnrolledForOne { rank, .. } => {
-                (Vote::No, rank.map(QueueRank::Behind), Some(answer))
-            }
-            Answer::EnrolledBehindReaders { left_ms, rank } => {
-                let left_ms = (left_ms != -2).then_some(left_ms);
-                let reason = Answer::Shared { readers: 0, left_ms };
-                (Vote::No, Some(QueueRank::Behind(rank)), Some(reason))
-            }
-            Answer::EnrolledBehindWriter { left_ms, rank } => {
-                (Vote::No, Some(QueueRank::Behind(rank)), Some(Answer::WriterWaits { left_ms }))
-            }
-            other => (Vote::Unusable, None, Some(other)),
+            Answer::EnrolledForOne { rank, .. } => (Vote::No, rank.map(QueueRank::Behind)),
+            _ => (Vote::Unusable, None),
         };
-        self.ballot.cast(server, vote);
-        self.heard.extend(place.map(|place| (server, place)));
-        reason
+        self.ballot.cast(heard.server, vote);
+        self.heard.extend(place.map(|place| (heard.server, place)));
+        vote
+    }
+
+    fn counts_on(&self) -> bool {
+        true
+    }
+
+    /// The answer that an attempt would get: why the lock cannot be taken.
+    fn reason(&self, answer: Answer) -> Answer {
+        // PTTL returns this value if the key has gone at this very moment.
+        let left = |left_ms| (left_ms != -2).then_some(left_ms);
+        match answer {
+            Answer::Enrolled { left_ms, .. } => Answer::Foreign { left_ms: left(left_ms) },
+            Answer::EnrolledBehindReaders { left_ms, .. } => {
+                Answer::Shared { readers: 0, left_ms: left(left_ms) }
+            }
+            Answer::EnrolledBehindWriter { left_ms, .. } => Answer::WriterWaits { left_ms },
+            other => other,
+        }
+    }
+
+    fn past_tense(&self) -> String {
+        "report it free".to_owned()
     }
 }
