@@ -50,52 +50,41 @@
 // operation. `quorum` decides what an answer means, and `transport` talks to the servers. No module depends on an
 // earlier one. ARCHITECTURE.md has the tree and the life of one lock call, and docs/internals/ gives the reasons.
 
-mod background;
-mod call;
-mod call_handle;
-mod conclusion;
-mod continued_locks;
 mod driver;
 /// These tests are not inside `driver`, because `tests/pure/model` also compiles `driver`, with its own
 /// mutexes.
 #[cfg(test)]
 mod driver_tests;
 mod engine;
-mod event;
 mod face;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
-mod inspection;
-mod kept_log;
-mod lease;
-mod log;
-mod process_state;
+mod manager;
 #[doc(hidden)]
 pub mod protocol;
-mod redlock;
-mod runtime;
-mod server_list;
-#[doc(hidden)]
-pub mod settings;
 mod system;
 #[doc(hidden)]
 pub mod transport;
 
-#[doc(hidden)]
-pub use crate::call::{AcquireOptions, Call};
-#[doc(hidden)]
-pub use crate::call_handle::Canceller;
-#[doc(hidden)]
-pub use crate::event::{Event, Tag};
 pub use crate::face::{
     Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, Permits, ServerInfo,
     Ticket,
 };
 #[doc(hidden)]
-pub use crate::lease::Lease as PlainLease;
+pub use crate::manager::call::{AcquireOptions, Call};
 #[doc(hidden)]
-pub use crate::log::Logger;
+pub use crate::manager::canceller::Canceller;
+#[doc(hidden)]
+pub use crate::manager::event::{Event, Tag};
+#[doc(hidden)]
+pub use crate::manager::lease::Lease as PlainLease;
+#[doc(hidden)]
+pub use crate::manager::log::Logger;
+#[doc(hidden)]
+pub use crate::manager::redlock::RedLock;
+#[doc(hidden)]
+pub use crate::manager::settings;
 #[doc(hidden)]
 pub use crate::protocol::conn::login::PasswordSource;
 pub use crate::protocol::error::{Error, Status};
@@ -103,5 +92,3 @@ pub use crate::protocol::error::{Error, Status};
 pub use crate::protocol::lock_kind::LockKind;
 pub use crate::protocol::log_line::Level;
 pub use crate::protocol::trouble::Trouble;
-#[doc(hidden)]
-pub use crate::redlock::RedLock;

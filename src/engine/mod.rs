@@ -4,6 +4,7 @@
 //! `driver` decides which thread uses the engine. That thread changes nothing outside the engine: log
 //! lines, the ends of operations, and slow work are left for the waiting threads.
 
+pub(crate) mod call_handle;
 mod lanes;
 mod notices;
 mod readiness;
@@ -27,8 +28,8 @@ pub(crate) use self::state::Chore;
 use self::state::{Caller, Slot, State};
 use self::step::Step;
 use self::waits::Waits;
-use crate::call_handle::CallHandle;
 use crate::driver::Driven;
+use crate::engine::call_handle::CallHandle;
 use crate::protocol::command::{Answer, Request, Verb};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock::{Lock, View};
@@ -40,11 +41,11 @@ use crate::protocol::operation::restore::Restore;
 use crate::protocol::operation::{
     End, Ended, Event, Operation, Payload, Prepared, QUESTION_TTL_MS,
 };
+use crate::protocol::policy::Policy;
 use crate::protocol::server_set::ServerSet;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats::Counts;
 use crate::protocol::token::Token;
-use crate::settings::Settings;
 use crate::system::socket::Watched;
 use crate::system::{clock, socket};
 use crate::transport::interest::Interest;
@@ -104,11 +105,11 @@ impl Engine {
     pub(crate) fn new(
         servers: Vec<Server>,
         roster: Roster,
-        settings: Arc<Settings>,
+        policy: Arc<Policy>,
         waker: RawFd,
     ) -> Self {
         Self {
-            state: State::new(servers, roster, settings),
+            state: State::new(servers, roster, policy),
             waker,
             decided: Vec::new(),
             ends: VecDeque::new(),

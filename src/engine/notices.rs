@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::call_handle::CallHandle;
+use crate::engine::call_handle::CallHandle;
 use crate::protocol::operation::{End, Payload};
 
 /// The end of an operation that no thread waited for.

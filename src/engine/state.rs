@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::lanes::{Lane, Lanes, Reason};
 use super::slots::Slots;
 use super::timers::Timers;
-use crate::call_handle::CallHandle;
+use crate::engine::call_handle::CallHandle;
 use crate::protocol::error::Error;
 use crate::protocol::log_line::Level;
 use crate::protocol::moment::Moment;
 use crate::protocol::op_id::OpId;
 use crate::protocol::operation::{End, Event, Operation, Payload, Urgency};
+use crate::protocol::policy::Policy;
 use crate::protocol::server_set::ServerSet;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats::{Counts, Mark, Outcome, Record};
 use crate::protocol::token::Token;
 use crate::protocol::wait_queue::WaitQueues;
-use crate::settings::Settings;
 use crate::system::entropy::SystemEntropy;
 use crate::transport::server::{Effects, Server};
 
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) servers: Vec<Server>,
     pub(super) effects: Effects,
     pub(super) roster: Roster,
-    pub(super) settings: Arc<Settings>,
+    pub(super) policy: Arc<Policy>,
     pub(super) wait_queues: WaitQueues,
     pub(super) counts: Counts,
     pub(super) slots: Slots<Slot>,
@@ -112,12 +112,12 @@ pub(super) struct Open {
 }
 
 impl State {
-    pub(super) fn new(servers: Vec<Server>, roster: Roster, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(servers: Vec<Server>, roster: Roster, policy: Arc<Policy>) -> Self {
         Self {
             servers,
             effects: Effects::default(),
             roster,
-            settings,
+            policy,
             wait_queues: WaitQueues::default(),
             counts: Counts::default(),
             slots: Slots::default(),
@@ -152,7 +152,7 @@ impl State {
         call: Option<Arc<CallHandle>>,
     ) -> OpId {
         let generation = self.next_generation();
-        let names = self.settings.tracing().names_resources();
+        let names = self.policy.tracing().names_resources();
         let resource = operation.resource().filter(|_| names).map(Arc::clone);
         let slot = Slot {
             record: Record::new(operation.account(), resource),
@@ -384,7 +384,7 @@ impl State {
             Ok(_) => Outcome::Ok,
             Err(error) => error.status().into(),
         };
-        let tracing = self.settings.tracing();
+        let tracing = self.policy.tracing();
         let line = slot.record.end(outcome, now, tracing, &mut self.counts);
         self.effects.lines.extend(line.map(|it| (Level::Event, it)));
     }
@@ -392,7 +392,7 @@ impl State {
     /// Something countable has happened while the operation runs.
     pub(super) fn note_mark(&mut self, place: usize, mark: Mark) {
         let Some(slot) = self.slots.get(place) else { return };
-        let line = slot.record.mark(mark, self.settings.tracing(), &mut self.counts);
+        let line = slot.record.mark(mark, self.policy.tracing(), &mut self.counts);
         self.effects.lines.extend(line.map(|it| (Level::Event, it)));
     }
 }

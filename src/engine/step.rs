@@ -85,7 +85,7 @@ impl Actions for Step<'_> {
     }
 
     fn policy(&self) -> &Policy {
-        self.state.settings.policy()
+        &self.state.policy
     }
 
     fn roster(&self) -> &Roster {

@@ -15,11 +15,11 @@ use super::slot;
 use super::slot::{Outcome, Slot, Tag};
 use super::ticket::Ticket;
 use super::time::{duration, ms};
-use crate::call::Call;
-use crate::call_handle::Canceller;
-use crate::lease::Lease as PlainLease;
+use crate::manager::call::Call;
+use crate::manager::canceller::Canceller;
+use crate::manager::lease::Lease as PlainLease;
+use crate::manager::redlock::KEPT;
 use crate::protocol::error::{Error, Status};
-use crate::redlock::KEPT;
 use crate::system::clock;
 
 /// A lock that was taken. It ends when it is unlocked or dropped, and by itself when it expires. Check

@@ -15,13 +15,13 @@ use super::slot;
 use super::slot::Tag;
 use super::ticket::Ticket;
 use super::time::{duration, ms};
-use crate::event;
-use crate::lease::Lease as PlainLease;
+use crate::manager::event;
+use crate::manager::lease::Lease as PlainLease;
+use crate::manager::redlock::RedLock;
+use crate::manager::runtime::Runtime;
 use crate::protocol::conn::guard::Mode;
 use crate::protocol::error::Error;
 use crate::protocol::log_line::Level;
-use crate::redlock::RedLock;
-use crate::runtime::Runtime;
 
 /// A lock manager: a set of servers, and the settings for their use. Any number of threads may take locks
 /// through one manager, and they share its connections. A clone is the same manager.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::time::ms;
-use crate::call::{AcquireOptions, Call, Patience};
-use crate::event::Tag;
+use crate::manager::call::{AcquireOptions, Call, Patience};
+use crate::manager::event::Tag;
 use crate::protocol::lock_kind::LockKind;
 
 /// How to take a lock: what to lock, for how long, and how long to try.

@@ -1,6 +1,6 @@
 //! What a manager, its leases and its futures share.
 
-use crate::redlock::RedLock;
+use crate::manager::redlock::RedLock;
 
 /// What all clones of a manager, its leases and its futures share.
 pub(super) struct Shared {

@@ -6,9 +6,9 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::lost::News;
-use crate::event;
-use crate::event::Event;
-use crate::lease::Lease;
+use crate::manager::event;
+use crate::manager::event::Event;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Error;
 use crate::protocol::moment::Moment;
 use crate::system::clock;

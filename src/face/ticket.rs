@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::call::Call;
+use crate::manager::call::Call;
 
 /// Hands a lock over from one process to another. A ticket is printable ASCII without spaces.
 /// [`super::Lease::detach`] makes it, and [`super::Manager::adopt`] uses it, once.

@@ -11,7 +11,7 @@ use super::event::Tag;
 use super::handle::RedLock;
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
-use crate::call::{AcquireOptions, Call, Patience};
+use crate::manager::call::{AcquireOptions, Call, Patience};
 use crate::protocol::check::RESOURCES_MAX;
 use crate::protocol::error::Error;
 use crate::protocol::lock_kind::LockKind;

@@ -5,11 +5,11 @@ use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
-use crate::call::Call;
-use crate::lease::Lease;
+use crate::manager::call::Call;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::{LeaseHolder, RedLock as Manager};
 use crate::protocol::argument::Language;
 use crate::protocol::error::Error;
-use crate::redlock::{LeaseHolder, RedLock as Manager};
 use crate::system::cancellation::Uncancelled;
 use crate::system::process::this_process;
 

@@ -13,10 +13,10 @@ use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease, shared_lease};
 use super::status::RedLockStatus;
-use crate::background::EventSink;
-use crate::event::{self, Event};
+use crate::manager::background::EventSink;
+use crate::manager::event::{self, Event};
+use crate::manager::runtime::Runtime;
 use crate::protocol::error::{Error, Status};
-use crate::runtime::Runtime;
 use crate::system::cancellation::Uncancelled;
 
 /// An event that RedLock_NextEvent returns. Initialize it with REDLOCK_EVENT_INIT.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::message::Message;
-use crate::kept_log::KeptLog;
+use crate::manager::kept_log::KeptLog;
+use crate::manager::redlock::RedLock as Manager;
 use crate::protocol::argument::Language;
-use crate::redlock::RedLock as Manager;
 
 /// A lock manager: the servers and the settings. Any number of threads may take locks through one manager at
 /// the same time, and they share its connections. Make the settings before the first lock.

@@ -7,7 +7,7 @@ use super::call::{lease_call, run};
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
-use crate::call::Call;
+use crate::manager::call::Call;
 
 /// Gives a held lock away, and writes a ticket for RedLock_Adopt. With this ticket another process, or
 /// another lease of this process, takes the lock over. On the servers the lock stays as it is, with its token

@@ -8,9 +8,9 @@ use super::arguments::{Versioned, bytes, text, versioned, words, write_versioned
 use super::call::manager_call;
 use super::handle::RedLock;
 use super::status::RedLockStatus;
-use crate::inspection::{Inspection, Permits};
+use crate::manager::inspection::{Inspection, Permits};
+use crate::manager::redlock::RedLock as Manager;
 use crate::protocol::error::Error;
-use crate::redlock::RedLock as Manager;
 
 /// The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
 #[derive(Clone, Copy)]

@@ -8,8 +8,8 @@ use super::call::manager_call;
 use super::guard::guard;
 use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use crate::kept_log::LINES_MAX;
-use crate::log::Logger;
+use crate::manager::kept_log::LINES_MAX;
+use crate::manager::log::Logger;
 use crate::protocol::error::Error;
 
 /// Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This

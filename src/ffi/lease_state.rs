@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 
 use super::message::c_string;
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Error;
 
 /// A lease as C sees it. The strings are stored where pointers to them stay valid.

@@ -7,7 +7,7 @@ use super::call::{manager_call, run};
 use super::handle::RedLock;
 use super::lease::RedLockLease;
 use super::status::RedLockStatus;
-use crate::call::{AcquireOptions, Call, Patience};
+use crate::manager::call::{AcquireOptions, Call, Patience};
 use crate::protocol::error::Error;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.

@@ -10,9 +10,9 @@ use super::callback::{RedLockDestroy, UserData};
 use super::guard::guard;
 use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use crate::log::Logger;
+use crate::manager::log::Logger;
+use crate::manager::redlock::RedLock as Manager;
 use crate::protocol::error::Error;
-use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
 
 /// A function that receives log lines. A line says that a server is lost, refuses or comes back, and why.

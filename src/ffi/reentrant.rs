@@ -36,7 +36,7 @@ pub unsafe extern "C" fn RedLock_Retain(lease: *mut RedLockLease) -> RedLockStat
     let Some(lease) = shared_lease(lease) else {
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
-    match lease.call(crate::lease::Lease::retain) {
+    match lease.call(crate::manager::lease::Lease::retain) {
         Ok(()) => RedLockStatus::REDLOCK_OK,
         Err(error) => error.status().into(),
     }

@@ -8,7 +8,7 @@ use super::handle::RedLock;
 use super::lease::{RedLockLease, read};
 use super::status::RedLockStatus;
 use super::submit::submit;
-use crate::call::Call;
+use crate::manager::call::Call;
 
 /// Makes an exclusive lock shared. Its holder continues as a reader, and other readers can take the lock. No
 /// writer can hold the lock in between. The lock keeps its token, its fencing token and its expiry. A lock

@@ -10,7 +10,7 @@ use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
-use crate::call::Call;
+use crate::manager::call::Call;
 use crate::protocol::error::Error;
 use crate::system::cancellation::Uncancelled;
 

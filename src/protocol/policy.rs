@@ -1,8 +1,9 @@
 //! What the settings of a manager ask of its calls and connections.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::protocol::quorum::validity::Drift;
+use crate::protocol::stats::Tracing;
 
 /// What the settings of a manager ask of its calls and connections. Each value may be changed and read at any
 /// time. Whoever changes one has checked its bounds.
@@ -15,6 +16,7 @@ pub struct Policy {
     has_waking: AtomicBool,
     connect_ms: AtomicI64,
     reply_ms: AtomicI64,
+    tracing: AtomicU8,
 }
 
 impl Policy {
@@ -44,6 +46,11 @@ impl Policy {
         self.reply_ms.store(reply_ms, Ordering::Relaxed);
     }
 
+    /// Sets which events of locks are logged.
+    pub(crate) fn set_tracing(&self, tracing: Tracing) {
+        self.tracing.store(tracing as u8, Ordering::Relaxed);
+    }
+
     pub fn retry_count(&self) -> i64 {
         self.retry_count.load(Ordering::Relaxed)
     }
@@ -62,6 +69,14 @@ impl Policy {
 
     pub fn has_waking(&self) -> bool {
         self.has_waking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tracing(&self) -> Tracing {
+        match self.tracing.load(Ordering::Relaxed) {
+            0 => Tracing::Off,
+            1 => Tracing::Events,
+            _ => Tracing::Resources,
+        }
     }
 
     /// The time for connecting, and the same time again for the login.
@@ -95,6 +110,7 @@ impl Default for Policy {
             has_waking: AtomicBool::new(true),
             connect_ms: AtomicI64::new(1_500),
             reply_ms: AtomicI64::new(0),
+            tracing: AtomicU8::new(Tracing::Off as u8),
         }
     }
 }

@@ -18,42 +18,16 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
-#[path = "../../src/background.rs"]
-mod background;
-#[path = "../../src/call.rs"]
-mod call;
-#[path = "../../src/call_handle.rs"]
-mod call_handle;
-#[path = "../../src/conclusion.rs"]
-mod conclusion;
-#[path = "../../src/continued_locks.rs"]
-mod continued_locks;
 #[path = "../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../src/engine/mod.rs"]
 mod engine;
-#[path = "../../src/event.rs"]
-mod event;
 #[path = "../../src/fork.rs"]
 mod fork;
-#[path = "../../src/inspection.rs"]
-mod inspection;
-#[path = "../../src/lease.rs"]
-mod lease;
-#[path = "../../src/log.rs"]
-mod log;
-#[path = "../../src/process_state.rs"]
-mod process_state;
+#[path = "../../src/manager/mod.rs"]
+mod manager;
 #[path = "../../src/protocol/mod.rs"]
 mod protocol;
-#[path = "../../src/redlock.rs"]
-mod redlock;
-#[path = "../../src/runtime.rs"]
-mod runtime;
-#[path = "../../src/server_list.rs"]
-mod server_list;
-#[path = "../../src/settings.rs"]
-mod settings;
 #[path = "world/system/mod.rs"]
 mod system;
 #[path = "../../src/transport/mod.rs"]

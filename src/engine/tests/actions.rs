@@ -143,7 +143,7 @@ fn a_listening_operation_needs_a_driver() {
 #[test]
 fn an_operation_gets_random_numbers_and_the_policy() {
     let mut engine = engine_of_three();
-    let policy = std::ptr::from_ref(&**engine.state.settings.policy()).addr();
+    let policy = std::ptr::from_ref(&*engine.state.policy).addr();
     do_it(&mut engine, move |actions| {
         assert_eq!(std::ptr::from_ref(actions.policy()).addr(), policy);
         let draw = || actions.random().unwrap();

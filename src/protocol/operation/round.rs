@@ -3,6 +3,7 @@
 
 mod confirmation;
 mod count;
+mod count_rule;
 mod permits;
 mod place;
 
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::count::Absence;
-use self::count::{Confirms, Count, Heard, Releases};
+use self::count::{Confirms, Count, Releases};
+use self::count_rule::Heard;
 pub(crate) use self::permits::Found;
 use self::place::Places;
 use crate::protocol::command::{Answer, NthKey, Slots, shared};

@@ -1,10 +1,10 @@
 //! The messages for a connection over which a server sends too much.
 
-use crate::call::Call;
 use crate::crowd::{self, Crowd};
-use crate::lease::Lease;
+use crate::manager::call::Call;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::RedLock;
 use crate::protocol::error::Status;
-use crate::redlock::RedLock;
 use crate::world;
 
 /// Thirteen replies to the handshake are right. Then these bytes come in place of the reply to an acquire.

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::choices::Choices;
+use crate::manager::process_state::ProcessStates;
+use crate::manager::runtime::Runtime;
 use crate::memory;
 use crate::peer::{self, Peer};
-use crate::process_state::ProcessStates;
 use crate::protocol::command::{Answer, Request, Verb};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
@@ -22,7 +23,6 @@ use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::token::Token;
 use crate::resp::LENGTH_MAX;
-use crate::runtime::Runtime;
 use crate::world::{self, Connection};
 
 /// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::call::Call;
 use crate::crowd::{self, Crowd};
-use crate::lease::Lease;
+use crate::manager::call::Call;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::RedLock;
 use crate::memory;
 use crate::protocol::error::{Error, Status};
-use crate::redlock::RedLock;
 use crate::world;
 
 const HOUR_MS: i64 = 3_600_000;

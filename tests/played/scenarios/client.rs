@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::cluster::{Cluster, MS, Scene, Trip, Verb, Way};
-use crate::call::{AcquireOptions, Call, Patience};
-use crate::call_handle::Canceller;
-use crate::event::Event;
-use crate::lease::Lease;
+use crate::manager::call::{AcquireOptions, Call, Patience};
+use crate::manager::canceller::Canceller;
+use crate::manager::event::Event;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::RedLock;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock_kind::LockKind;
-use crate::redlock::RedLock;
 use crate::schedules::generate::PASSWORD;
 use crate::world::network::FIRST_PORT;
 use crate::world::turns::Stall;

@@ -4,7 +4,7 @@ use super::client::{Client, token};
 use super::cluster::{Cluster, Fault, MS, Trip, Verb};
 use super::history::is_borne_out;
 use super::{TTL, VALID};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 fn connected(servers: usize) -> (Cluster, Client) {

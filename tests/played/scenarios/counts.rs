@@ -2,7 +2,7 @@
 
 use super::TTL;
 use super::cluster::{Cluster, Trip};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 use crate::protocol::stats::{BOUNDS_US, Histogram, Outcome};
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::client::{Client, Said, token};
 use super::cluster::{Cluster, MS, Scene, Verb};
 use super::history::{History, is_borne_out};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 
 /// So long that no key expires by itself.
 pub(crate) const LONG: i64 = 100_000;

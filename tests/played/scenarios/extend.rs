@@ -7,7 +7,7 @@ use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::history::is_borne_out;
 use super::{QUIET_MS, RETRY_GAP_MS, TTL, VALID};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.

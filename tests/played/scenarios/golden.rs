@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 
 use super::client::Client;
 use super::cluster::Cluster;
-use crate::call::{AcquireOptions, Call, Patience};
-use crate::event::Event;
-use crate::lease::Lease;
+use crate::manager::call::{AcquireOptions, Call, Patience};
+use crate::manager::event::Event;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Error;
 use crate::protocol::lock_kind::LockKind;
 use crate::world::resp;

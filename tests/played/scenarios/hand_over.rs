@@ -5,7 +5,7 @@ use super::client::Client;
 use super::cluster::Verb::{Acquire, Release};
 use super::cluster::{Cluster, Fault, MS, Trip};
 use super::crowd::{Crowd, LONG, waits};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 use crate::world::dice::Dice;
 

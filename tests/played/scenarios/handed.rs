@@ -4,7 +4,7 @@
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{RETRY_GAP_MS, TTL};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.

@@ -2,7 +2,7 @@
 
 use super::client::{Client, token};
 use super::cluster::Scene;
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 
 #[derive(Debug)]
 #[allow(dead_code, reason = "who it was is for whoever reads that it was wrong")]

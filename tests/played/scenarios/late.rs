@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::TTL;
 use super::cluster::{Cluster, MS, Trip};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// The thread is kept from running when its time ends, and the answer comes meanwhile.

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::cluster::{Cluster, Verb};
 use super::{TTL, VALID};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// A client that holds a lock at this number of levels, and a rival.

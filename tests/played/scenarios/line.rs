@@ -7,7 +7,7 @@ use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Inspect, Release};
 use super::cluster::{Cluster, Trip, Verb};
 use super::crowd::{Crowd, LONG, locks, waits};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 const TAKEN: Said = Err(Status::Taken);

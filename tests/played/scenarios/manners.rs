@@ -8,7 +8,7 @@ use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Release};
 use super::cluster::{Cluster, MS};
 use super::crowd::{Crowd, LONG, locks, waits};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 
 /// How long a run of hand-overs may be, with rivals and without, and the longest time that a caller stands
 /// back.

@@ -3,7 +3,7 @@
 use super::TTL;
 use super::client::Client;
 use super::cluster::{Cluster, Trip};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// How long a connection may take, handshake included.

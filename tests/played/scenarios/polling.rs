@@ -9,7 +9,7 @@ use super::cluster::Verb::{self, Acquire, Look, Told};
 use super::cluster::{Cluster, Scene};
 use super::crowd::{Crowd, LONG, waits};
 use super::processes::{LINE, done, nothing_is_left, processes};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::lock_kind::LockKind;
 
 /// A client of another library that wants the lock again and again: it has it for `hold_ms`, and wants it again

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::cluster::{Cluster, Telling, Verb};
 use super::crowd::{Crowd, waits};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 
 pub(super) const LINE: &str = "r:w";
 

@@ -3,7 +3,7 @@
 use super::TTL;
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 fn locked(servers: usize, per_million: i64) -> (Cluster, Client, Lease) {

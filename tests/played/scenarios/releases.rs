@@ -3,7 +3,7 @@
 use super::RETRY_GAP_MS;
 use super::client::token;
 use super::cluster::{Cluster, Fault, MS, Trip, Verb};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{QUIET_MS, TTL};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// Another client holds "r" for this time.

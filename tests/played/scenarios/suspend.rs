@@ -3,7 +3,7 @@
 use super::client::{Client, token};
 use super::cluster::{Cluster, MS};
 use super::{TTL, VALID};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 fn locked() -> (Cluster, Client, Lease) {

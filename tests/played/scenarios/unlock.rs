@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::client::{Client, Said, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{RETRY_GAP_MS, TTL};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 /// So long that no key expires by itself.

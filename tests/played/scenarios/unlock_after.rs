@@ -6,7 +6,7 @@ use super::client::{Client, token};
 use super::cluster::{Cluster, MS, Trip, Verb};
 use super::crowd::{Crowd, waits};
 use super::{RETRY_GAP_MS, TTL};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 use crate::protocol::lock_kind::LockKind;
 

@@ -4,7 +4,7 @@ use super::client::{Client, Said, token};
 use super::cluster::{Cluster, MS, Trip};
 use super::history::{History, is_borne_out};
 use super::{TTL, VALID};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 
 #[test]

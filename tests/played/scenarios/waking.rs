@@ -10,8 +10,8 @@ use super::crowd::{Crowd, waits};
 use super::processes::{
     LINE, done, has_until, nothing_is_left, processes, processes_of, telling, waited,
 };
-use crate::call_handle::Canceller;
-use crate::lease::Lease;
+use crate::manager::canceller::Canceller;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 use crate::world::store::Refusal;
 

@@ -8,8 +8,8 @@ use super::cluster::Verb::{Acquire, AnnounceWriter, Extend, Look, Told};
 use super::cluster::{Cluster, MS, Telling, Verb};
 use super::crowd::{Crowd, LONG};
 use super::processes::{done, processes, telling};
-use crate::call_handle::Canceller;
-use crate::lease::Lease;
+use crate::manager::canceller::Canceller;
+use crate::manager::lease::Lease;
 use crate::protocol::error::Status;
 use crate::protocol::lock_kind::LockKind;
 

@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::cluster::Verb::{Acquire, Look, Told};
 use super::crowd::{LONG, waits};
 use super::processes::{LINE, done, nothing_is_left, processes, processes_of, waited};
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 
 #[test]
 fn without_a_wake_up_a_look_finds_the_free_lock() {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(crate) use self::closing::{clear_up, close};
-use crate::call::{AcquireOptions, Call as LeaseCall, Patience};
-use crate::event::Tag;
-use crate::lease::Lease;
+use crate::manager::call::{AcquireOptions, Call as LeaseCall, Patience};
+use crate::manager::event::Tag;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::RedLock;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::keeper::Keeper;
 use crate::protocol::lock_kind::LockKind;
-use crate::redlock::RedLock;
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;

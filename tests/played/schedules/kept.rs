@@ -8,8 +8,8 @@ use std::mem;
 use std::sync::Arc;
 
 pub(crate) use self::attendance::{Attendance, Attends};
-use crate::call_handle::CallHandle;
-use crate::lease::Lease;
+use crate::engine::call_handle::CallHandle;
+use crate::manager::lease::Lease;
 use crate::protocol::lock::Lock as LibraryLock;
 use crate::protocol::quorum::validity::Drift;
 use crate::schedules::promises::Promise;

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::manager::redlock::RedLock;
 use crate::protocol::conn::guard::Mode;
-use crate::redlock::RedLock;
 use crate::schedules::actor::{self, Actor};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
 use crate::schedules::actor::Actor;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{ALL, Call, Sin, Step};

@@ -59,7 +59,7 @@ const LIMITS: [Fact; 61] = [
     ),
     (
         "| levels of a lock that is taken again | 2,147,483,647 |",
-        "src/lease.rs",
+        "src/manager/lease.rs",
         "INNER_LEVELS_MAX: u32 = i32::MAX as u32 - 1;",
     ),
     (
@@ -94,7 +94,7 @@ const LIMITS: [Fact; 61] = [
     ("| 16, 128 bytes |", "src/protocol/servers/sentinels.rs", "COUNT_MAX: usize = 16;"),
     ("16, 128 bytes |", "src/protocol/servers/sentinels.rs", "NAME_MAX: usize = 128;"),
     ("| 1 ms to a day | 1,500 ms |", "src/protocol/policy.rs", "connect_ms: AtomicI64::new(1_500)"),
-    ("to a day |", "src/settings.rs", "TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;"),
+    ("to a day |", "src/manager/settings.rs", "TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;"),
     (
         "a twentieth of the TTL, 25 ms at least and 500 ms at most",
         "src/protocol/policy.rs",
@@ -137,9 +137,9 @@ const LIMITS: [Fact; 61] = [
     ("after a thirtieth of the TTL", "src/protocol/operation/renew.rs", "PAUSE_PARTS: i64 = 30;"),
     ("| 4,096 bytes with the NUL", "src/ffi/message.rs", "CAPACITY: usize = 4096;"),
     ("| 2 MiB |", "src/ffi/message.rs", "KEPT_WITHOUT_TIMES_MAX: usize = 2 * KEPT_MAX;"),
-    ("| 256, or 64 KiB;", "src/log.rs", "LINES_MAX: usize = 256;"),
-    ("or 64 KiB;", "src/log.rs", "BYTES_MAX: usize = 64 * 1024;"),
-    ("| 65,536;", "src/kept_log.rs", "LINES_MAX: i32 = 65_536;"),
+    ("| 256, or 64 KiB;", "src/manager/log.rs", "LINES_MAX: usize = 256;"),
+    ("or 64 KiB;", "src/manager/log.rs", "BYTES_MAX: usize = 64 * 1024;"),
+    ("| 65,536;", "src/manager/kept_log.rs", "LINES_MAX: i32 = 65_536;"),
     ("Python and Ruby keep 1,000", "bindings/python/redlock/_manager.py", "_LOG_LINES = 1000"),
     ("and Ruby keep 1,000", "bindings/ruby/lib/redlock/native/servers.rb", "LOG_LINES = 1000"),
     ("Go 256", "bindings/go/logger.go", "const linesMax = 256"),

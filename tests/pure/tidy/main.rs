@@ -140,11 +140,10 @@ fn the_quorum_rules_import_nothing() {
 }
 
 /// The modules from top to bottom. No module knows one that is above it.
-const LAYERS: [&str; 11] = [
+const LAYERS: [&str; 10] = [
     "face",
     "ffi",
-    "redlock",
-    "process_state",
+    "manager",
     "engine",
     "transport",
     "protocol::operation",

@@ -1,6 +1,7 @@
-//! How the answers of the servers are counted: one implementation of [`Counting`] for each kind of question.
+//! How the answers of the servers are counted: one implementation of [`CountRule`] for each kind of question.
 
 use super::confirmation::Confirmation;
+use super::count_rule::{CountRule, Heard};
 use super::permits;
 use super::place::Places;
 use crate::protocol::command::{Answer, Fences, FencesState, SlotValue, Slots};
@@ -12,59 +13,6 @@ use crate::protocol::quorum::permits::Permits;
 use crate::protocol::quorum::readers::Readers;
 use crate::protocol::quorum::restoration::{Restoring, State};
 use crate::protocol::quorum::tally::{Goal, Outcome, Tally};
-
-/// An answer, and what it is worth.
-pub(super) struct Heard<'a> {
-    pub(super) server: usize,
-    pub(super) answer: &'a Answer,
-    /// The vote that it is where a vote needs nothing else.
-    pub(super) plain: Vote,
-    /// Whether the word of this server that it has the lock is a vote.
-    pub(super) is_vote: bool,
-    pub(super) now: Moment,
-}
-
-/// How the answers to one kind of question are counted.
-pub(super) trait Counting {
-    /// Which servers have answered, and what.
-    fn ballot(&self) -> &Ballot;
-
-    /// How the question ended, if enough was heard.
-    fn outcome(&self) -> Option<Outcome>;
-
-    /// Counts an answer. Returns the vote. What is no yes is a reason if the question fails.
-    fn hear(&mut self, heard: &Heard<'_>) -> Vote;
-
-    /// Notes an answer that came after the outcome was known.
-    fn hear_late(&mut self, _: &Heard<'_>) {}
-
-    /// Whether answers count also when the outcome is known.
-    fn counts_on(&self) -> bool {
-        false
-    }
-
-    /// The answer as a reason.
-    fn reason(&self, answer: Answer) -> Answer {
-        answer
-    }
-
-    /// Whether the servers that have not answered cannot change when the lock ends that was found.
-    fn is_end_sure(&self) -> bool {
-        true
-    }
-
-    /// How many servers did what was asked, and what that is in words.
-    fn votes(&self) -> usize {
-        self.ballot().yes() as usize
-    }
-
-    fn past_tense(&self) -> String;
-
-    /// The words about a server, if its answer does not say them.
-    fn said_of(&self, _: usize) -> Option<String> {
-        None
-    }
-}
 
 /// The answers to a question of one of these kinds.
 pub(super) enum Count {
@@ -91,7 +39,7 @@ pub(super) enum Count {
 }
 
 impl Count {
-    pub(super) fn get(&self) -> &dyn Counting {
+    pub(super) fn get(&self) -> &dyn CountRule {
         match self {
             Self::Tally(it) => it,
             Self::Permits(it) => it,
@@ -106,7 +54,7 @@ impl Count {
         }
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut dyn Counting {
+    pub(super) fn get_mut(&mut self) -> &mut dyn CountRule {
         match self {
             Self::Tally(it) => it,
             Self::Permits(it) => it,
@@ -122,7 +70,7 @@ impl Count {
     }
 }
 
-impl Counting for Tally {
+impl CountRule for Tally {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }
@@ -183,7 +131,7 @@ impl Releases {
     }
 }
 
-impl Counting for Releases {
+impl CountRule for Releases {
     fn ballot(&self) -> &Ballot {
         self.tally.ballot()
     }
@@ -200,7 +148,7 @@ impl Counting for Releases {
     }
 
     fn past_tense(&self) -> String {
-        Counting::past_tense(&self.tally)
+        CountRule::past_tense(&self.tally)
     }
 }
 
@@ -220,7 +168,7 @@ impl Confirms {
     }
 }
 
-impl Counting for Confirms {
+impl CountRule for Confirms {
     fn ballot(&self) -> &Ballot {
         self.tally.ballot()
     }
@@ -246,7 +194,7 @@ impl Counting for Confirms {
     }
 }
 
-impl Counting for Holders {
+impl CountRule for Holders {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }
@@ -285,7 +233,7 @@ impl Counting for Holders {
     }
 }
 
-impl Counting for Readers {
+impl CountRule for Readers {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }
@@ -312,7 +260,7 @@ impl Counting for Readers {
     }
 }
 
-impl Counting for Restoring {
+impl CountRule for Restoring {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }
@@ -342,7 +290,7 @@ impl Counting for Restoring {
 }
 
 /// Every server is heard once.
-impl Counting for Ballot {
+impl CountRule for Ballot {
     fn ballot(&self) -> &Ballot {
         self
     }
@@ -361,7 +309,7 @@ impl Counting for Ballot {
     }
 }
 
-impl Counting for Permits {
+impl CountRule for Permits {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }
@@ -403,7 +351,7 @@ impl Counting for Permits {
     }
 }
 
-impl Counting for PermitCount {
+impl CountRule for PermitCount {
     fn ballot(&self) -> &Ballot {
         self.ballot()
     }

@@ -1,6 +1,6 @@
 //! A question about our place in line for a resource.
 
-use super::count::{Counting, Heard};
+use super::count_rule::{CountRule, Heard};
 use crate::protocol::command::Answer;
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::ballot::{Ballot, Vote};
@@ -29,7 +29,7 @@ impl Places {
     }
 }
 
-impl Counting for Places {
+impl CountRule for Places {
     fn ballot(&self) -> &Ballot {
         &self.ballot
     }

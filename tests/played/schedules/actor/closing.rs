@@ -1,8 +1,8 @@
 //! The end of a play.
 
 use super::{Actor, tag_of, violate};
-use crate::lease::Lease;
-use crate::redlock::RedLock;
+use crate::manager::lease::Lease;
+use crate::manager::redlock::RedLock;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{Call, Step};
 use crate::world::clocks::MS;

@@ -1,10 +1,10 @@
 //! A caller of the library that submits calls, and asks for events.
 
 use super::{Actor, acquire, violate};
-use crate::call::{Call as LeaseCall, Patience};
-use crate::call_handle::Canceller;
-use crate::event::{Event as Submitted, Tag};
-use crate::lease::Lease;
+use crate::manager::call::{Call as LeaseCall, Patience};
+use crate::manager::canceller::Canceller;
+use crate::manager::event::{Event as Submitted, Tag};
+use crate::manager::lease::Lease;
 use crate::protocol::error::{Error, Status};
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::Plant;

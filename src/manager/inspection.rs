@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::manager::runtime::Runtime;
 use crate::protocol::check;
 use crate::protocol::error::Error;
 use crate::protocol::lock_kind::{LockKind, Target};
@@ -9,7 +10,6 @@ use crate::protocol::moment::Moment;
 use crate::protocol::operation::inspect::Inspect;
 use crate::protocol::operation::inspect_permits::InspectPermits;
 use crate::protocol::operation::{End, Ended, Operation};
-use crate::runtime::Runtime;
 
 /// What the servers report about a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The settings of a manager, with the bounds of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::protocol::argument::Argument;
 use crate::protocol::command::handshake::Credentials;
@@ -19,10 +18,9 @@ const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 /// The settings of a manager. Each may be changed and read at any time, also in a child. The exception is a
 /// child that was forked during a change of the credentials or of the TLS settings: it can neither change nor
 /// read those.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Settings {
     policy: Arc<Policy>,
-    tracing: AtomicU8,
     access: Arc<Security>,
     guard: Arc<Rules>,
 }
@@ -70,7 +68,7 @@ impl Settings {
 
     /// Sets which events of locks are logged.
     pub(crate) fn set_tracing(&self, tracing: Tracing) {
-        self.tracing.store(tracing as u8, Ordering::Relaxed);
+        self.policy.set_tracing(tracing);
     }
 
     /// Sets whether a release wakes a waiting client. For clients that wait it applies from the next
@@ -114,14 +112,6 @@ impl Settings {
         &self.policy
     }
 
-    pub(crate) fn tracing(&self) -> Tracing {
-        match self.tracing.load(Ordering::Relaxed) {
-            0 => Tracing::Off,
-            1 => Tracing::Events,
-            _ => Tracing::Resources,
-        }
-    }
-
     pub fn guard(&self) -> &Arc<Rules> {
         &self.guard
     }
@@ -137,16 +127,5 @@ fn check_user(user: Option<&[u8]>) -> Result<(), Error> {
             Err(Error::argument(Argument::User, "is empty: leave it out for the default user"))
         }
         _ => Ok(()),
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            policy: Arc::default(),
-            tracing: AtomicU8::new(Tracing::Off as u8),
-            access: Arc::default(),
-            guard: Arc::default(),
-        }
     }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use once_cell::race::OnceBox;
 
-use crate::log::Log;
+use crate::manager::log::Log;
+use crate::manager::runtime::Runtime;
+use crate::manager::settings::Settings;
 use crate::protocol::error::Error;
 use crate::protocol::servers::roster::Roster;
-use crate::runtime::Runtime;
-use crate::settings::Settings;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::InheritedDescriptor;
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, iter};
 
-use crate::call_handle::CallHandle;
-use crate::continued_locks::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
+use crate::engine::call_handle::CallHandle;
 use crate::engine::{Chore, Engine, Notice, Wakening};
-use crate::log::Log;
+use crate::manager::continued_locks::ContinuedLocks;
+use crate::manager::log::Log;
+use crate::manager::settings::Settings;
 use crate::protocol::conn::server_registry::ServerRegistry;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock::{Lock, View};
@@ -23,7 +24,6 @@ use crate::protocol::servers::address::Lookup;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats::{ServerStats, Stats};
-use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
 use crate::system::resolver;
@@ -101,7 +101,8 @@ impl Runtime {
         let mut inherited: Vec<InheritedDescriptor> =
             servers.iter().flat_map(Server::inherited).collect();
         inherited.extend(waker.inherited());
-        let engine = Engine::new(servers, roster.clone(), Arc::clone(settings), waker.fd());
+        let engine =
+            Engine::new(servers, roster.clone(), Arc::clone(settings.policy()), waker.fd());
         let host = WakerAndLog { waker: Some(waker), log: Arc::clone(log) };
         let runtime = Self {
             process: this_process(),

@@ -6,11 +6,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::event::Event;
 use crate::fork::ForkMutex;
+use crate::manager::event::Event;
+use crate::manager::runtime::Runtime;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::moment::Moment;
-use crate::runtime::Runtime;
 use crate::system::process::{Generation, this_process, this_thread};
 use crate::system::thread::{self, Thread};
 

@@ -3,15 +3,18 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use crate::background::{Background, EventSink};
-use crate::call::Call;
-use crate::call_handle::Canceller;
-use crate::conclusion;
-use crate::event::{self, Event, Tag};
-use crate::inspection::{Inspection, Permits};
-use crate::lease::Lease;
-use crate::log::{Log, Logger};
-use crate::process_state::ProcessStates;
+use crate::manager::background::{Background, EventSink};
+use crate::manager::call::Call;
+use crate::manager::canceller::Canceller;
+use crate::manager::conclusion;
+use crate::manager::event::{self, Event, Tag};
+use crate::manager::inspection::{Inspection, Permits};
+use crate::manager::lease::Lease;
+use crate::manager::log::{Log, Logger};
+use crate::manager::process_state::ProcessStates;
+use crate::manager::runtime::Runtime;
+use crate::manager::server_list::ServerList;
+use crate::manager::settings::Settings;
 use crate::protocol::argument::Argument;
 use crate::protocol::conn::guard::Mode;
 use crate::protocol::conn::login::PasswordSource;
@@ -24,9 +27,6 @@ use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats;
 use crate::protocol::stats::{Stats, Tracing};
-use crate::runtime::Runtime;
-use crate::server_list::ServerList;
-use crate::settings::Settings;
 use crate::system::process::this_process;
 use crate::transport::server::ServerSnapshot;
 

@@ -1,14 +1,15 @@
 //! The calls on a lease, as data: what a caller asks for, how that begins, and what its end changes in the lease.
 //!
 //! All faces make their calls in this way, and there are two ways to make one. [`Call::run`]: a thread waits for the end.
-//! [`Call::submit`]: no thread waits, and the end is an [`crate::event::Event`].
+//! [`Call::submit`]: no thread waits, and the end is an [`crate::manager::event::Event`].
 
 use std::sync::Arc;
 
-use crate::call_handle::CallHandle;
-use crate::conclusion::{Conclusion, Effect};
-use crate::event::{self, Tag};
-use crate::lease::Lease;
+use crate::engine::call_handle::CallHandle;
+use crate::manager::conclusion::{Conclusion, Effect};
+use crate::manager::event::{self, Tag};
+use crate::manager::lease::Lease;
+use crate::manager::runtime::Runtime;
 use crate::protocol::argument::Argument;
 use crate::protocol::check;
 use crate::protocol::error::Error;
@@ -26,7 +27,6 @@ use crate::protocol::operation::extend::Extend;
 use crate::protocol::operation::leave::Leave;
 use crate::protocol::operation::release::Release;
 use crate::protocol::token::Token;
-use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::system::process::this_thread;
 

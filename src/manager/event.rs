@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::call_handle::CallHandle;
-use crate::conclusion::Conclusion;
+use crate::engine::call_handle::CallHandle;
 use crate::engine::{Notice, Wakening};
-use crate::lease::Lease;
+use crate::manager::conclusion::Conclusion;
+use crate::manager::lease::Lease;
+use crate::manager::runtime::Runtime;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::keeper::{Keeper, Kept};
 use crate::protocol::lock::{Lock, Phase, View};
@@ -15,7 +16,6 @@ use crate::protocol::operation::acquire::Keeping;
 use crate::protocol::operation::release::Release;
 use crate::protocol::operation::renew::Renew;
 use crate::protocol::operation::{Ended, Operation};
-use crate::runtime::Runtime;
 
 /// A value that a caller passes with a call, and gets back with its event.
 pub type Tag = Box<dyn std::any::Any + Send>;

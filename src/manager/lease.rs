@@ -3,7 +3,8 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::call_handle::{CallHandle, Canceller};
+use crate::engine::call_handle::CallHandle;
+use crate::manager::canceller::Canceller;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::keeper::Keeper;
 use crate::protocol::lock::Lock;

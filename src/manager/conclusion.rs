@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::lease::Lease;
+use crate::manager::lease::Lease;
+use crate::manager::runtime::Runtime;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock::View;
 use crate::protocol::moment::Moment;
 use crate::protocol::operation::{End, Ended};
-use crate::runtime::Runtime;
 
 /// What the end of a call changes in its lease.
 pub(crate) struct Conclusion {

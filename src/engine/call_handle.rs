@@ -1,6 +1,5 @@
 //! What another thread needs to know about a call in order to cancel it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The call that uses a lease, if there is one. Only one call uses it at a time.
@@ -67,19 +66,5 @@ impl CallHandle {
 
     pub(crate) fn place_of_operation(&self) -> usize {
         self.place.load(Ordering::Relaxed)
-    }
-}
-
-/// Cancels the call that uses a lease.
-#[derive(Clone, Debug)]
-pub struct Canceller(Arc<CallHandle>);
-
-impl Canceller {
-    pub(crate) fn of(call: &Arc<CallHandle>) -> Self {
-        Self(Arc::clone(call))
-    }
-
-    pub(crate) fn call(&self) -> &Arc<CallHandle> {
-        &self.0
     }
 }
