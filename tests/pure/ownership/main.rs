@@ -24,7 +24,9 @@
 //! - An arbiter that learns of an owner before it is promoted is like one that learns of it at that moment.
 //!
 //! `cargo test --test ownership` goes through two starts and finds the mistakes that need few states, in a few seconds.
-//! `make model` goes through all of them and finds the other mistakes.
+//! `make model` goes through all twelve and finds the other mistakes. The twelve have 10,206, 33,550, 76,200, 202,489,
+//! 552,692, 3,359,328, 2,385,022, 26,647,005, 5,296,192, 238,799, 14,737,837 and 3,343,368 states. That takes one
+//! processor seven minutes, and 1.3 GB.
 
 mod asking;
 mod electing;
