@@ -64,7 +64,7 @@ help:
 	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set;'
 	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens;'
 	@echo '                  COUNTED=1: those in which servers lose these one after another'
-	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, and to fencing tokens (20 minutes)'
+	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, to fencing tokens, and as owners change (25 minutes)'
 	@echo 'make test-long    crowds of waiters in greater numbers, and what must not grow with servers, names, locks and so on (3 minutes)'
 	@echo 'make golden       what a change of the structure must leave as it is (5 minutes; make golden-record: records it)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
@@ -164,7 +164,7 @@ test-all: test-tools package-tools lint build tool
 	@$(PARTS) test-all
 
 # The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
-CHECKED = exports facts header history hostile model numbering pages played project standing tidy versions
+CHECKED = exports facts header history hostile model numbering ownership pages played project standing tidy versions
 .PHONY: check
 check: lint
 	REDLOCK_FEW=1 $(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
@@ -254,11 +254,12 @@ simulate:
 		$(CARGO) test -q --profile simulation --test played -- \
 		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)$(if $(COUNTED),_that_are_counted)
 
-# Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it, and
-# everything that can happen to the numbers of fencing tokens. One search after the other, because of the memory.
+# Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it;
+# everything that can happen to the numbers of fencing tokens; and everything that can happen to a lock as the owner of
+# a voter changes. One search after the other, because of the memory.
 .PHONY: model
 model:
-	@$(CARGO) test -q --profile simulation --test standing --test numbering -- \
+	@$(CARGO) test -q --profile simulation --test standing --test numbering --test ownership -- \
 		--ignored --nocapture --test-threads=1
 
 # Not part of the tests, either. They only check that each broken copy can still be made.
