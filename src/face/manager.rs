@@ -337,7 +337,7 @@ impl Builder {
     /// default is no.
     pub fn fencing(self, is_wanted: bool) -> Self {
         self.set(move |manager| {
-            manager.set_fencing(is_wanted);
+            manager.settings().set_fencing(is_wanted);
             Ok(())
         })
     }
@@ -346,19 +346,19 @@ impl Builder {
     /// least 1 (default 3), but limits no call: [`super::Options::tries`] passes its own number.
     pub fn retry(self, tries: i32, pause: Duration) -> Self {
         let pause_ms = i32::try_from(ms(pause)).unwrap_or(i32::MAX);
-        self.set(move |manager| manager.set_retry(tries, pause_ms))
+        self.set(move |manager| manager.settings().set_retry(tries, pause_ms))
     }
 
     /// Sets how long a server may take to connect (1.5 s by default) and to reply. A reply timeout of zero, the
     /// default, is a twentieth of the TTL, at least 25 ms and at most 500 ms. Each timeout is at most a day.
     pub fn timeouts(self, connect: Duration, reply: Duration) -> Self {
-        self.set(move |manager| manager.set_timeouts(ms(connect), ms(reply)))
+        self.set(move |manager| manager.settings().set_timeouts(ms(connect), ms(reply)))
     }
 
     /// Sets how much faster the clock of a server may run than the clock of this machine: 0 to less than 1,
     /// 0.01 by default. This fraction of each TTL is given up.
     pub fn clock_drift(self, factor: f64) -> Self {
-        self.set(move |manager| manager.set_clock_drift_factor(factor))
+        self.set(move |manager| manager.settings().set_drift(factor))
     }
 
     /// Sets how to guard against servers that forget their locks. `longest_ttl` is the longest TTL that any
@@ -371,7 +371,7 @@ impl Builder {
             Guard::Off => Mode::Off,
             Guard::Durable => Mode::Durable,
         };
-        self.set(move |manager| manager.set_restart_guard(mode, ms(longest_ttl), ms(cap)))
+        self.set(move |manager| manager.settings().set_guard(mode, ms(longest_ttl), ms(cap)))
     }
 
     /// Sets the user and the password for servers whose URLs name none. Without a user, the server's default
@@ -379,7 +379,9 @@ impl Builder {
     pub fn credentials(self, user: Option<&str>, password: &str) -> Self {
         let (user, password) = (user.map(str::to_owned), password.to_owned());
         self.set(move |manager| {
-            manager.set_credentials(user.as_deref().map(str::as_bytes), Some(password.as_bytes()))
+            manager
+                .settings()
+                .set_credentials(user.as_deref().map(str::as_bytes), Some(password.as_bytes()))
         })
     }
 
@@ -396,7 +398,7 @@ impl Builder {
         let user = user.map(str::to_owned);
         self.set(move |manager| {
             let user = user.as_deref().map(str::as_bytes);
-            manager.set_password_source(user, Some(Arc::new(source)))
+            manager.settings().set_password_source(user, Some(Arc::new(source)))
         })
     }
 
@@ -404,7 +406,7 @@ impl Builder {
     /// system trusts.
     pub fn tls_ca_file(self, file: impl AsRef<Path>) -> Self {
         let file = file.as_ref().to_owned();
-        self.set(move |manager| manager.set_tls_ca(Some(&bytes_of(file))))
+        self.set(move |manager| manager.settings().tls().set_ca(Some(&bytes_of(file))))
     }
 
     /// Sets the PEM file with this program's certificate, and the one with its key, for servers that ask for a
@@ -412,7 +414,7 @@ impl Builder {
     pub fn tls_certificate(self, certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         let files = (certificate.as_ref().to_owned(), key.as_ref().to_owned());
         self.set(move |manager| {
-            manager.set_tls_certificate(Some((&bytes_of(files.0), &bytes_of(files.1))))
+            manager.settings().tls().set_certificate(Some((&bytes_of(files.0), &bytes_of(files.1))))
         })
     }
 
@@ -420,13 +422,13 @@ impl Builder {
     /// server is reached.
     pub fn tls_server_name(self, name: &str) -> Self {
         let name = name.to_owned();
-        self.set(move |manager| manager.set_tls_server_name(Some(&name)))
+        self.set(move |manager| manager.settings().tls().set_server_name(Some(&name)))
     }
 
     /// Accepts servers without any proof of who they are. For tests only: anybody on the network path can
     /// answer in place of the server.
     pub fn tls_insecure_skip_verify(self) -> Self {
-        self.set(|manager| manager.set_tls_insecure_skip_verify(true))
+        self.set(|manager| manager.settings().tls().set_skip_verify(true))
     }
 
     /// Sets the function that is called when servers are lost or come back, with one line at a time. It is

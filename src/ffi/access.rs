@@ -56,7 +56,7 @@ pub unsafe extern "C" fn RedLock_SetCredentials(
 ) -> RedLockStatus {
     manager_call(rl, |handle| {
         let user = text_or_null(user, "user")?;
-        handle.manager.set_credentials(user, text_or_null(password, "password")?)
+        handle.manager.settings().set_credentials(user, text_or_null(password, "password")?)
     })
 }
 
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
         let user = text_or_null(user_variable, "user_variable")?.map(of_variable).transpose()?;
         let password = text(password_variable, "password_variable")?;
         let password = variable(password, Argument::PasswordVariable)?;
-        handle.manager.set_credentials(user.as_deref(), Some(&password))
+        handle.manager.settings().set_credentials(user.as_deref(), Some(&password))
     })
 }
 
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallback(
     let user_data = UserData::new(user_data, destroy);
     manager_call(rl, |handle| {
         let source = password_source(callback, user_data);
-        handle.manager.set_password_source(text_or_null(user, "user")?, source)
+        handle.manager.settings().set_password_source(text_or_null(user, "user")?, source)
     })
 }
 
@@ -143,7 +143,9 @@ pub unsafe extern "C" fn RedLock_SetTlsCa(
     rl: *mut RedLock,
     ca_file: *const c_char,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_tls_ca(text_or_null(ca_file, "ca_file")?))
+    manager_call(rl, |handle| {
+        handle.manager.settings().tls().set_ca(text_or_null(ca_file, "ca_file")?)
+    })
 }
 
 /// Sets the client certificate for rediss:// servers that ask for one. Both files are read now. Set them
@@ -176,7 +178,7 @@ pub unsafe extern "C" fn RedLock_SetTlsCertificate(
                 return Err(Error::of_argument(Argument::CertificateFile, fault));
             }
         };
-        handle.manager.set_tls_certificate(files)
+        handle.manager.settings().tls().set_certificate(files)
     })
 }
 
@@ -196,7 +198,7 @@ pub unsafe extern "C" fn RedLock_SetTlsServerName(
     manager_call(rl, |handle| {
         let name = text_or_null(name, "name")?.map(str::from_utf8).transpose();
         let name = name.map_err(|_| Error::argument(Argument::ServerName, "is not UTF-8"))?;
-        handle.manager.set_tls_server_name(name)
+        handle.manager.settings().tls().set_server_name(name)
     })
 }
 
@@ -214,7 +216,7 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
     rl: *mut RedLock,
     skip: bool,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_tls_insecure_skip_verify(skip))
+    manager_call(rl, |handle| handle.manager.settings().tls().set_skip_verify(skip))
 }
 
 /// Returns the value of an environment variable. The error message does not quote the name of the variable,

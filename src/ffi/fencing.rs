@@ -28,7 +28,7 @@ use super::status::RedLockStatus;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetFencing(rl: *mut RedLock, enabled: bool) -> RedLockStatus {
     manager_call(rl, |handle| {
-        handle.manager.set_fencing(enabled);
+        handle.manager.settings().set_fencing(enabled);
         Ok(())
     })
 }

@@ -172,7 +172,7 @@ pub unsafe extern "C" fn RedLock_SetRetry(
     count: c_int,
     delay_ms: c_int,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_retry(count, delay_ms))
+    manager_call(rl, |handle| handle.manager.settings().set_retry(count, delay_ms))
 }
 
 /// Sets how long calls wait for a server.
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn RedLock_SetTimeouts(
     connect_ms: i64,
     reply_ms: i64,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_timeouts(connect_ms, reply_ms))
+    manager_call(rl, |handle| handle.manager.settings().set_timeouts(connect_ms, reply_ms))
 }
 
 /// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid for
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
     rl: *mut RedLock,
     factor: f64,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_clock_drift_factor(factor))
+    manager_call(rl, |handle| handle.manager.settings().set_drift(factor))
 }
 
 /// Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,

@@ -155,7 +155,7 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
                 )));
             }
         };
-        handle.manager.set_restart_guard(mode, longest_ttl_ms, cap_ms)
+        handle.manager.settings().set_guard(mode, longest_ttl_ms, cap_ms)
     })
 }
 

@@ -215,7 +215,7 @@ pub unsafe extern "C" fn RedLock_SetTracing(rl: *mut RedLock, events: i32) -> Re
                 )));
             }
         };
-        handle.manager.set_tracing(tracing);
+        handle.manager.settings().set_tracing(tracing);
         Ok(())
     })
 }

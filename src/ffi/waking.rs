@@ -33,7 +33,7 @@ use super::status::RedLockStatus;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetWaking(rl: *mut RedLock, enabled: bool) -> RedLockStatus {
     manager_call(rl, |handle| {
-        handle.manager.set_waking(enabled);
+        handle.manager.settings().set_waking(enabled);
         Ok(())
     })
 }

@@ -16,8 +16,6 @@ use crate::manager::runtime::Runtime;
 use crate::manager::server_list::ServerList;
 use crate::manager::settings::Settings;
 use crate::protocol::argument::Argument;
-use crate::protocol::conn::guard::Mode;
-use crate::protocol::conn::login::PasswordSource;
 use crate::protocol::error::{Error, Status};
 use crate::protocol::lock_ticket::LockTicket;
 use crate::protocol::operation::Ended;
@@ -26,7 +24,7 @@ use crate::protocol::operation::detach::Detach;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats;
-use crate::protocol::stats::{Stats, Tracing};
+use crate::protocol::stats::Stats;
 use crate::system::process::this_process;
 use crate::transport::server::ServerSnapshot;
 
@@ -95,78 +93,14 @@ impl RedLock {
         })
     }
 
-    /// Sets the number of tries and the mean pause between them.
-    pub fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
-        self.settings.set_retry(count, delay_ms)
-    }
-
-    /// Sets how long a server may take to connect and to reply.
-    pub fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
-        self.settings.set_timeouts(connect_ms, reply_ms)
-    }
-
-    /// Sets how much faster the clock of a server may run than the clock of this machine.
-    pub fn set_clock_drift_factor(&self, factor: f64) -> Result<(), Error> {
-        self.settings.set_drift(factor)
-    }
-
-    /// Sets how to guard against servers that forget their locks.
-    pub fn set_restart_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
-        self.settings.set_guard(mode, longest_ms, cap_ms)
-    }
-
-    /// Sets whether locks that are taken from now on have a fencing token.
-    pub fn set_fencing(&self, enabled: bool) {
-        self.settings.set_fencing(enabled);
-    }
-
-    /// Sets whether a waiting client is woken when the lock is released.
-    pub fn set_waking(&self, enabled: bool) {
-        self.settings.set_waking(enabled);
+    /// What can be set. Each setting may be changed at any time.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Sets the logger. It is called when servers are lost or come back, at the end of calls that ask servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)
-    }
-
-    /// Sets which certificates are trusted to identify servers: those in a PEM file, or those that the system
-    /// trusts.
-    pub fn set_tls_ca(&self, file: Option<&[u8]>) -> Result<(), Error> {
-        self.settings.access().tls().set_ca(file)
-    }
-
-    /// Sets the client certificate, with its key, for servers that ask for one.
-    pub fn set_tls_certificate(&self, files: Option<(&[u8], &[u8])>) -> Result<(), Error> {
-        self.settings.access().tls().set_certificate(files)
-    }
-
-    /// Sets the name that the certificates of all servers must be for.
-    pub fn set_tls_server_name(&self, name: Option<&str>) -> Result<(), Error> {
-        self.settings.access().tls().set_server_name(name)
-    }
-
-    /// Sets whether servers are accepted without any proof of who they are.
-    pub fn set_tls_insecure_skip_verify(&self, skip: bool) -> Result<(), Error> {
-        self.settings.access().tls().set_skip_verify(skip)
-    }
-
-    /// Sets the user and the password for servers whose URLs name none.
-    pub fn set_credentials(
-        &self,
-        user: Option<&[u8]>,
-        password: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        self.settings.set_credentials(user, password)
-    }
-
-    /// Sets the function that provides the passwords for servers whose URLs name none.
-    pub fn set_password_source(
-        &self,
-        user: Option<&[u8]>,
-        source: Option<PasswordSource>,
-    ) -> Result<(), Error> {
-        self.settings.set_password_source(user, source)
     }
 
     /// Makes a call on a lease, and waits for its end.
@@ -420,10 +354,5 @@ impl RedLock {
     /// The same in the text format of Prometheus.
     pub fn stats_text(&self) -> String {
         stats::text(&self.stats(), env!("CARGO_PKG_VERSION"))
-    }
-
-    /// Sets which events of locks are logged.
-    pub(crate) fn set_tracing(&self, tracing: Tracing) {
-        self.settings.set_tracing(tracing);
     }
 }

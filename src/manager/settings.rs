@@ -11,6 +11,7 @@ use crate::protocol::policy::Policy;
 use crate::protocol::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::protocol::stats::Tracing;
 use crate::transport::security::Security;
+use crate::transport::tls::Tls;
 
 /// The maximum timeout for a server: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
@@ -114,6 +115,11 @@ impl Settings {
 
     pub fn guard(&self) -> &Arc<Rules> {
         &self.guard
+    }
+
+    /// What can be set for servers with TLS.
+    pub fn tls(&self) -> &Tls {
+        self.access.tls()
     }
 
     pub fn access(&self) -> &Arc<Security> {

@@ -29,7 +29,7 @@ fn manager_at(servers: impl IntoIterator<Item = usize>) -> RedLock {
     for server in servers {
         manager.add_server_url(&format!("redis://{}", crowd::place(server)), 0).expect("a server");
     }
-    manager.set_retry(1, 0).expect("settings");
+    manager.settings().set_retry(1, 0).expect("settings");
     manager
 }
 
@@ -133,7 +133,7 @@ fn a_server_returns_after_four_reply_timeouts() {
 fn the_reply_timeout_counts_with_a_minimum_of_a_second() {
     for (reply_ms, overdue_ms) in [(50, 1_000), (1_500, 6_000)] {
         let manager = manager_of(1);
-        manager.set_timeouts(1_500, reply_ms).expect("settings");
+        manager.settings().set_timeouts(1_500, reply_ms).expect("settings");
         locks(&manager);
         ignore(0, true);
         let sent_ms = now_ms();
@@ -347,7 +347,7 @@ fn requests_for_a_frozen_server_take_little_memory() {
     world::begin(Crowd::new(&[]));
     // Servers with the same commands, so that a release is encoded once.
     let manager = manager_at([FIRST, FIRST + 3, FIRST + 6]);
-    manager.set_timeouts(1_500, 500).expect("settings");
+    manager.settings().set_timeouts(1_500, 500).expect("settings");
     let name = |number: usize| [&number.to_be_bytes()[..], &[b'n'; 65_528]].concat();
     let take = |number| {
         let mut lease = Lease::new();

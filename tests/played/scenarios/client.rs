@@ -32,7 +32,7 @@ impl Client {
         let me = scene.with(|world| world.add_client(ahead, 1_000_000));
         let manager = RedLock::new();
         // Most scenarios are about clients that ask by themselves.
-        manager.set_waking(false);
+        manager.settings().set_waking(false);
         for server in 0..scene.servers() {
             let port = i32::from(FIRST_PORT) + server as i32;
             manager.add_server_url("127.0.0.1", port).expect("an address");
@@ -42,20 +42,20 @@ impl Client {
 
     /// How often it tries, and the mean pause.
     pub(crate) fn tries(self, count: i32, delay_ms: i32) -> Self {
-        self.manager.set_retry(count, delay_ms).expect("they are in bounds");
+        self.manager.settings().set_retry(count, delay_ms).expect("they are in bounds");
         self
     }
 
     /// A client that is told of releases, and tells of its own. Its random number is always the smallest.
     pub(crate) fn woken(self) -> Self {
-        self.manager.set_waking(true);
+        self.manager.settings().set_waking(true);
         self.rig(Some(0));
         self
     }
 
     /// How long it waits for a reply.
     pub(crate) fn waits_ms(self, reply_ms: i64) -> Self {
-        self.manager.set_timeouts(1500, reply_ms).expect("they are in bounds");
+        self.manager.settings().set_timeouts(1500, reply_ms).expect("they are in bounds");
         self
     }
 
@@ -67,7 +67,7 @@ impl Client {
             let password = if source.ask() { PASSWORD } else { "another" };
             Some(password.as_bytes().to_owned())
         });
-        self.manager.set_password_source(None, Some(source)).expect("it can be set");
+        self.manager.settings().set_password_source(None, Some(source)).expect("it can be set");
         self
     }
 

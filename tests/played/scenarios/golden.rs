@@ -133,8 +133,8 @@ impl Tale {
         let client = self.cluster.client().tries(1, 0).waits_ms(100);
         let manager = &client.manager;
         let has_pushes = [World::Woken, World::Resp2, World::RefusesChannels, World::Guarded];
-        manager.set_waking(has_pushes.contains(&self.world));
-        manager.set_fencing(self.world == World::Fenced && self.kind != Kind::Permit);
+        manager.settings().set_waking(has_pushes.contains(&self.world));
+        manager.settings().set_fencing(self.world == World::Fenced && self.kind != Kind::Permit);
         client.rig(Some(0));
         let said = self.cluster.call(client.me, || manager.connect(0));
         (client, said)

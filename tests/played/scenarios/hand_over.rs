@@ -145,7 +145,7 @@ fn a_late_hand_over_ends_soon_after_the_wait() {
 #[test]
 fn a_too_late_hand_over_is_released() {
     let (cluster, crowd) = free(3);
-    crowd.client.manager.set_timeouts(1_500, 3_000).expect("in bounds");
+    crowd.client.manager.settings().set_timeouts(1_500, 3_000).expect("in bounds");
     (0..3).for_each(|server| {
         let script = [Trip::default(), Trip::default(), Trip::ms(1, SHORT)];
         cluster.script(crowd.client.way(server), script);

@@ -46,7 +46,7 @@ fn lock_and_continue_lock_get_a_hand_over_too() {
         [locks, |client, lease| client.continue_lock("r", LONG, lease)];
     for call in calls {
         let (_cluster, crowd) = free();
-        crowd.client.manager.set_retry(2, 400).expect("in bounds");
+        crowd.client.manager.settings().set_retry(2, 400).expect("in bounds");
         crowd.caller('a', 0, waits(0), 50);
         crowd.caller('b', 10, call, 50);
         assert_eq!(crowd.told(), [('a', Ok(()), 2), ('b', Ok(()), 54)]);
@@ -60,7 +60,7 @@ fn lock_and_continue_lock_get_a_hand_over_too() {
 fn waiters_get_the_lock_in_order_of_arrival() {
     for hold_ms in [0, 1, 30] {
         let (_cluster, crowd) = free();
-        crowd.client.manager.set_retry(100, 20).expect("in bounds");
+        crowd.client.manager.settings().set_retry(100, 20).expect("in bounds");
         for (at, who) in ('a'..='l').enumerate() {
             match at % 4 {
                 0 => crowd.caller(who, at as i64, waits(-1), hold_ms),
@@ -290,7 +290,7 @@ fn a_release_by_another_client_is_noticed_soon() {
 #[test]
 fn a_single_try_asks_at_once_even_from_behind() {
     let (_cluster, crowd) = taken_for(LONG);
-    crowd.client.manager.set_retry(1, 200).expect("in bounds");
+    crowd.client.manager.settings().set_retry(1, 200).expect("in bounds");
     crowd.caller('a', 0, waits(5_000), 0);
     for who in 'b'..='h' {
         crowd.caller(who, 3, waits(0), 0);
@@ -317,7 +317,7 @@ fn a_single_try_out_of_turn_hands_over_to_the_first() {
 #[test]
 fn a_single_try_for_an_own_lock_asks_no_server() {
     let (_cluster, crowd) = free();
-    crowd.client.manager.set_retry(1, 200).expect("in bounds");
+    crowd.client.manager.settings().set_retry(1, 200).expect("in bounds");
     crowd.caller('a', 0, waits(0), 50);
     crowd.caller('b', 10, waits(1_000), 10);
     crowd.caller('c', 20, waits(0), 0);
@@ -332,7 +332,7 @@ fn a_single_try_for_an_own_lock_asks_no_server() {
 #[test]
 fn a_single_try_does_not_wait_for_other_callers() {
     let (cluster, crowd) = free();
-    crowd.client.manager.set_retry(1, 200).expect("in bounds");
+    crowd.client.manager.settings().set_retry(1, 200).expect("in bounds");
     let silent = Trip { back: Trip::NEVER, ..Trip::default() };
     (0..3).for_each(|it| cluster.script(crowd.client.way(it), [silent]));
     for who in 'a'..='d' {
@@ -360,14 +360,14 @@ fn waiters_learn_that_all_servers_are_down() {
 #[test]
 fn lock_makes_the_configured_tries() {
     let (_cluster, crowd) = taken_for(LONG);
-    crowd.client.manager.set_retry(5, 100).expect("in bounds");
+    crowd.client.manager.settings().set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
     crowd.caller('a', 0, locks, 0);
     assert_eq!(crowd.told(), [('a', TAKEN, 4 * 102 + 2)]);
     assert_eq!(crowd.asked(), 5);
     // For the callers behind, the tries of the first caller count as their own.
     let (_cluster, crowd) = free();
-    crowd.client.manager.set_retry(5, 100).expect("in bounds");
+    crowd.client.manager.settings().set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
     crowd.caller('a', 0, waits(0), 10_000);
     crowd.caller('b', 10, waits(20_000), 0);
@@ -383,7 +383,7 @@ fn lock_makes_the_configured_tries() {
 #[test]
 fn lock_pauses_between_tries_for_an_own_lock() {
     let (_cluster, crowd) = free();
-    crowd.client.manager.set_retry(5, 100).expect("in bounds");
+    crowd.client.manager.settings().set_retry(5, 100).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
     crowd.caller('a', 0, waits(0), 10_000);
     crowd.caller('b', 5_000, locks, 0);
@@ -396,7 +396,7 @@ fn lock_pauses_between_tries_for_an_own_lock() {
 #[test]
 fn an_early_turn_uses_no_try_of_lock() {
     let (_cluster, crowd) = taken_for(LONG);
-    crowd.client.manager.set_retry(3, 200).expect("in bounds");
+    crowd.client.manager.settings().set_retry(3, 200).expect("in bounds");
     crowd.client.rig(Some(1 << 63));
     crowd.caller('a', 0, waits(50), 0);
     crowd.caller('b', 10, locks, 0);

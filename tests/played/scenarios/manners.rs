@@ -203,7 +203,7 @@ fn unreachable_servers_are_no_rivals() {
 #[test]
 fn a_refusal_for_an_own_lock_shows_no_rival() {
     let (cluster, crowd) = free();
-    crowd.client.manager.set_retry(1, 100).expect("in bounds");
+    crowd.client.manager.settings().set_retry(1, 100).expect("in bounds");
     crowd.client.rig(Some(u64::MAX));
     let mut lease = crowd.client.take("r", LONG);
     assert!(crowd.client.lock("r", LONG, &mut Lease::new()).is_err());
@@ -219,7 +219,7 @@ fn a_refusal_for_an_own_lock_shows_no_rival() {
 #[test]
 fn a_refusal_for_a_just_released_own_lock_shows_no_rival() {
     let (cluster, crowd) = free();
-    crowd.client.manager.set_retry(2, 100).expect("in bounds");
+    crowd.client.manager.settings().set_retry(2, 100).expect("in bounds");
     crowd.client.rig(Some(u64::MAX));
     crowd.caller('a', 0, waits(0), 9);
     crowd.caller('b', 10, locks, 0);

@@ -381,7 +381,7 @@ fn a_lock_with_changing_holders_is_asked_for_often() {
 fn drift_does_not_look_like_a_new_holder() {
     for (drift, delay_ms) in [(0.01, 200), (0.1, 200), (0.01, 10_000)] {
         let (_cluster, client) = taken_for(3_600_000);
-        client.manager.set_clock_drift_factor(drift).expect("in bounds");
+        client.manager.settings().set_drift(drift).expect("in bounds");
         let client = client.tries(1, delay_ms);
         client.rig(Some(u64::MAX));
         assert_eq!(client.try_lock("r", TTL, 60_000, &mut Lease::new()), Err(Status::Taken));

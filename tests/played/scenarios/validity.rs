@@ -97,7 +97,7 @@ fn unborne(factor: f64, per_million: i64) -> usize {
             (0..3).for_each(|it| cluster.set_clock(it, ahead, per_million));
             cluster.usual(Trip::ms(0, 0));
             let client = cluster.client();
-            client.manager.set_clock_drift_factor(factor).expect("it is a fraction");
+            client.manager.settings().set_drift(factor).expect("it is a fraction");
             let mut lease = client.take("r", ttl_ms);
             let mut check =
                 |it: &Lease| unborne += usize::from(!is_borne_out(*cluster, &client, it));

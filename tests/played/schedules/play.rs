@@ -58,8 +58,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         .map(|(client, plan)| {
             let manager = |which| {
                 let manager = manager(plan, which, &schedule.servers, tells);
-                manager.set_fencing(schedule.is_fenced);
-                manager.set_waking(schedule.is_waking);
+                manager.settings().set_fencing(schedule.is_fenced);
+                manager.settings().set_waking(schedule.is_waking);
                 manager
             };
             let managers = (0..=plan.others.len()).map(manager).collect();
@@ -149,14 +149,14 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
         }
     };
     let settled = plan.list_of(which).iter().try_for_each(add).and_then(|()| {
-        manager.set_retry(plan.tries, plan.delay_ms)?;
-        manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
+        manager.settings().set_retry(plan.tries, plan.delay_ms)?;
+        manager.settings().set_timeouts(plan.connect_ms, plan.reply_ms)?;
         if servers.len() == 1 {
             // No other server has a note. So a client that comes late cannot tell a new server from a
             // server that has lost everything, nor how long the locks were.
-            manager.set_restart_guard(Mode::Strict, LONGEST_TTL_MS, 0)?;
+            manager.settings().set_guard(Mode::Strict, LONGEST_TTL_MS, 0)?;
         }
-        manager.set_clock_drift_factor(plan.drift)
+        manager.settings().set_drift(plan.drift)
     });
     settled.expect("a schedule has settings that make sense");
     // Lines for a logger are passed on by threads that are woken for that. So a play whose story is told is the same one

@@ -11,7 +11,9 @@ use crate::world::{self, turns};
 /// The end of a play. When nothing goes wrong any more, each client must be able to take and to release
 /// each lock, with nothing left behind.
 pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
-    let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
+    let set = |it: &RedLock| {
+        it.settings().set_timeouts(1_000, 500).and_then(|()| it.settings().set_retry(3, 20))
+    };
     // Take all remaining events.
     for manager in &actor.managers {
         while let Ok(event @ Some(_)) = manager.next_event(0) {
