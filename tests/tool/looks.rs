@@ -2,7 +2,8 @@
 
 use std::process::Stdio;
 
-use crate::command::{finish, redlock, start};
+use crate::command::{bare, finish, redlock, start};
+use crate::support::sentinels::{Group, Sentinel, url};
 use crate::support::{Cluster, Server, wait_until};
 
 #[test]
@@ -211,4 +212,37 @@ fn bench_measures_and_leaves_nothing_behind() {
     assert!(count > 0);
     assert_eq!(buckets.map(|it| it["count"].as_u64().unwrap_or(0)).sum::<u64>(), count);
     wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
+}
+
+/// Also those that the URL does not name.
+#[test]
+fn doctor_shows_what_each_sentinel_says() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(&[group.master_port()], 2)).collect();
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
+    let url = url(&[sentinels[0].address(), sentinels[1].address()], "mymaster");
+    let doctor = |more: &[&str]| {
+        let mut command = bare(&[&["doctor"][..], more].concat());
+        command.env("REDLOCK_SERVERS", &url);
+        finish(command)
+    };
+    let outcome = doctor(&[]);
+    let hint = format!("more Sentinels watch it than the URL names: {}", sentinels[2].address());
+    for words in [&hint, "EPOCH", "all is well"] {
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
+    let told = doctor(&["--json"]).json();
+    let told = told["sentinels"].as_array().expect("a list");
+    assert_eq!(told.len(), 3, "{told:?}");
+    for it in told {
+        assert_eq!(it["address"], group.servers[0].address(), "{it}");
+        assert_eq!((&it["epoch"], &it["others"]), (&0.into(), &2.into()), "{it}");
+    }
+    sentinels[1].kill();
+    sentinels[2].freeze();
+    let outcome = doctor(&[]);
+    assert_eq!(outcome.status, Some(1), "{outcome:?}");
+    for words in ["1 of 3 Sentinels answer, 2 needed", "connection refused", "timed out"] {
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::Common;
 use crate::failure::{Failure, Kind};
 use crate::output::{self, harmless};
+use crate::sentinels::{self, Said};
 use crate::servers::Servers;
 use crate::table::Table;
 use crate::time;
@@ -26,9 +27,22 @@ struct Finding {
     advice: String,
 }
 
+/// Everything that was found out.
+struct Found {
+    servers: Vec<ServerInfo>,
+    /// For each server.
+    findings: Vec<Vec<Finding>>,
+    of_all: Vec<Finding>,
+    /// What the Sentinels of all masters say.
+    said: Vec<Said>,
+    of_sentinels: Vec<(String, Finding)>,
+    is_well: bool,
+}
+
 pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
     // With fencing tokens, connecting finds out whether servers can draw them.
-    let manager = Servers::find(common)?.builder(common)?.fencing(true).build()?;
+    let named = Servers::find(common)?;
+    let manager = named.builder(common)?.fencing(true).build()?;
     let unreachable = look(&manager).err();
     if let Some(error) =
         unreachable.as_ref().filter(|it| it.status() != redlock::Status::Unreachable)
@@ -38,11 +52,18 @@ pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
     let servers = manager.servers();
     let findings: Vec<Vec<Finding>> = servers.iter().map(examine).collect();
     let of_all = examine_all(&servers);
-    let is_well = findings.iter().flatten().chain(&of_all).all(|it| !it.is_fault);
+    let said = sentinels::ask(&named.config, &named.named());
+    let of_sentinels: Vec<(String, Finding)> = sentinels::examine(&said)
+        .into_iter()
+        .map(|(master, is_fault, advice)| (master, Finding { is_fault, advice }))
+        .collect();
+    let each = findings.iter().flatten().chain(&of_all).chain(of_sentinels.iter().map(|it| &it.1));
+    let is_well = each.into_iter().all(|it| !it.is_fault);
+    let found = Found { servers, findings, of_all, said, of_sentinels, is_well };
     if common.json {
-        output::print_line(as_json(&servers, &findings, &of_all, is_well))?;
+        output::print_line(as_json(&found))?;
     } else {
-        output::print(page(&servers, &findings, &of_all, is_well))?;
+        output::print(page(&found))?;
     }
     Ok(if is_well { ExitCode::SUCCESS } else { Kind::Unwell.into() })
 }
@@ -154,12 +175,23 @@ fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {
     found
 }
 
-fn page(
-    servers: &[ServerInfo],
-    findings: &[Vec<Finding>],
-    of_all: &[Finding],
-    is_well: bool,
-) -> String {
+fn page(found: &Found) -> String {
+    let Found { servers, findings, of_all, of_sentinels, .. } = found;
+    let mut page = format!("{}\n", table_of(servers));
+    if !found.said.is_empty() {
+        page += &format!("{}\n", table_of_sentinels(&found.said));
+    }
+    let named = servers.iter().zip(findings);
+    let each = named.flat_map(|(server, found)| found.iter().map(|it| (server.name.as_str(), it)));
+    let watched = of_sentinels.iter().map(|(master, it)| (master.as_str(), it));
+    for (name, finding) in each.chain(watched).chain(of_all.iter().map(|it| ("all", it))) {
+        let mark = if finding.is_fault { "wrong" } else { "hint " };
+        page += &format!("{mark}  {}: {}\n", harmless(name), harmless(&finding.advice));
+    }
+    page + if found.is_well { "all is well\n" } else { "problems found\n" }
+}
+
+fn table_of(servers: &[ServerInfo]) -> Table {
     let mut table = Table::new([
         "SERVER",
         "VERSION",
@@ -185,14 +217,26 @@ fn page(
             if server.has_vote { String::new() } else { server.words.clone() },
         ]);
     }
-    let mut page = format!("{table}\n");
-    let named = servers.iter().zip(findings);
-    let each = named.flat_map(|(server, found)| found.iter().map(|it| (server.name.as_str(), it)));
-    for (name, finding) in each.chain(of_all.iter().map(|it| ("all", it))) {
-        let mark = if finding.is_fault { "wrong" } else { "hint " };
-        page += &format!("{mark}  {}: {}\n", harmless(name), harmless(&finding.advice));
+    table
+}
+
+fn table_of_sentinels(said: &[Said]) -> Table {
+    let mut table = Table::new(["SENTINEL", "WATCHES", "MASTER", "EPOCH", "OTHERS", "STATE"]);
+    for it in said {
+        let name = it.sentinel.clone();
+        table.row(match &it.report {
+            Ok(report) => {
+                let (epoch, others) = (report.epoch.to_string(), report.others.to_string());
+                let state = report.flags.clone();
+                [name, it.master.clone(), report.address.clone(), epoch, others, state]
+            }
+            Err(why) => {
+                let none = || "-".to_owned();
+                [name, it.master.clone(), none(), none(), none(), why.clone()]
+            }
+        });
     }
-    page + if is_well { "all is well\n" } else { "problems found\n" }
+    table
 }
 
 fn offset(us: i64) -> String {
@@ -201,12 +245,8 @@ fn offset(us: i64) -> String {
     format!("{ms:+.1} ms")
 }
 
-fn as_json(
-    servers: &[ServerInfo],
-    findings: &[Vec<Finding>],
-    of_all: &[Finding],
-    is_well: bool,
-) -> Value {
+fn as_json(found: &Found) -> Value {
+    let Found { servers, findings, of_all, of_sentinels, is_well, .. } = found;
     let advice = |found: &[Finding]| {
         let each = found.iter().map(|it| json!({"fault": it.is_fault, "words": it.advice}));
         Value::from(each.collect::<Vec<_>>())
@@ -222,5 +262,18 @@ fn as_json(
                 "clock_offset_us": it.clock_offset_us, "advice": advice(found)})
         })
         .collect();
-    json!({"well": is_well, "quorum": servers.len() / 2 + 1, "servers": servers, "advice": advice(of_all)})
+    let of_master = |(master, it): &(String, Finding)| json!({"master": master, "fault": it.is_fault, "words": it.advice});
+    json!({"well": is_well, "quorum": servers.len() / 2 + 1, "servers": servers, "advice": advice(of_all),
+        "sentinels": found.said.iter().map(of_sentinel).collect::<Vec<_>>(),
+        "sentinel_advice": of_sentinels.iter().map(of_master).collect::<Vec<_>>()})
+}
+
+fn of_sentinel(it: &Said) -> Value {
+    match &it.report {
+        Ok(report) => json!({"name": it.sentinel, "master": it.master, "listed": it.is_listed,
+            "address": report.address, "epoch": report.epoch, "others": report.others,
+            "quorum": report.quorum, "state": report.flags, "words": ""}),
+        Err(why) => json!({"name": it.sentinel, "master": it.master, "listed": it.is_listed,
+            "words": why}),
+    }
 }

@@ -20,6 +20,7 @@ mod output;
 mod report;
 mod run;
 mod screen;
+mod sentinels;
 mod servers;
 mod survey;
 mod table;

@@ -168,8 +168,7 @@ impl Survey {
 fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, Failure> {
     let manager = servers.builder(common)?.build()?;
     let named = servers.named();
-    let is_watched = |url: &String| url.contains("-sentinel://") || url.contains("+sentinel://");
-    if named.iter().any(is_watched) {
+    if named.iter().any(|it| is_watched(it)) {
         manager.connect(Duration::ZERO)?;
     }
     let infos = manager.servers();
@@ -182,6 +181,11 @@ fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, 
         (info.name, url)
     };
     Ok(named.into_iter().zip(infos).map(target).collect())
+}
+
+/// Whether this is a URL of a master that Sentinels watch.
+pub(crate) fn is_watched(url: &str) -> bool {
+    url.contains("-sentinel://") || url.contains("+sentinel://")
 }
 
 /// The scheme in the form that the redis crate knows.
@@ -214,10 +218,16 @@ fn client(config: &Config, url: &str) -> RedisResult<Client> {
         }
         info = info.set_redis_settings(settings);
     }
-    if !url.starts_with("rediss") {
-        return Client::open(info);
-    }
-    with_tls(config, info)
+    client_of(config, info, url)
+}
+
+fn client_of(config: &Config, info: ConnectionInfo, url: &str) -> RedisResult<Client> {
+    if url.starts_with("rediss") { with_tls(config, info) } else { Client::open(info) }
+}
+
+/// A connection to a Sentinel. It does not get the password of the servers, which is not its own.
+pub(crate) fn open_without_login(config: &Config, url: &str) -> RedisResult<Connection> {
+    open(&client_of(config, connection_info(url)?, url)?)
 }
 
 /// Reads a URL. The redis crate does not know that an IPv6 address may have a zone: `redis://[fe80::1%25eth0]`.
@@ -265,7 +275,7 @@ fn with_tls(_: &Config, info: ConnectionInfo) -> RedisResult<Client> {
 }
 
 /// Why a server gave no answer. The server's own message is not quoted.
-fn words(error: &RedisError) -> String {
+pub(crate) fn words(error: &RedisError) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
