@@ -4,19 +4,11 @@
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
+use super::definition::{Definition, Replies, Subject, numbers};
 use super::encoder::Encoder;
 use super::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Extending,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(1, encode, decode);
 
 static SCRIPT: &str = script!("extend.lua");
 

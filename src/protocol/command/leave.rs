@@ -5,19 +5,11 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::waking::{LEAVE, LEAVE_SLOT, channel, line, line_of_permits};
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Waiting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 3,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(3, encode, decode);
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -5,13 +5,11 @@ use redis::Value;
 
 use super::answer::{Answer, failure_of};
 use super::capabilities::{Capabilities, Delete};
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::Undoes,
     replies: 1,
     names: 1,
     form: |capabilities| capabilities.delete as usize,

@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits};
@@ -14,15 +14,8 @@ use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits};
 /// The form that wakes. The forms below it are those of a plain release.
 const WAKES: usize = 3;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::Undoes,
-    replies: 1,
-    names: 3,
-    form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition =
+    Definition { form, ..Definition::script(3, encode, decode) };
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }

@@ -2,15 +2,11 @@
 
 use super::{blocked, put_script};
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
 use crate::protocol::command::pttl::NO_KEY;
 use crate::protocol::command::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::AcquiringSeveral,
-    effect: KeyEffect::Leaves,
+pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
     replies: 1,
     names: 1,
     form: |capabilities| usize::from(capabilities.sets_several),

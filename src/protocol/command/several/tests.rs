@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redis::Value::{self, Array, Int, Nil, Okay};
 
 use super::*;
-use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Request};
+use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Request, Verb};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::token::Token;
@@ -39,7 +39,8 @@ fn commands(verb: Verb, capabilities: Capabilities) -> String {
 }
 
 fn answer(verb: Verb, reply: Value) -> Option<Answer> {
-    (definition(verb).decode)(&subject(), &mut vec![reply].drain(..))
+    let subject = subject();
+    (verb.definition(&subject.kind).decode)(&subject, &mut vec![reply].drain(..))
 }
 
 fn says(verb: Verb, numbers: &[i64]) -> Option<Answer> {
