@@ -325,8 +325,8 @@ pub struct Request {
 /// The maximum size of the bytes beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
 
-/// The same for a shared lock, and with a fencing token: the scripts are long.
-const BESIDE_KEYS_LONG_MAX: usize = 1536;
+/// The same for a shared lock, with a fencing token, and for a place in a wait queue: the scripts are long.
+const BESIDE_KEYS_LONG_MAX: usize = 1664;
 
 impl Request {
     /// A request about a lock. A bare name means an exclusive lock. [`Verb::Inspect`] needs no token.
@@ -586,7 +586,10 @@ fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
     let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
     let names = definition.names * (once + count * several::BESIDE_KEY_MAX);
     let is_long = subject.kind == LockKind::Shared
-        || matches!(verb, Verb::Downgrade | Verb::AcquireFenced | Verb::RestoreFences);
+        || matches!(
+            verb,
+            Verb::Downgrade | Verb::AcquireFenced | Verb::RestoreFences | Verb::JoinWaitlist
+        );
     let beside = if is_long { BESIDE_KEYS_LONG_MAX } else { BESIDE_KEYS_MAX };
     names + permits::size(subject) + beside
 }

@@ -17,9 +17,9 @@ pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
     decode,
 };
 
-pub(crate) static SCRIPT: &str = script!("acquire.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT: &str = script!("in_the_way.lua", "acquire.lua");
 
-pub(crate) static SCRIPT_MSETEX: &str = script!("acquire_msetex.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT_MSETEX: &str = script!("in_the_way.lua", "acquire_msetex.lua");
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

@@ -18,7 +18,7 @@ pub(in crate::protocol::command) static DEFINITION: Definition = Definition::scr
     decode,
 );
 
-pub(crate) static SCRIPT: &str = script!("../draw.lua", "fenced.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT: &str = script!("in_the_way.lua", "../draw.lua", "fenced.lua");
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

@@ -77,8 +77,8 @@ fn the_size_of_a_request_is_well_estimated() {
         (0..count).map(|nth| [&vec![b'r'; length][..], &nth.to_be_bytes()].concat()).collect()
     };
     for names in [spread(2, 32_760), spread(128, 1), spread(128, 500)] {
-        for capabilities in [Capabilities::PLAIN, Capabilities::MSETEX] {
-            for verb in VERBS {
+        for capabilities in [Capabilities::PLAIN, Capabilities::MSETEX, Capabilities::WAKING] {
+            for verb in VERBS.into_iter().chain([Verb::JoinWaitlist]) {
                 let target = several(names.clone());
                 let beside = BESIDE_KEYS_LONG_MAX + 2 * names.len() * BESIDE_KEY_MAX;
                 let request = Request::new(verb, target, Token::from_random([0; 20]), i64::MAX);

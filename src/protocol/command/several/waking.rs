@@ -21,17 +21,10 @@ pub(in crate::protocol::command) static RELEASE: Definition = Definition {
     ..Definition::script(2, encode_release, decode_release)
 };
 
-pub(crate) static ENROL_SCRIPT: &str = script!(
-    "enrol.lua",
-    "in_the_way.lua",
-    "move.lua",
-    "../wake_each.lua",
-    "move_end.lua",
-    "../stand.lua"
-);
+pub(crate) static ENROL_SCRIPT: &str =
+    script!("in_the_way.lua", "../wake.lua", "../stand.lua", "enrol.lua");
 
-pub(crate) static RELEASE_SCRIPT: &str =
-    script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}\n");
+pub(crate) static RELEASE_SCRIPT: &str = script!("../wake.lua", "release_and_wake.lua");
 
 /// Adds the resources and the wait queues of those that it is about. Then adds these arguments, the number of
 /// resources, and the resource number of each wait queue.

@@ -12,7 +12,7 @@ use crate::protocol::command::waking::{LINE_TTL_MS, channel, line};
 pub(in crate::protocol::command) static DEFINITION: Definition =
     Definition::script(3, encode, decode);
 
-pub(crate) static SCRIPT: &str = script!("enrol.lua");
+pub(crate) static SCRIPT: &str = script!("../stand.lua", "enrol.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

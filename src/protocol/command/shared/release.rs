@@ -20,7 +20,7 @@ pub(in crate::protocol::command) static AND_WAKE: Definition =
 
 pub(crate) static SCRIPT: &str = script!("release.lua"; "return ours\n");
 
-pub(crate) static WAKING_SCRIPT: &str = script!("release.lua", "wake.lua", "../wake.lua");
+pub(crate) static WAKING_SCRIPT: &str = script!("../wake.lua", "release.lua", "wake.lua");
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.wakes { WAKES } else { 0 }
