@@ -11,6 +11,7 @@ use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::encoder::Encoder;
 use super::numbers::Restored;
+use super::script::Script;
 use crate::protocol::lock_kind::LockKind;
 use crate::protocol::token::Token;
 
@@ -120,6 +121,27 @@ impl Subject {
         let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
         Self { resource, kind, token, ttl_ms: 30_000, number: 0, lines: u128::MAX, restored: None }
     }
+}
+
+/// Adds a script about all resources, with further arguments behind the token.
+pub(super) fn put_script(
+    subject: &Subject,
+    script: Script,
+    arguments: &[i64],
+    encoder: &mut Encoder,
+) {
+    let names = subject.names();
+    encoder.put_script(script, |command| {
+        command.arg(names.len());
+        for name in names {
+            command.arg(&**name);
+        }
+        command.arg(subject.token.as_bytes());
+        for &argument in arguments {
+            command.arg(argument);
+        }
+        command
+    });
 }
 
 /// The effect of a request on a server, for the delivering module.

@@ -10,7 +10,8 @@ use std::io::Write;
 use redis::{PushKind, RedisWrite, ToRedisArgs, Value};
 
 use super::answer::failure_of;
-use super::script::script;
+use super::encoder::Encoder;
+use super::script::{Script, script};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::slot_of;
 use crate::protocol::token::Token;
@@ -44,6 +45,21 @@ impl ToRedisArgs for WaitlistKey<'_> {
 /// slot, with a number.
 pub(super) fn line_of_permits(resource: &[u8]) -> Option<WaitlistKey<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
+}
+
+/// Adds a script about a resource and its wait queue, with one argument. If the resource may be a slot of a semaphore,
+/// adds the second script, which is also about the wait queue of the semaphore.
+pub(super) fn put_lined(
+    resource: &[u8],
+    [of_lock, of_slot]: [Script; 2],
+    argument: &[u8],
+    encoder: &mut Encoder,
+) {
+    let permits = line_of_permits(resource);
+    let (script, keys) = if permits.is_some() { (of_slot, 3) } else { (of_lock, 2) };
+    encoder.put_script(script, |command| {
+        command.arg(keys).arg(resource).arg(line(resource)).arg(permits).arg(argument)
+    });
 }
 
 /// The name of the channel with these digits.

@@ -1,8 +1,8 @@
 //! Sets all keys to the token for the TTL, unless one of them exists.
 
-use super::{blocked, put_script};
+use super::blocked;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers, put_script};
 use crate::protocol::command::pttl::NO_KEY;
 use crate::protocol::command::script::script;
 

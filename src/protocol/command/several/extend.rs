@@ -1,8 +1,8 @@
 //! Gives all keys at least the TTL if all have the token, and none otherwise. Never sets a key.
 
-use super::{blocked, place, put_script};
+use super::{blocked, place};
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers, put_script};
 use crate::protocol::command::script::script;
 
 pub(in crate::protocol::command) static DEFINITION: Definition = Definition::script(

@@ -1,8 +1,8 @@
 //! Asks whether all keys have the token, and for the shortest remaining time among them.
 
-use super::{extend, put_script};
+use super::extend;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{Definition, Replies, Subject};
+use crate::protocol::command::definition::{Definition, Replies, Subject, put_script};
 
 pub(in crate::protocol::command) static DEFINITION: Definition = Definition::script(
     1,

@@ -14,28 +14,10 @@ pub(crate) mod waking;
 
 use super::answer::{Answer, NthKey};
 use super::definition::Subject;
-use super::encoder::Encoder;
 use super::pttl;
-use super::script::Script;
 
 /// The maximum number of bytes of the request that each key takes beside its name.
 pub(super) const BESIDE_KEY_MAX: usize = 24;
-
-/// Adds a script about all keys, with further arguments behind the token.
-fn put_script(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
-    let names = subject.names();
-    encoder.put_script(script, |command| {
-        command.arg(names.len());
-        for name in names {
-            command.arg(&**name);
-        }
-        command.arg(subject.token.as_bytes());
-        for &argument in arguments {
-            command.arg(argument);
-        }
-        command
-    });
-}
 
 /// A key that is in the way, according to a script. None if the script cannot return that.
 fn blocked(subject: &Subject, nth: i64, said: i64) -> Option<Answer> {

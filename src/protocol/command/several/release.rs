@@ -2,9 +2,8 @@
 
 use redis::Value;
 
-use super::put_script;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{Definition, Replies, Subject};
+use crate::protocol::command::definition::{Definition, Replies, Subject, put_script};
 use crate::protocol::command::script::script;
 
 pub(in crate::protocol::command) static DEFINITION: Definition =

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redis::Value::{self, Array, Int, Nil, Okay};
 
 use super::*;
-use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Request, Verb};
+use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Encoder, Request, Verb};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::token::Token;
