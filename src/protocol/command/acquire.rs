@@ -12,13 +12,11 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
 
 pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Leaves,
     replies: 2,
     names: 2,
     form: |capabilities| match capabilities.leaves_out_end {

@@ -3,21 +3,13 @@
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
+use super::definition::{Definition, Replies, Subject, numbers};
 use super::encoder::Encoder;
 use super::fence::{SPREAD_US, drawn, put_fenced};
 use super::pttl;
 use super::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Leaves,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(1, encode, decode);
 
 pub(crate) static SCRIPT: &str = script!("draw.lua", "acquire_with_token.lua");
 

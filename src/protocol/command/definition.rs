@@ -11,31 +11,36 @@ use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::encoder::Encoder;
 use super::numbers::Restored;
+use super::script::Script;
 use crate::protocol::lock_kind::LockKind;
 use crate::protocol::token::Token;
 
 /// A command of ours. It may consist of several server commands that are sent together.
 pub(super) struct Definition {
-    pub(super) kind: Kind,
-    pub(super) effect: KeyEffect,
     /// The number of replies: one for each server command.
     pub(super) replies: usize,
     /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
     /// The form in which it is sent, below [`FORMS`]. All servers know form 0.
     pub(super) form: fn(Capabilities) -> usize,
-    pub(super) encode: fn(&Subject, Capabilities, &mut Encoder),
-    /// The meaning of the replies. None if they are not valid replies to this command.
-    pub(super) decode: fn(&Subject, &mut Replies<'_>) -> Option<Answer>,
+    pub(super) encode: Encode,
+    pub(super) decode: Decode,
+}
+
+type Encode = fn(&Subject, Capabilities, &mut Encoder);
+
+/// The meaning of the replies. None if they are not valid replies to this command.
+type Decode = fn(&Subject, &mut Replies<'_>) -> Option<Answer>;
+
+impl Definition {
+    /// A command that is one script for all servers, and names the resource so often.
+    pub(super) const fn script(names: usize, encode: Encode, decode: Decode) -> Self {
+        Self { replies: 1, names, form: |_| 0, encode, decode }
+    }
 }
 
 /// The maximum number of forms of a command.
 pub(super) const FORMS: usize = 4;
-
-/// The form of a command that is the same for all servers.
-pub(super) fn only_form(_: Capabilities) -> usize {
-    0
-}
 
 /// All replies to a request.
 pub(super) type Replies<'a> = vec::Drain<'a, Value>;
@@ -49,7 +54,17 @@ pub(super) fn array(replies: &mut Replies<'_>) -> Option<Result<Vec<Value>, Answ
     }
 }
 
-/// The same, for an array of `N` numbers.
+/// The meaning of the reply of a script that returns 1 if it did what was asked, and 0 if there was nothing to do.
+pub(super) fn done_or_absent(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.next()? {
+        Value::Int(1) => Some(Answer::Done),
+        Value::Int(0) => Some(Answer::Absent),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}
+
+/// An array of `N` numbers that a script returns, or the error instead. None if it returns anything else.
 pub(super) fn numbers<const N: usize>(
     replies: &mut Replies<'_>,
 ) -> Option<Result<[i64; N], Answer>> {
@@ -108,6 +123,27 @@ impl Subject {
     }
 }
 
+/// Adds a script about all resources, with further arguments behind the token.
+pub(super) fn put_script(
+    subject: &Subject,
+    script: Script,
+    arguments: &[i64],
+    encoder: &mut Encoder,
+) {
+    let names = subject.names();
+    encoder.put_script(script, |command| {
+        command.arg(names.len());
+        for name in names {
+            command.arg(&**name);
+        }
+        command.arg(subject.token.as_bytes());
+        for &argument in arguments {
+            command.arg(argument);
+        }
+        command
+    });
+}
+
 /// The effect of a request on a server, for the delivering module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyEffect {
@@ -149,5 +185,22 @@ impl fmt::Display for Kind {
             Self::ReleasingSeveral => "releasing locks of several resources",
             Self::InspectingSeveral => "inspecting locks of several resources",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Okay};
+
+    use super::*;
+
+    #[test]
+    fn one_is_done_and_zero_is_absent() {
+        let answer = |reply| done_or_absent(&Subject::sample(), &mut vec![reply].drain(..));
+        assert_eq!(answer(Int(1)), Some(Answer::Done));
+        assert_eq!(answer(Int(0)), Some(Answer::Absent));
+        assert_eq!((answer(Int(2)), answer(Okay)), (None, None));
+        let error = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
+        assert!(matches!(answer(error), Some(Answer::Failed(_))));
     }
 }

@@ -5,19 +5,11 @@
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
+use super::definition::{Definition, Replies, Subject, numbers};
 use super::encoder::Encoder;
 use super::waking::{ENROL, LINE_TTL_MS, channel, line};
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Waiting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 2,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(2, encode, decode);
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -1,9 +1,9 @@
--- Adds a waiter to the wait queue of a semaphore, unless a permit is free. Returns
+-- Follows stand.lua. Adds a waiter to the wait queue of a semaphore, unless a permit is free. Returns
 --   {1, 0, 0}      a permit is free: the waiter was not added to the queue
 --   {0, ms, rank}  all are taken; ms: the shortest remaining time of a slot (-1: none expires); rank: how many
 --                  waiters are ahead
 --
--- KEYS: the slots, and the wait queue. ARGV: as for stand.lua.
+-- KEYS: the slots, and the wait queue. ARGV: as for stand().
 
 local n=#KEYS-1
 if redis.call('EXISTS',unpack(KEYS,1,n))<n then
@@ -16,4 +16,4 @@ for i=1,n do
         left=t
     end
 end
-local what,line,more=0,KEYS[n+1],nil
+return {0,left,stand(KEYS[n+1],0)}

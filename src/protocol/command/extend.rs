@@ -3,27 +3,16 @@
 //! that was given up, after a longer extension on the next connection.
 
 use super::answer::Answer;
-use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
-use super::encoder::Encoder;
+use super::definition::{Definition, Replies, Subject, numbers, put_script};
 use super::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Extending,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode,
+pub(super) static DEFINITION: Definition = Definition::script(
+    1,
+    |subject, _, encoder| put_script(subject, &SCRIPT, &[subject.ttl_ms], encoder),
     decode,
-};
+);
 
 static SCRIPT: &str = script!("extend.lua");
-
-fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put_script(&SCRIPT, |command| command.arg(1).arg(key).arg(token).arg(subject.ttl_ms));
-}
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

@@ -4,19 +4,12 @@ use redis::Value;
 
 use super::answer::{Answer, VALUE_MAX, failure_of};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Inspecting,
-    effect: KeyEffect::Passes,
-    replies: 2,
-    names: 2,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition =
+    Definition { replies: 2, names: 2, form: |_| 0, encode, decode };
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -4,20 +4,12 @@ use redis::Value;
 
 use super::answer::{Answer, SlotValue, VALUE_MAX};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, array, only_form};
+use super::definition::{Definition, Replies, Subject, array};
 use super::encoder::Encoder;
 use super::permits::{begin, slots};
 use super::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Inspecting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 0,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(0, encode, decode);
 
 pub(crate) static SCRIPT: &str = script!("slots.lua", "inspect_permits.lua");
 

@@ -5,30 +5,14 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
-use super::waking::{LEAVE, LEAVE_SLOT, channel, line, line_of_permits};
+use super::waking::{LEAVE, LEAVE_SLOT, channel, put_lined};
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Waiting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 3,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition = Definition::script(3, encode, decode);
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    let key = &*subject.resource;
-    let channel = channel(&subject.token);
-    match line_of_permits(key) {
-        None => encoder
-            .put_script(&LEAVE, |command| command.arg(2).arg(key).arg(line(key)).arg(channel)),
-        Some(permits) => encoder.put_script(&LEAVE_SLOT, |command| {
-            command.arg(3).arg(key).arg(line(key)).arg(permits).arg(channel)
-        }),
-    }
+    put_lined(&subject.resource, [&LEAVE, &LEAVE_SLOT], &channel(&subject.token), encoder);
 }
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -110,62 +110,101 @@ impl Verb {
         matches!(self, Self::Acquire | Self::AcquireAgain | Self::AcquireFenced)
     }
 
-    /// The command for a lock of this kind.
+    /// Its effect on a server, for the delivering module.
+    fn effect(self) -> KeyEffect {
+        match self {
+            Self::Acquire
+            | Self::AcquireAgain
+            | Self::AcquireFenced
+            | Self::Move
+            | Self::Repair => KeyEffect::Leaves,
+            Self::Release | Self::ReleaseAndWake | Self::ReleaseAfter => KeyEffect::Undoes,
+            Self::ReleaseRest | Self::ReleaseRestAndWake => KeyEffect::UndoesRest,
+            Self::RaiseFence
+            | Self::ReadFences
+            | Self::RestoreFences
+            | Self::Extend
+            | Self::Downgrade
+            | Self::AnnounceWriter
+            | Self::WithdrawWriter
+            | Self::Inspect
+            | Self::JoinWaitlist
+            | Self::Leave => KeyEffect::Passes,
+        }
+    }
+
+    /// The kind of work that it does for a lock of this kind.
+    fn work(self, kind: &LockKind) -> Kind {
+        let (of_one, of_several) = match self {
+            Self::Acquire
+            | Self::AcquireAgain
+            | Self::Move
+            | Self::AcquireFenced
+            | Self::RaiseFence
+            | Self::ReadFences
+            | Self::RestoreFences
+            | Self::AnnounceWriter
+            | Self::WithdrawWriter
+            | Self::Repair => (Kind::Acquiring, Kind::AcquiringSeveral),
+            Self::Extend | Self::Downgrade => (Kind::Extending, Kind::ExtendingSeveral),
+            Self::Release
+            | Self::ReleaseAndWake
+            | Self::ReleaseAfter
+            | Self::ReleaseRest
+            | Self::ReleaseRestAndWake => (Kind::Releasing, Kind::ReleasingSeveral),
+            Self::Inspect => (Kind::Inspecting, Kind::InspectingSeveral),
+            Self::JoinWaitlist | Self::Leave => (Kind::Waiting, Kind::Waiting),
+        };
+        if matches!(kind, LockKind::Several(_)) { of_several } else { of_one }
+    }
+
+    /// The command for a lock of this kind. A permit has no slot yet: with a slot, it is an exclusive lock. A verb that a
+    /// kind never needs has the command of an exclusive lock.
     fn definition(self, kind: &LockKind) -> &'static Definition {
+        use LockKind::{Permit, Several, Shared};
         match (self, kind) {
-            (verb, LockKind::Several(_)) => several::definition(verb),
-            (verb, LockKind::Permit { .. }) => verb.permit_definition(),
-            (Self::Acquire | Self::Repair, LockKind::Shared) => &shared::acquire::DEFINITION,
-            (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
-            (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
-            (Self::ReleaseAndWake, LockKind::Shared) => &shared::release::AND_WAKE,
-            (Self::JoinWaitlist, LockKind::Shared) => &shared::enrol::DEFINITION,
-            (Self::Inspect, LockKind::Shared) => &shared::inspect::DEFINITION,
-            (verb, _) => verb.exclusive(),
-        }
-    }
-
-    /// The command for an exclusive lock.
-    fn exclusive(self) -> &'static Definition {
-        match self {
-            Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
-            Self::AcquireAgain => &acquire_again::DEFINITION,
-            Self::Downgrade => &shared::extend::DOWNGRADE,
-            Self::AnnounceWriter => &shared::intend::DEFINITION,
-            Self::WithdrawWriter => &shared::intend::RECANT,
-            Self::AcquireFenced => &acquire_with_token::DEFINITION,
-            Self::RaiseFence => &raise_fence::DEFINITION,
-            Self::ReadFences => &read_fences::DEFINITION,
-            Self::RestoreFences => &restore_fences::DEFINITION,
-            Self::Extend => &extend::DEFINITION,
-            Self::Release | Self::ReleaseRest => &release::DEFINITION,
-            Self::ReleaseAndWake | Self::ReleaseRestAndWake => &release_and_wake::DEFINITION,
-            Self::ReleaseAfter => &release_after::DEFINITION,
-            Self::Inspect => &inspect::DEFINITION,
-            Self::JoinWaitlist => &enrol::DEFINITION,
-            Self::Leave => &leave::DEFINITION,
-        }
-    }
-
-    /// The command for a permit before it has a slot. A slot is an ordinary lock.
-    fn permit_definition(self) -> &'static Definition {
-        match self {
-            Self::Acquire | Self::AcquireAgain | Self::AcquireFenced | Self::Repair => {
-                &take_permit::ANY
+            (Self::Acquire | Self::Repair, Shared) => &shared::acquire::DEFINITION,
+            (
+                Self::Acquire | Self::AcquireAgain | Self::AcquireFenced | Self::Repair,
+                Permit { .. },
+            ) => &take_permit::ANY,
+            (Self::Move, Permit { .. }) => &take_permit::ONE,
+            (Self::Acquire | Self::AcquireAgain, Several(_)) => &several::acquire::DEFINITION,
+            (Self::Repair, Several(_)) => &several::repair::DEFINITION,
+            (Self::Acquire | Self::Repair | Self::Move, _) => &acquire::DEFINITION,
+            (Self::AcquireAgain, _) => &acquire_again::DEFINITION,
+            (Self::AcquireFenced, Several(_)) => &several::fence::DEFINITION,
+            (Self::AcquireFenced, _) => &acquire_with_token::DEFINITION,
+            (Self::RaiseFence, _) => &raise_fence::DEFINITION,
+            (Self::ReadFences, _) => &read_fences::DEFINITION,
+            (Self::RestoreFences, _) => &restore_fences::DEFINITION,
+            (Self::Extend, Shared) => &shared::extend::DEFINITION,
+            (Self::Extend, Several(_)) => &several::extend::DEFINITION,
+            (Self::Extend, _) => &extend::DEFINITION,
+            (Self::Downgrade, _) => &shared::extend::DOWNGRADE,
+            (Self::AnnounceWriter, _) => &shared::intend::DEFINITION,
+            (Self::WithdrawWriter, _) => &shared::intend::RECANT,
+            (Self::Release, Shared) => &shared::release::DEFINITION,
+            (Self::ReleaseAndWake, Shared) => &shared::release::AND_WAKE,
+            (Self::Release | Self::ReleaseRest, Permit { .. }) => &release_permits::DEFINITION,
+            (Self::ReleaseAndWake | Self::ReleaseRestAndWake, Permit { .. }) => {
+                &release_permits::AND_WAKE
             }
-            Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
-            Self::Release | Self::ReleaseAfter => &release_permits::ALL,
-            Self::ReleaseAndWake => &release_permits::ALL_AND_WAKE,
-            Self::ReleaseRest => &release_permits::REST,
-            Self::ReleaseRestAndWake => &release_permits::REST_AND_WAKE,
-            // Questions about readers concern a single resource.
-            Self::Inspect | Self::Downgrade | Self::AnnounceWriter | Self::WithdrawWriter => {
-                &inspect_permits::DEFINITION
-            }
-            Self::JoinWaitlist => &wait_for_permits::ENROL,
-            Self::Leave => &wait_for_permits::LEAVE,
-            Self::ReadFences => &read_fences::DEFINITION,
-            Self::RestoreFences => &restore_fences::DEFINITION,
+            (Self::Release, Several(_)) => &several::release::DEFINITION,
+            (Self::ReleaseAndWake, Several(_)) => &several::waking::RELEASE,
+            (Self::Release | Self::ReleaseRest, _) => &release::DEFINITION,
+            (Self::ReleaseAndWake | Self::ReleaseRestAndWake, _) => &release_and_wake::DEFINITION,
+            (Self::ReleaseAfter, _) => &release_after::DEFINITION,
+            (Self::Inspect, Shared) => &shared::inspect::DEFINITION,
+            (Self::Inspect, Several(_)) => &several::inspect::DEFINITION,
+            (Self::Inspect, Permit { .. }) => &inspect_permits::DEFINITION,
+            (Self::Inspect, _) => &inspect::DEFINITION,
+            (Self::JoinWaitlist, Shared) => &shared::enrol::DEFINITION,
+            (Self::JoinWaitlist, Several(_)) => &several::waking::ENROL,
+            (Self::JoinWaitlist, Permit { .. }) => &wait_for_permits::ENROL,
+            (Self::JoinWaitlist, _) => &enrol::DEFINITION,
+            (Self::Leave, Permit { .. }) => &wait_for_permits::LEAVE,
+            (Self::Leave, _) => &leave::DEFINITION,
         }
     }
 }
@@ -286,8 +325,8 @@ pub struct Request {
 /// The maximum size of the bytes beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
 
-/// The same for a shared lock, and with a fencing token: the scripts are long.
-const BESIDE_KEYS_LONG_MAX: usize = 1536;
+/// The same for a shared lock, with a fencing token, and for a place in a wait queue: the scripts are long.
+const BESIDE_KEYS_LONG_MAX: usize = 1664;
 
 impl Request {
     /// A request about a lock. A bare name means an exclusive lock. [`Verb::Inspect`] needs no token.
@@ -364,7 +403,7 @@ impl Request {
 
     /// The request as one that may set a key on this server, if it is one.
     pub(crate) fn setter(&self, server: usize) -> Option<Setter> {
-        let sets = self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Repair);
+        let sets = self.effect() == KeyEffect::Leaves;
         let observer = self.observer.as_ref().filter(|_| sets)?;
         Some(Setter { server, number: self.number, observer: Arc::downgrade(observer) })
     }
@@ -452,12 +491,12 @@ impl Request {
 
     /// Its effect on a server, for the delivering module.
     pub fn effect(&self) -> KeyEffect {
-        self.definition.effect
+        self.verb.effect()
     }
 
     /// The kind of work that it does.
     pub fn kind(&self) -> Kind {
-        self.definition.kind
+        self.verb.work(&self.subject.kind)
     }
 
     /// What it asks for.
@@ -547,7 +586,10 @@ fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
     let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
     let names = definition.names * (once + count * several::BESIDE_KEY_MAX);
     let is_long = subject.kind == LockKind::Shared
-        || matches!(verb, Verb::Downgrade | Verb::AcquireFenced | Verb::RestoreFences);
+        || matches!(
+            verb,
+            Verb::Downgrade | Verb::AcquireFenced | Verb::RestoreFences | Verb::JoinWaitlist
+        );
     let beside = if is_long { BESIDE_KEYS_LONG_MAX } else { BESIDE_KEYS_MAX };
     names + permits::size(subject) + beside
 }

@@ -4,38 +4,24 @@
 use redis::Value;
 
 use super::answer::Answer;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject, done_or_absent};
 use super::fence::put_fenced;
 use super::script::script;
 use crate::protocol::failure::Failure;
 
-pub(super) static DEFINITION: Definition = definition(Kind::Acquiring);
-
-/// The same for a lock of several resources.
-pub(super) static OF_SEVERAL: Definition = definition(Kind::AcquiringSeveral);
+pub(super) static DEFINITION: Definition = Definition::script(
+    1,
+    |subject, _, encoder| put_fenced(subject, &SCRIPT, &[subject.number], encoder),
+    decode,
+);
 
 pub(crate) static SCRIPT: &str = script!("raise_fence.lua");
 
-const fn definition(kind: Kind) -> Definition {
-    Definition {
-        kind,
-        effect: KeyEffect::Passes,
-        replies: 1,
-        names: 1,
-        form: only_form,
-        encode: |subject, _, encoder| put_fenced(subject, &SCRIPT, &[subject.number], encoder),
-        decode,
-    }
-}
-
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    match replies.next()? {
-        Value::ServerError(error) => Some(Answer::refused(&error)),
-        Value::Int(0) => Some(Answer::Absent),
-        Value::Int(1) => Some(Answer::Done),
-        Value::Int(2) => Some(Answer::Failed(Failure::NoFences)),
-        Value::Int(3) => Some(Answer::Unfenced { ago_ms: 0 }),
-        _ => None,
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.as_slice() {
+        [Value::Int(2)] => Some(Answer::Failed(Failure::NoFences)),
+        [Value::Int(3)] => Some(Answer::Unfenced { ago_ms: 0 }),
+        _ => done_or_absent(subject, replies),
     }
 }
 

@@ -1,23 +1,19 @@
 //! Asks what a server knows of fencing tokens, so that another server that has lost its numbers can be restored.
 
 use super::answer::Answer;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
+use super::definition::{Definition, Replies, Subject, numbers};
 use super::fence::{KEY, NO_MEMORY};
 use super::numbers::{Fences, FencesState};
 use super::script::script;
 use crate::protocol::failure::Failure;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode: |_, _, encoder| {
+pub(super) static DEFINITION: Definition = Definition::script(
+    1,
+    |_, _, encoder| {
         encoder.put_script(&SCRIPT, |command| command.arg(1).arg(KEY).arg(NO_MEMORY));
     },
     decode,
-};
+);
 
 pub(crate) static SCRIPT: &str = script!("read_fences.lua");
 

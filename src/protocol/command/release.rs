@@ -5,13 +5,11 @@ use redis::Value;
 
 use super::answer::{Answer, failure_of};
 use super::capabilities::{Capabilities, Delete};
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::definition::{Definition, Replies, Subject, put_script};
 use super::encoder::Encoder;
 use super::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::Undoes,
     replies: 1,
     names: 1,
     form: |capabilities| capabilities.delete as usize,
@@ -24,7 +22,7 @@ pub(super) static SCRIPT: &str = script!("release.lua");
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     match capabilities.delete {
-        Delete::Script => encoder.put_script(&SCRIPT, |command| command.arg(1).arg(key).arg(token)),
+        Delete::Script => put_script(subject, &SCRIPT, &[], encoder),
         Delete::Delex => {
             encoder.put(|command| command.arg("DELEX").arg(key).arg("IFEQ").arg(token))
         }

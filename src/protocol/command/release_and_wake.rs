@@ -6,23 +6,16 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::release;
-use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits};
+use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_lined};
 
 /// The form that wakes. The forms below it are those of a plain release.
 const WAKES: usize = 3;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::Undoes,
-    replies: 1,
-    names: 3,
-    form,
-    encode,
-    decode,
-};
+pub(super) static DEFINITION: Definition =
+    Definition { form, ..Definition::script(3, encode, decode) };
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
@@ -43,15 +36,8 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
     if !capabilities.releases_by_script() {
         return (release::DEFINITION.encode)(subject, capabilities, encoder);
     }
-    let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    match line_of_permits(key) {
-        None => encoder.put_script(&RELEASE_AND_WAKE, |command| {
-            command.arg(2).arg(key).arg(line(key)).arg(token)
-        }),
-        Some(permits) => encoder.put_script(&RELEASE_SLOT, |command| {
-            command.arg(3).arg(key).arg(line(key)).arg(permits).arg(token)
-        }),
-    }
+    let token = subject.token.as_bytes();
+    put_lined(&subject.resource, [&RELEASE_AND_WAKE, &RELEASE_SLOT], token, encoder);
 }
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -4,45 +4,18 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::permits::{begin, begin_lined};
 use super::script::script;
 use super::waking::RELEASE_PERMITS;
 
-/// Deletes all, and wakes the first waiter for a permit, if that is allowed.
-pub(super) static ALL_AND_WAKE: Definition = Definition {
-    names: 1,
+pub(super) static DEFINITION: Definition = Definition::script(0, encode, decode);
+
+/// The same, and wakes the first waiter for a permit, if that is allowed.
+pub(super) static AND_WAKE: Definition = Definition {
     form: |capabilities| usize::from(capabilities.wakes),
-    encode: encode_waking,
-    decode: decode_waking,
-    ..ALL
-};
-
-/// The same for all except one.
-pub(super) static REST_AND_WAKE: Definition =
-    Definition { effect: KeyEffect::UndoesRest, ..ALL_AND_WAKE };
-
-/// Deletes all.
-pub(super) static ALL: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::Undoes,
-    replies: 1,
-    names: 0,
-    form: only_form,
-    encode,
-    decode,
-};
-
-/// Deletes all except one.
-pub(super) static REST: Definition = Definition {
-    kind: Kind::Releasing,
-    effect: KeyEffect::UndoesRest,
-    replies: 1,
-    names: 0,
-    form: only_form,
-    encode,
-    decode,
+    ..Definition::script(1, encode_waking, decode_waking)
 };
 
 pub(crate) static SCRIPT: &str = script!("release_permits.lua");

@@ -5,7 +5,7 @@ use redis::Value;
 
 use super::answer::{Answer, Slots};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, array, only_form};
+use super::definition::{Definition, Replies, Subject, array};
 use super::encoder::Encoder;
 use super::permits::{begin, slots};
 use super::script::script;
@@ -13,26 +13,10 @@ use crate::protocol::slot_set::SlotSet;
 
 /// Takes any slot. The token determines the slot where the search begins. So a client that takes one slot
 /// after the other has the same order on all servers, and other clients have another order.
-pub(super) static ANY: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Leaves,
-    replies: 1,
-    names: 0,
-    form: only_form,
-    encode: encode_any,
-    decode,
-};
+pub(super) static ANY: Definition = Definition::script(0, encode_any, decode);
 
 /// Moves to one slot.
-pub(super) static ONE: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Leaves,
-    replies: 1,
-    names: 0,
-    form: only_form,
-    encode: encode_one,
-    decode,
-};
+pub(super) static ONE: Definition = Definition::script(0, encode_one, decode);
 
 pub(crate) static SCRIPT: &str = script!("slots.lua", "take_permit.lua");
 

@@ -2,26 +2,17 @@
 
 use super::answer::{Answer, Slots};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::permits::{begin_lined, slots};
 use super::waking::{ENROL_PERMITS, LEAVE_PERMITS, LINE_TTL_MS, channel};
 use super::{enrol, leave};
 
 /// Puts this manager into the wait queue, unless a permit is free.
-pub(super) static ENROL: Definition = Definition {
-    kind: Kind::Waiting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode: encode_enrol,
-    decode,
-};
+pub(super) static ENROL: Definition = Definition::script(1, encode_enrol, decode);
 
 /// Takes it out of the wait queue. If it was told meanwhile that a permit is free, the next waiter is told.
-pub(super) static LEAVE: Definition =
-    Definition { encode: encode_leave, decode: leave::decode, ..ENROL };
+pub(super) static LEAVE: Definition = Definition::script(1, encode_leave, leave::decode);
 
 fn encode_enrol(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     encoder.put_script(&ENROL_PERMITS, |command| {

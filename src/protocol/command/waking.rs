@@ -10,7 +10,8 @@ use std::io::Write;
 use redis::{PushKind, RedisWrite, ToRedisArgs, Value};
 
 use super::answer::failure_of;
-use super::script::script;
+use super::encoder::Encoder;
+use super::script::{Script, script};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::slot_of;
 use crate::protocol::token::Token;
@@ -44,6 +45,21 @@ impl ToRedisArgs for WaitlistKey<'_> {
 /// slot, with a number.
 pub(super) fn line_of_permits(resource: &[u8]) -> Option<WaitlistKey<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
+}
+
+/// Adds a script about a resource and its wait queue, with one argument. If the resource may be a slot of a semaphore,
+/// adds the second script, which is also about the wait queue of the semaphore.
+pub(super) fn put_lined(
+    resource: &[u8],
+    [of_lock, of_slot]: [Script; 2],
+    argument: &[u8],
+    encoder: &mut Encoder,
+) {
+    let permits = line_of_permits(resource);
+    let (script, keys) = if permits.is_some() { (of_slot, 3) } else { (of_lock, 2) };
+    encoder.put_script(script, |command| {
+        command.arg(keys).arg(resource).arg(line(resource)).arg(permits).arg(argument)
+    });
 }
 
 /// The name of the channel with these digits.
@@ -80,24 +96,21 @@ pub(crate) fn resource_of(push: Value, token: &Token) -> Option<Vec<u8>> {
     }
 }
 
-pub(crate) static ENROL: &str = script!("enrol.lua");
+pub(crate) static ENROL: &str = script!("stand.lua", "enrol.lua");
 
-pub(crate) static LEAVE: &str = script!("leave.lua", "wake.lua");
+pub(crate) static LEAVE: &str = script!("wake.lua", "leave.lua");
 
-pub(crate) static RELEASE_AND_WAKE: &str = script!("release_and_wake.lua", "wake.lua");
+pub(crate) static RELEASE_AND_WAKE: &str = script!("wake.lua", "release_and_wake.lua");
 
-pub(crate) static RELEASE_SLOT: &str =
-    script!("release_slot.lua", "wake_each.lua"; "return told\n");
+pub(crate) static RELEASE_SLOT: &str = script!("wake.lua", "release_slot.lua");
 
-pub(crate) static LEAVE_SLOT: &str = script!("leave_slot.lua", "wake_each.lua"; "return told\n");
+pub(crate) static LEAVE_SLOT: &str = script!("wake.lua", "leave_slot.lua");
 
-pub(crate) static LEAVE_PERMITS: &str =
-    script!("leave_permits.lua", "wake_each.lua"; "return told\n");
+pub(crate) static LEAVE_PERMITS: &str = script!("wake.lua", "leave_permits.lua");
 
-pub(crate) static RELEASE_PERMITS: &str =
-    script!("release_permits_and_wake.lua", "wake_each.lua"; "return told\n");
+pub(crate) static RELEASE_PERMITS: &str = script!("wake.lua", "release_permits_and_wake.lua");
 
-pub(crate) static ENROL_PERMITS: &str = script!("enrol_permits.lua", "stand.lua");
+pub(crate) static ENROL_PERMITS: &str = script!("stand.lua", "enrol_permits.lua");
 
 #[cfg(test)]
 mod tests {
@@ -120,17 +133,5 @@ mod tests {
         let refused = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
         assert!(matches!(super::subscribed(&refused), Some(Err(_))));
         assert_eq!(super::subscribed(&Value::Int(1)), None);
-    }
-
-    #[test]
-    fn all_release_scripts_have_the_same_end() {
-        let end = script!("wake.lua");
-        let all = [LEAVE, RELEASE_AND_WAKE, super::super::shared::release::WAKING_SCRIPT];
-        assert!(all.iter().all(|it| it.contains("local told=1")
-            && it.contains("local line=KEYS[")
-            && it.ends_with(end)));
-        let each = "local told=1 for i=1,#free do local readers=false for n=1,64 do";
-        let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
-        assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));
     }
 }

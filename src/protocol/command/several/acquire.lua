@@ -1,4 +1,4 @@
--- Sets all keys to our token for the TTL, unless one of them exists. Returns
+-- Follows in_the_way.lua. Sets all keys to our token for the TTL, unless one of them exists. Returns
 --   {0, 0}   all are set
 --   {i, ms}  the i-th has a value, and this is its PTTL in milliseconds; it is the key that lives longest
 --
@@ -11,3 +11,4 @@ if call('EXISTS',unpack(KEYS))==0 then
     end
     return {0,0}
 end
+return {in_the_way(n)}

@@ -1,16 +1,12 @@
 //! Sets all keys to the token for the TTL, unless one of them exists.
 
-use super::{blocked, put_script};
+use super::blocked;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers, put_script};
 use crate::protocol::command::pttl::NO_KEY;
 use crate::protocol::command::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::AcquiringSeveral,
-    effect: KeyEffect::Leaves,
+pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
     replies: 1,
     names: 1,
     form: |capabilities| usize::from(capabilities.sets_several),
@@ -21,9 +17,9 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-pub(crate) static SCRIPT: &str = script!("acquire.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT: &str = script!("in_the_way.lua", "acquire.lua");
 
-pub(crate) static SCRIPT_MSETEX: &str = script!("acquire_msetex.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT_MSETEX: &str = script!("in_the_way.lua", "acquire_msetex.lua");
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

@@ -12,3 +12,4 @@ set[#set+1]=ARGV[2]
 if redis.call('MSETEX',n,unpack(set))==1 then
     return {0,0}
 end
+return {in_the_way(n)}

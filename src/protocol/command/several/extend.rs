@@ -1,21 +1,15 @@
 //! Gives all keys at least the TTL if all have the token, and none otherwise. Never sets a key.
 
-use super::{blocked, place, put_script};
+use super::{blocked, place};
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers, put_script};
 use crate::protocol::command::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::ExtendingSeveral,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode: |subject, _, encoder| put_script(subject, &SCRIPT, &[subject.ttl_ms], encoder),
+pub(in crate::protocol::command) static DEFINITION: Definition = Definition::script(
+    1,
+    |subject, _, encoder| put_script(subject, &SCRIPT, &[subject.ttl_ms], encoder),
     decode,
-};
+);
 
 /// Without a TTL the script only checks, and changes nothing.
 pub(crate) static SCRIPT: &str = script!("extend.lua");

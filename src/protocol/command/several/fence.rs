@@ -4,27 +4,21 @@
 
 use super::blocked;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
 use crate::protocol::command::fence::{SPREAD_US, drawn, put_fenced};
 use crate::protocol::command::pttl::NO_KEY;
 use crate::protocol::command::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::AcquiringSeveral,
-    effect: KeyEffect::Leaves,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode: |subject, _, encoder| {
+pub(in crate::protocol::command) static DEFINITION: Definition = Definition::script(
+    1,
+    |subject, _, encoder| {
         let arguments = [subject.ttl_ms, subject.number, SPREAD_US];
         put_fenced(subject, &SCRIPT, &arguments, encoder);
     },
     decode,
-};
+);
 
-pub(crate) static SCRIPT: &str = script!("../draw.lua", "fenced.lua", "in_the_way.lua", "tell.lua");
+pub(crate) static SCRIPT: &str = script!("in_the_way.lua", "../draw.lua", "fenced.lua");
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

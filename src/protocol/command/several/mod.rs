@@ -7,62 +7,17 @@
 pub(crate) mod acquire;
 pub(crate) mod extend;
 pub(crate) mod fence;
-mod inspect;
+pub(super) mod inspect;
 pub(crate) mod release;
 pub(crate) mod repair;
 pub(crate) mod waking;
 
-use super::Verb;
 use super::answer::{Answer, NthKey};
-use super::definition::{Definition, Subject};
-use super::encoder::Encoder;
-use super::leave;
+use super::definition::Subject;
 use super::pttl;
-use super::raise_fence;
-use super::read_fences;
-use super::release_after;
-use super::restore_fences;
-use super::script::Script;
 
 /// The maximum number of bytes of the request that each key takes beside its name.
 pub(super) const BESIDE_KEY_MAX: usize = 24;
-
-pub(super) fn definition(verb: Verb) -> &'static Definition {
-    match verb {
-        Verb::Acquire | Verb::AcquireAgain | Verb::Move => &acquire::DEFINITION,
-        Verb::Repair => &repair::DEFINITION,
-        Verb::AcquireFenced => &fence::DEFINITION,
-        Verb::RaiseFence => &raise_fence::OF_SEVERAL,
-        Verb::Extend => &extend::DEFINITION,
-        Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
-        Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
-        Verb::ReleaseAfter => &release_after::OF_SEVERAL,
-        // Questions about readers concern a single resource.
-        Verb::Inspect | Verb::Downgrade | Verb::AnnounceWriter | Verb::WithdrawWriter => {
-            &inspect::DEFINITION
-        }
-        Verb::JoinWaitlist => &waking::ENROL,
-        Verb::Leave => &leave::DEFINITION,
-        Verb::ReadFences => &read_fences::DEFINITION,
-        Verb::RestoreFences => &restore_fences::DEFINITION,
-    }
-}
-
-/// Adds a script about all keys, with further arguments behind the token.
-fn put_script(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
-    let names = subject.names();
-    encoder.put_script(script, |command| {
-        command.arg(names.len());
-        for name in names {
-            command.arg(&**name);
-        }
-        command.arg(subject.token.as_bytes());
-        for &argument in arguments {
-            command.arg(argument);
-        }
-        command
-    });
-}
 
 /// A key that is in the way, according to a script. None if the script cannot return that.
 fn blocked(subject: &Subject, nth: i64, said: i64) -> Option<Answer> {

@@ -2,22 +2,12 @@
 
 use redis::Value;
 
-use super::put_script;
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, put_script};
 use crate::protocol::command::script::script;
 
-pub(super) static DEFINITION: Definition = Definition {
-    kind: Kind::ReleasingSeveral,
-    effect: KeyEffect::Undoes,
-    replies: 1,
-    names: 1,
-    form: only_form,
-    encode: |subject, _, encoder| put_script(subject, &SCRIPT, &[], encoder),
-    decode,
-};
+pub(in crate::protocol::command) static DEFINITION: Definition =
+    Definition::script(1, |subject, _, encoder| put_script(subject, &SCRIPT, &[], encoder), decode);
 
 pub(crate) static SCRIPT: &str = script!("release.lua");
 

@@ -1,4 +1,4 @@
--- Deletes the keys that have our token, and notifies the first waiters in their wait queues (wake_each.lua).
+-- Follows ../wake.lua. Deletes the keys that have our token, and notifies the first waiters in their wait queues.
 -- Returns how many keys had our token, and 2 if a waiter was notified, else 1.
 --
 -- KEYS: the resources, and the wait queues of some. ARGV[1]: the token. ARGV[2]: the number of resources. Further
@@ -15,15 +15,15 @@ end
 if #ours>0 then
     redis.call('DEL',unpack(ours))
 end
+local told=1
 -- Usually no client waits for any of them.
 if redis.pcall('EXISTS',unpack(KEYS,n+1))==0 then
-    return {#ours,1}
+    return {#ours,told}
 end
-local free,lines={},{}
 for i=3,#ARGV do
     local place=tonumber(ARGV[i])
     if values[place]==token then
-        free[#free+1]=KEYS[place]
-        lines[#lines+1]=KEYS[n+i-2]
+        told=math.max(told,wake(KEYS[n+i-2],KEYS[place],1))
     end
 end
+return {#ours,told}

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redis::Value::{self, Array, Int, Nil, Okay};
 
 use super::*;
-use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Request};
+use crate::protocol::command::{BESIDE_KEYS_LONG_MAX, Capabilities, Encoder, Request, Verb};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::token::Token;
@@ -39,7 +39,8 @@ fn commands(verb: Verb, capabilities: Capabilities) -> String {
 }
 
 fn answer(verb: Verb, reply: Value) -> Option<Answer> {
-    (definition(verb).decode)(&subject(), &mut vec![reply].drain(..))
+    let subject = subject();
+    (verb.definition(&subject.kind).decode)(&subject, &mut vec![reply].drain(..))
 }
 
 fn says(verb: Verb, numbers: &[i64]) -> Option<Answer> {
@@ -76,8 +77,8 @@ fn the_size_of_a_request_is_well_estimated() {
         (0..count).map(|nth| [&vec![b'r'; length][..], &nth.to_be_bytes()].concat()).collect()
     };
     for names in [spread(2, 32_760), spread(128, 1), spread(128, 500)] {
-        for capabilities in [Capabilities::PLAIN, Capabilities::MSETEX] {
-            for verb in VERBS {
+        for capabilities in [Capabilities::PLAIN, Capabilities::MSETEX, Capabilities::WAKING] {
+            for verb in VERBS.into_iter().chain([Verb::JoinWaitlist]) {
                 let target = several(names.clone());
                 let beside = BESIDE_KEYS_LONG_MAX + 2 * names.len() * BESIDE_KEY_MAX;
                 let request = Request::new(verb, target, Token::from_random([0; 20]), i64::MAX);

@@ -6,44 +6,25 @@ use redis::Value;
 use super::{place, release};
 use crate::protocol::command::answer::Answer;
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::script::{Script, script};
 use crate::protocol::command::waking::{LINE_TTL_MS, channel, line};
 
 /// Puts this manager into a wait queue, unless nobody holds any of the resources.
-pub(super) static ENROL: Definition = Definition {
-    kind: Kind::Waiting,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 2,
-    form: only_form,
-    encode: encode_enrol,
-    decode: decode_enrol,
-};
+pub(in crate::protocol::command) static ENROL: Definition =
+    Definition::script(2, encode_enrol, decode_enrol);
 
 /// Deletes the keys that have the token, and wakes the first waiter of each, if that is allowed.
-pub(super) static RELEASE: Definition = Definition {
-    names: 2,
+pub(in crate::protocol::command) static RELEASE: Definition = Definition {
     form: |capabilities| usize::from(capabilities.wakes),
-    encode: encode_release,
-    decode: decode_release,
-    ..release::DEFINITION
+    ..Definition::script(2, encode_release, decode_release)
 };
 
-pub(crate) static ENROL_SCRIPT: &str = script!(
-    "enrol.lua",
-    "in_the_way.lua",
-    "move.lua",
-    "../wake_each.lua",
-    "move_end.lua",
-    "../stand.lua"
-);
+pub(crate) static ENROL_SCRIPT: &str =
+    script!("in_the_way.lua", "../wake.lua", "../stand.lua", "enrol.lua");
 
-pub(crate) static RELEASE_SCRIPT: &str =
-    script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}\n");
+pub(crate) static RELEASE_SCRIPT: &str = script!("../wake.lua", "release_and_wake.lua");
 
 /// Adds the resources and the wait queues of those that it is about. Then adds these arguments, the number of
 /// resources, and the resource number of each wait queue.

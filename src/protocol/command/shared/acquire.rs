@@ -5,23 +5,14 @@ use redis::Value;
 use super::{INTENT_MS, intent, readers};
 use crate::protocol::command::answer::Answer;
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject, numbers};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::pttl;
 use crate::protocol::command::script::script;
 use crate::protocol::failure::Failure;
 
-pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Leaves,
-    replies: 1,
-    names: 3,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(in crate::protocol::command) static DEFINITION: Definition =
+    Definition::script(3, encode, decode);
 
 pub(crate) static SCRIPT: &str = script!("acquire.lua");
 

@@ -3,16 +3,16 @@
 use super::{INTENT_MS, intent};
 use crate::protocol::command::answer::Answer;
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{Definition, Replies, Subject, only_form};
+use crate::protocol::command::definition::{Definition, Replies, Subject};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::enrol;
 use crate::protocol::command::script::script;
 use crate::protocol::command::waking::{LINE_TTL_MS, channel, line};
 
 pub(in crate::protocol::command) static DEFINITION: Definition =
-    Definition { names: 3, form: only_form, encode, decode, ..enrol::DEFINITION };
+    Definition::script(3, encode, decode);
 
-pub(crate) static SCRIPT: &str = script!("enrol.lua");
+pub(crate) static SCRIPT: &str = script!("../stand.lua", "enrol.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -6,23 +6,14 @@ use redis::Value;
 
 use super::{LONGEST_MS, readers};
 use crate::protocol::command::answer::Answer;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, only_form,
-};
+use crate::protocol::command::definition::{Definition, Replies, Subject};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::extend;
 use crate::protocol::command::script::script;
 use crate::protocol::failure::Failure;
 
-pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
-    kind: Kind::Extending,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 2,
-    form: only_form,
-    encode: |subject, _, encoder| encode(subject, subject.ttl_ms, encoder),
-    decode,
-};
+pub(in crate::protocol::command) static DEFINITION: Definition =
+    Definition::script(2, |subject, _, encoder| encode(subject, subject.ttl_ms, encoder), decode);
 
 /// The same, without more time.
 pub(in crate::protocol::command) static DOWNGRADE: Definition =

@@ -6,13 +6,12 @@ use redis::Value;
 use super::{LONGEST_MS, readers};
 use crate::protocol::command::answer::{Answer, VALUE_MAX};
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{Definition, Replies, Subject, array, only_form};
+use crate::protocol::command::definition::{Definition, Replies, Subject, array};
 use crate::protocol::command::encoder::Encoder;
-use crate::protocol::command::inspect;
 use crate::protocol::command::script::script;
 
 pub(in crate::protocol::command) static DEFINITION: Definition =
-    Definition { replies: 1, names: 2, form: only_form, encode, decode, ..inspect::DEFINITION };
+    Definition::script(2, encode, decode);
 
 pub(crate) static SCRIPT: &str = script!("inspect.lua");
 

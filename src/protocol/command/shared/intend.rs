@@ -1,30 +1,18 @@
 //! Announces a waiting writer, if readers hold the resource.
 
-use redis::Value;
-
 use super::{INTENT_MS, intent};
-use crate::protocol::command::answer::Answer;
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{
-    Definition, KeyEffect, Kind, Replies, Subject, only_form,
-};
+use crate::protocol::command::definition::{Definition, Subject, done_or_absent};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::release;
 use crate::protocol::command::script::script;
 
-pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
-    kind: Kind::Acquiring,
-    effect: KeyEffect::Passes,
-    replies: 1,
-    names: 2,
-    form: only_form,
-    encode,
-    decode,
-};
+pub(in crate::protocol::command) static DEFINITION: Definition =
+    Definition::script(2, encode, done_or_absent);
 
 /// Takes back the announcement.
 pub(in crate::protocol::command) static RECANT: Definition =
-    Definition { names: 1, encode: encode_recant, ..DEFINITION };
+    Definition::script(1, encode_recant, done_or_absent);
 
 pub(crate) static SCRIPT: &str = script!("intend.lua");
 
@@ -36,13 +24,4 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 fn encode_recant(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = intent(&subject.resource);
     encoder.put_script(&release::SCRIPT, |command| command.arg(1).arg(key).arg("redlock:writer"));
-}
-
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    match replies.next()? {
-        Value::Int(1) => Some(Answer::Done),
-        Value::Int(0) => Some(Answer::Absent),
-        Value::ServerError(error) => Some(Answer::refused(&error)),
-        _ => None,
-    }
 }

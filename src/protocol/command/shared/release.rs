@@ -2,30 +2,25 @@
 
 use super::{LONGEST_MS, intent, readers};
 use crate::protocol::command::capabilities::Capabilities;
-use crate::protocol::command::definition::{Definition, Subject, only_form};
+use crate::protocol::command::definition::{Definition, Subject};
 use crate::protocol::command::encoder::Encoder;
 use crate::protocol::command::script::script;
 use crate::protocol::command::waking::line;
 use crate::protocol::command::{release, release_and_wake};
 
 pub(in crate::protocol::command) static DEFINITION: Definition =
-    Definition { names: 2, form: only_form, encode, ..release::DEFINITION };
+    Definition::script(2, encode, release::DEFINITION.decode);
 
 /// The form that wakes. The other form is the same as that of [`DEFINITION`].
 const WAKES: usize = 1;
 
 /// The same, and wakes waiters.
-pub(in crate::protocol::command) static AND_WAKE: Definition = Definition {
-    names: 4,
-    form,
-    encode: encode_waking,
-    decode: release_and_wake::decode,
-    ..DEFINITION
-};
+pub(in crate::protocol::command) static AND_WAKE: Definition =
+    Definition { form, ..Definition::script(4, encode_waking, release_and_wake::decode) };
 
 pub(crate) static SCRIPT: &str = script!("release.lua"; "return ours\n");
 
-pub(crate) static WAKING_SCRIPT: &str = script!("release.lua", "wake.lua", "../wake.lua");
+pub(crate) static WAKING_SCRIPT: &str = script!("../wake.lua", "release.lua", "wake.lua");
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.wakes { WAKES } else { 0 }

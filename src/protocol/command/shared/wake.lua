@@ -1,6 +1,5 @@
--- Follows release.lua, at a point where nobody holds the resource any more. Notifies the waiters. A writer that has
--- announced itself comes before readers, because they wait for it. Otherwise the order is the usual one
--- (../wake.lua).
+-- Follows ../wake.lua and release.lua, at a point where nobody holds the resource any more. Notifies the waiters. A
+-- writer that has announced itself comes before readers, because they wait for it. Otherwise the order is the usual one.
 --
 -- KEYS[3]: the wait queue. KEYS[4]: the announcement of a waiting writer.
 
@@ -8,7 +7,6 @@ if ours==0 then
     return 0
 end
 local line=KEYS[3]
-local told=1
 if redis.pcall('EXISTS',KEYS[4])==1 then
     local all=redis.pcall('ZRANGE',line,0,63,'WITHSCORES')
     for i=1,#all,2 do
@@ -21,3 +19,4 @@ if redis.pcall('EXISTS',KEYS[4])==1 then
         end
     end
 end
+return wake(line,key,1)
