@@ -20,6 +20,7 @@ use crate::protocol::command::handshake::{Handshake, Memory, Progress, Requireme
 use crate::protocol::command::identity::{Identity, RunId};
 use crate::protocol::conn::addresses::Addresses;
 use crate::protocol::conn::admission::{Admission, Known};
+use crate::protocol::conn::clocks::Succession;
 use crate::protocol::conn::guard::Guard;
 use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
 use crate::protocol::conn::memories::Lasting;
@@ -357,6 +358,9 @@ impl Connector {
     }
 
     fn close(&mut self) {
+        if let State::Handshake { handshake, .. } = &self.state {
+            self.server_registry.meet(self.place, handshake.identity());
+        }
         self.state = State::Down;
         self.remark = None;
         self.inbox.clear();
@@ -401,11 +405,10 @@ impl Connector {
                 Progress::Done(_) => return self.admit(now),
                 Progress::Refused { failure, is_of_credentials } => {
                     self.identity = handshake.identity().clone();
-                    if failure.is_of_a_replica() {
-                        self.server_registry.note_replica();
-                        if let Some(process) = self.identity.run_id() {
-                            self.lasting.memories.note_replica(process, now);
-                        }
+                    if let (true, Some(process)) =
+                        (failure.is_of_a_replica(), self.identity.run_id())
+                    {
+                        self.lasting.memories.note_replica(process, now);
                     }
                     if is_of_credentials {
                         self.account.handle_refusal();
@@ -540,6 +543,7 @@ impl Connector {
         let State::Handshake { handshake, .. } = &self.state else { return None };
         let (memory, capabilities) = (handshake.memory().clone(), handshake.capabilities());
         self.identity = handshake.identity().clone();
+        self.server_registry.meet(self.place, &self.identity);
         if let Some(id) = self.identity.run_id()
             && let Err(twin) = self.server_registry.enter(self.place, id, &self.name())
         {
@@ -566,20 +570,26 @@ impl Connector {
             Borne::Nothing => {
                 self.lasting.memories.note_missing(now);
                 self.server_registry.note(self.place, Seen::Missing);
+                self.note_clock((process, None), &reading);
                 self.end_waiting(now)
             }
             Borne::Damaged => {
                 self.lasting.memories.note_missing(now);
+                self.note_clock((process, None), &reading);
                 self.begin_memory(process, None, Since::Now, now)
             }
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
                 Admission::Accept { found_at } => {
-                    let lost_at = self.note_clock(note, &reading, now);
+                    let lost_at = self.note_succession(note, &reading, now);
                     let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }
-                Admission::Lose => self.begin_memory(process, Some(note), Since::Now, now),
+                Admission::Lose => {
+                    self.note_clock((process, None), &reading);
+                    self.begin_memory(process, Some(note), Since::Now, now)
+                }
                 Admission::Rewrite(new, since) => {
+                    self.note_clock((process, Some(note.life)), &reading);
                     if note.is_logged && !new.is_logged {
                         self.remark = Some(LOGGED_NO_MORE);
                     }
@@ -600,16 +610,26 @@ impl Connector {
 
     /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
     /// one, returns when its memory was lost, as far as that other one shows it.
-    fn note_clock(&self, note: &Note, reading: &Reading, now: Moment) -> Option<Moment> {
+    fn note_succession(&self, note: &Note, reading: &Reading, now: Moment) -> Option<Moment> {
+        let succession = self.note_clock((note.id, Some(note.life)), reading)?;
+        let ago_ms = note.age_ms(reading.now_ms());
+        let lost_at = succession.lost_at(ago_ms, note.is_of_new(), now)?;
+        self.lasting.memories.note_loss(note, lost_at);
+        Some(lost_at)
+    }
+
+    /// Notes the clock that the server has shown, also if its memory has still to begin: what another client has it
+    /// grant meanwhile is lost early if the clock is set.
+    fn note_clock(
+        &self,
+        source: (RunId, Option<MemoryId>),
+        reading: &Reading,
+    ) -> Option<Succession> {
         let State::Handshake { asked_at, .. } = self.state else { return None };
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
         let showing = Showing { shown, grain, sent: asked_at, heard: clock::now() };
-        let drift = self.server_registry.rules().drift();
-        let succession = self.lasting.clock.note((note.id, note.life), &showing, drift)?;
-        let lost_at = succession.lost_at(note.age_ms(reading.now_ms()), now);
-        self.lasting.memories.note_loss(note, lost_at);
-        Some(lost_at)
+        self.lasting.clock.note(source, &showing, self.server_registry.rules().drift())
     }
 
     /// Handles a server that has a note of its own process.

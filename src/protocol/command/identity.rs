@@ -142,6 +142,22 @@ impl Identity {
         Self { promotion: Some(id), ..Self::durable(true) }
     }
 
+    /// A server of which nothing is known but its process, and one that is a replica.
+    #[cfg(test)]
+    pub(crate) fn of_process(id: RunId) -> Self {
+        Self { run_id: Some(id), ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn replica() -> Self {
+        Self { role: Some(Role::Replica), ..Self::default() }
+    }
+
+    /// Whether it has said that it is a replica.
+    pub(crate) fn is_replica(&self) -> bool {
+        self.role == Some(Role::Replica)
+    }
+
     /// The server's run id, if it gives one.
     pub fn run_id(&self) -> Option<RunId> {
         self.run_id

@@ -23,8 +23,8 @@ pub(crate) struct Clock {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The process whose clock it is, its memory, and what the clock has shown.
-    known: Option<(RunId, MemoryId, Offset)>,
+    /// The process whose clock it is, its memory if that has begun, and what the clock has shown.
+    known: Option<(RunId, Option<MemoryId>, Offset)>,
     step: Option<Step>,
     news: Option<Course>,
 }
@@ -37,21 +37,29 @@ pub(crate) struct Step {
     pub(crate) ms: i64,
 }
 
-/// Another server, or another process that has lost the memory of the one before it, has taken its place.
+/// Another server, or another process that has lost the memory of the one before it, has taken its place. Or the memory
+/// of a process has begun that had none when it was last heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Succession {
+    is_beginning: bool,
     /// When the server before it was last heard.
     heard_at: Moment,
-    /// By how much its clock may be ahead of where the clock before it would be.
+    /// By how much its clock may be ahead of where the clock before it would be, and whether it is ahead for sure.
     ahead_ms: i64,
+    is_ahead: bool,
 }
 
 impl Succession {
     /// When, at the latest, the memory was lost that has ended this long ago by the clock of the new server. Its clock may
-    /// have been set since, or be wrong, and it has lost nothing before the other one was last heard.
-    pub(crate) fn lost_at(&self, ago_ms: i64, now: Moment) -> Moment {
+    /// have been set since, or be wrong, and it has lost nothing before the other one was last heard. If its clock is
+    /// ahead, it may have been set just now, and keys have expired. A server that is new has lost nothing else.
+    pub(crate) fn lost_at(&self, ago_ms: i64, is_new: bool, now: Moment) -> Option<Moment> {
         let lost_at = now.plus_ms(self.ahead_ms.saturating_sub(ago_ms).min(0));
-        if lost_at < self.heard_at { now } else { lost_at }
+        match self.is_ahead {
+            true => Some(now),
+            false if self.is_beginning && is_new => None,
+            false => Some(if lost_at < self.heard_at { now } else { lost_at }),
+        }
     }
 }
 
@@ -66,21 +74,26 @@ impl Clock {
     /// of another one.
     pub(crate) fn note(
         &self,
-        (id, memory): (RunId, MemoryId),
+        (id, memory): (RunId, Option<MemoryId>),
         showing: &Showing,
         drift: Drift,
     ) -> Option<Succession> {
         self.with(|state| {
             let course = match &mut state.known {
-                Some((process, life, offset)) if *process == id || *life == memory => {
+                Some((process, life, offset))
+                    if (life.is_some() || memory.is_none())
+                        && (*process == id || life.is_some() && *life == memory) =>
+                {
                     (*process, *life) = (id, memory);
                     offset.note(showing, drift)
                 }
                 known => {
                     // The server's note guards against a restart. But its time is that of this clock.
-                    let before = known.as_ref().map(|(.., offset)| Succession {
+                    let before = known.as_ref().map(|(process, _, offset)| Succession {
+                        is_beginning: *process == id,
                         heard_at: offset.heard_at(),
                         ahead_ms: offset.ahead_ms(showing, drift),
+                        is_ahead: offset.is_behind(showing, drift),
                     });
                     let known = Some((id, memory, Offset::of(showing)));
                     *state = State { known, ..State::default() };
@@ -135,9 +148,9 @@ mod tests {
     use super::*;
 
     /// A process and its memory.
-    fn id(letter: char, life: u64) -> (RunId, MemoryId) {
+    fn id(letter: char, life: u64) -> (RunId, Option<MemoryId>) {
         let process = RunId::sample(letter);
-        (process, MemoryId::from_random(life))
+        (process, Some(MemoryId::from_random(life)))
     }
 
     fn showing(ms: i64, ahead_ms: i64) -> Showing {
@@ -183,9 +196,10 @@ mod tests {
             (0, 9_000, 11_000),
             // The other one was heard after that.
             (0, 15_000, 20_000),
-            // The clock was set forward since, or back before.
-            (4_000, 5_000, 19_000),
+            // Its clock was set forward since, perhaps just now, or is another one. Or it was set back before.
+            (4_000, 5_000, 20_000),
             (4_000, 3_000, 20_000),
+            (10, 5_000, 20_000),
             (-4_000, 5_000, 15_000),
         ] {
             let clock = Clock::default();
@@ -194,11 +208,45 @@ mod tests {
             }
             let showing = showing(20_000, ahead_ms);
             let succession = clock.note(id('b', 2), &showing, Drift::DEFAULT).expect("another");
-            let late_ms = succession.lost_at(ago_ms, now).ms_since(Moment::from_nanos(0)) - lost_ms;
+            let lost_at = succession.lost_at(ago_ms, true, now).expect("it took another's place");
+            let late_ms = lost_at.ms_since(Moment::from_nanos(0)) - lost_ms;
             // Clocks may run faster or slower.
-            assert!((0..=30).contains(&late_ms), "{ahead_ms} {ago_ms} {late_ms}");
+            let least_ms = i64::from(lost_ms < 20_000);
+            assert!((least_ms..=30).contains(&late_ms), "{ahead_ms} {ago_ms} {late_ms}");
             assert_eq!(clock.note(id('b', 2), &showing, Drift::DEFAULT), None);
         }
+    }
+
+    /// Nobody has marked the server yet. Another client may do that, and take a lock, before the clock is set. Or the
+    /// clock is behind when it does that, so that its note looks old.
+    #[test]
+    fn a_clock_is_known_before_the_memory_begins() {
+        let process = RunId::sample('a');
+        let now = Moment::from_nanos(0).plus_ms(20_000);
+        let begin = |ahead_ms| {
+            let clock = Clock::default();
+            assert_eq!(clock.note((process, None), &showing(0, 0), Drift::DEFAULT), None);
+            assert_eq!(clock.note((process, None), &showing(10_000, 0), Drift::DEFAULT), None);
+            let begun = clock.note(id('a', 1), &showing(20_000, ahead_ms), Drift::DEFAULT);
+            assert_eq!(clock.note(id('a', 1), &showing(20_000, ahead_ms), Drift::DEFAULT), None);
+            begun.expect("it has a memory now")
+        };
+        assert_eq!(begin(500).lost_at(5_000, true, now), Some(now));
+        assert_eq!(begin(-500).lost_at(15_000, false, now), Some(now));
+        for ahead_ms in [0, -500] {
+            assert_eq!(begin(ahead_ms).lost_at(5_000, true, now), None, "it is a new one");
+            let lost_at =
+                begin(ahead_ms).lost_at(5_000, false, now).expect("it has lost its memory");
+            assert!((4_950..=5_000).contains(&now.ms_since(lost_at)));
+        }
+        // A memory that has ended leaves the clock as it is.
+        let clock = Clock::default();
+        clock.note(id('a', 1), &showing(0, 0), Drift::DEFAULT);
+        assert_eq!(clock.note((process, None), &showing(10, 500), Drift::DEFAULT), None);
+        assert!(clock.step().is_some());
+        assert!(
+            clock.note((RunId::sample('b'), None), &showing(20, 500), Drift::DEFAULT).is_some()
+        );
     }
 
     /// A slow answer may have been given at any time on its way.

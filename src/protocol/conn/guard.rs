@@ -257,11 +257,19 @@ impl Guard {
         self
     }
 
-    /// The server has done something as a primary that it was asked for at this time. The answer may have been on
-    /// its way for long, so the time when it was heard says nothing.
-    pub(crate) fn note_primary(&mut self, asked_at: Moment) {
+    /// The server is asked for its role at this time. What it is asked behind that counts only if it is a primary still.
+    pub(crate) fn role_asked(&mut self, at: Moment) {
         if let Some(life) = &mut self.life {
-            life.primary_at = life.primary_at.max(Some(asked_at));
+            life.primary_at = life.primary_at.max(Some(at));
+        }
+    }
+
+    /// The server has done something as a primary that it was asked for at this time. The answer may have been on
+    /// its way for long, so the time when it was heard says nothing. Nor does it say that the server is *still* a
+    /// primary if it has shown nothing for too long before: only the question for its role does.
+    pub(crate) fn note_primary(&mut self, asked_at: Moment) {
+        if !self.asks_role(asked_at) {
+            self.role_asked(asked_at);
         }
     }
 
@@ -523,10 +531,22 @@ mod tests {
     #[test]
     fn an_old_answer_does_not_repeat_the_role_question() {
         let mut guard = guard(-1, None);
-        guard.note_primary(NOW.plus_ms(100));
+        guard.role_asked(NOW.plus_ms(100));
         guard.note_primary(NOW);
         assert!(!guard.asks_role(NOW.plus_ms(149)));
         assert!(guard.asks_role(NOW.plus_ms(150)));
+    }
+
+    /// It may have been a replica in between. A release, say, asks for no role.
+    #[test]
+    fn an_answer_after_a_long_silence_does_not_replace_the_role_question() {
+        let mut guard = guard(-1, None);
+        guard.note_primary(NOW.plus_ms(49));
+        assert!(!guard.asks_role(NOW.plus_ms(98)), "it has shown it all the time");
+        guard.note_primary(NOW.plus_ms(99));
+        assert!(guard.asks_role(NOW.plus_ms(100)));
+        guard.role_asked(NOW.plus_ms(100));
+        assert!(!guard.asks_role(NOW.plus_ms(101)));
     }
 
     /// Behind a grant, and behind a refusal.

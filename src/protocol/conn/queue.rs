@@ -539,7 +539,7 @@ impl Queue {
         if entry.asks_role {
             outbox.extend_from_slice(&ask_promotion());
             // Requests behind this one need not ask.
-            self.guard.note_primary(now);
+            self.guard.role_asked(now);
         }
         if entry.request.may_prolong()
             && let Some((life, ttl_ms)) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
@@ -645,9 +645,9 @@ impl Queue {
 
     /// The server's clock has shown at least `shown` and less than `shown` plus `grain`, both in nanoseconds.
     fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
-        if let Some(source) = self.guard.source() {
+        if let Some((process, life)) = self.guard.source() {
             let showing = Showing { shown, grain, sent, heard };
-            self.lasting.clock.note(source, &showing, self.rules.drift());
+            self.lasting.clock.note((process, Some(life)), &showing, self.rules.drift());
         }
     }
 

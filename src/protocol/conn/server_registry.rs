@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::guard::{Mode, Rules};
-use crate::protocol::command::identity::RunId;
+use crate::protocol::command::identity::{Identity, RunId};
 use crate::protocol::moment::Moment;
 
 /// The servers, by their places in the list.
@@ -25,6 +25,8 @@ struct Listed {
     known: Option<Known>,
     memory: Seen,
     verdict: Option<Verdict>,
+    /// The process that was last met here.
+    met: Option<RunId>,
 }
 
 struct Known {
@@ -93,7 +95,7 @@ impl ServerRegistry {
         self.with(|state| {
             let Some(it) = state.places.get_mut(place) else { return };
             let was_young = matches!(it.memory, Seen::Young { .. });
-            *it = Listed { memory: Seen::Unreachable, ..Listed::default() };
+            *it = Listed { memory: Seen::Unreachable, met: it.met, ..Listed::default() };
             state.is_old |= was_young;
         });
     }
@@ -108,10 +110,19 @@ impl ServerRegistry {
         });
     }
 
-    /// Some server is a replica. It had the place of a server of ours before it got another one's data, or it has that
-    /// place now. Without a note later, it has lost its memory.
-    pub(crate) fn note_replica(&self) {
-        self.with(|state| state.is_old = true);
+    /// The server at this place has said that much about itself, whether its connection comes up or not. It is no new
+    /// one if it is a replica or was one, because it has, or had, the place of a server of ours. Nor is it if another
+    /// process was here before. Without a note later, it has lost its memory.
+    pub(crate) fn meet(&self, place: usize, identity: &Identity) {
+        self.with(|state| {
+            state.is_old |= identity.is_replica() || identity.promotion().is_some();
+            let Some(it) = state.places.get_mut(place).filter(|_| identity.run_id().is_some())
+            else {
+                return;
+            };
+            state.is_old |= it.met.is_some() && it.met != identity.run_id();
+            it.met = identity.run_id();
+        });
     }
 
     /// The server at this place stops waiting for the others.
@@ -223,9 +234,25 @@ mod tests {
     /// It may have been a primary whose memory is lost, and may come back without a note.
     #[test]
     fn with_a_replica_no_server_is_new() {
-        let server_registry = of(&[Seen::Missing, Seen::Young { until: SOON }]);
-        server_registry.note_replica();
-        assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
+        for identity in [Identity::replica(), Identity::promoted(RunId::sample('d'))] {
+            let server_registry = of(&[Seen::Missing, Seen::Young { until: SOON }]);
+            server_registry.meet(1, &identity);
+            assert_eq!(server_registry.verdict(0, NOW), Some(Verdict::Lost));
+        }
+    }
+
+    /// Its connection may not have come up before the restart.
+    #[test]
+    fn a_server_that_was_restarted_is_not_new() {
+        for (again, verdict) in [('a', Verdict::Fresh), ('b', Verdict::Lost)] {
+            let server_registry = of(&[Seen::Missing]);
+            server_registry.meet(0, &Identity::of_process(RunId::sample('a')));
+            server_registry.leave(0);
+            server_registry.meet(0, &Identity::default());
+            server_registry.meet(0, &Identity::of_process(RunId::sample(again)));
+            server_registry.note(0, Seen::Missing);
+            assert_eq!(server_registry.verdict(0, NOW), Some(verdict), "{again}");
+        }
     }
 
     #[test]

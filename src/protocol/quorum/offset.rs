@@ -142,6 +142,14 @@ impl Offset {
         new.most.saturating_sub(least).max(0) / 1_000_000 + 1
     }
 
+    /// Whether a clock that shows this is ahead of where this one would be by now, by as much as a step.
+    pub fn is_behind(&self, showing: &Showing, drift: Drift) -> bool {
+        let new = Self::read(showing);
+        let passed = (new.at - self.at).max(0);
+        let most = self.most.saturating_add(share(passed, self.speeds(drift).1));
+        new.least.saturating_sub(most) > Self::STEP_LEAST
+    }
+
     /// When the clock was last heard.
     pub fn heard_at(&self) -> Moment {
         self.at

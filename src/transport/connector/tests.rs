@@ -1,7 +1,10 @@
 use std::iter;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use super::*;
+
+/// Some tests need sockets of this machine, and the library is also compiled for a simulated world.
+const IS_PLAYED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"played" | b"hostile");
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
@@ -97,4 +100,57 @@ fn a_needed_server_is_retried_after_a_gap() {
     assert!(connector.next_due() > gap);
     connector.hurry(gap);
     assert_eq!(connector.next_due(), gap);
+}
+
+/// What a server says of itself that is a new one, up to its role, and then of its memory, which it has not.
+const FIRST: &str =
+    "-ERR unknown command 'X'\r\n-ERR unknown command 'X'\r\n-ERR unknown command 'X'\r\n+PONG\r\n";
+const LAST: &str = "-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-ERR unknown command 'X'\r\n\
+                    *2\r\n$4\r\n1000\r\n$1\r\n0\r\n$0\r\n\r\n";
+
+fn process(letter: char) -> String {
+    let (id, role) = (RunId::sample(letter), "$11\r\nrole:master\r\n");
+    format!("{FIRST}$47\r\nrun_id:{}\r\n{role}", id.as_str())
+}
+
+/// Connects, and reads these replies.
+fn shake_hands(connector: &mut Connector, replies: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let socket = Socket::to_address(address, &connector.inherited[0]).expect("a socket");
+    let requirements = Requirements { is_guarded: true, is_waking: false };
+    let handshake = Box::new(Handshake::new(None, 0, requirements));
+    let wire = Wire::Plain(socket);
+    connector.state = State::Handshake { wire, since: NOW, asked_at: NOW, handshake, begun: None };
+    connector.inbox.put(replies.as_bytes());
+    assert!(connector.read_handshake(NOW).is_none());
+}
+
+/// The server was restarted before its role was known, or before it was marked.
+#[test]
+fn what_a_lost_handshake_has_said_is_known() {
+    if IS_PLAYED {
+        return;
+    }
+    for (again, verdict) in [('a', Some(Verdict::Fresh)), ('b', Some(Verdict::Lost))] {
+        let mut connector = connector();
+        shake_hands(&mut connector, &process('a'));
+        fail(&mut connector);
+        shake_hands(&mut connector, &process(again));
+        fail(&mut connector);
+        connector.server_registry.note(0, Seen::Missing);
+        assert_eq!(connector.server_registry.verdict(0, NOW), verdict);
+    }
+}
+
+/// It is to be marked, but the other servers are not known yet.
+#[test]
+fn the_clock_of_a_server_without_a_note_is_kept() {
+    if IS_PLAYED {
+        return;
+    }
+    let mut connector = connector();
+    connector.server_registry = Arc::new(ServerRegistry::new(2, Arc::default()));
+    shake_hands(&mut connector, &(process('a') + LAST));
+    assert!(connector.lasting.clock.shown_ms(NOW).is_some());
 }

@@ -214,7 +214,7 @@ fn a_slow_answer_shows_no_step() {
     for capabilities in [Capabilities::PLAIN, Capabilities::EXPIRY_TIME] {
         let mut queue = guarded(-1, 10_000);
         let mut ask = |sent_ms, heard_ms, shown_ms| {
-            queue.guard.note_primary(NOW.plus_ms(sent_ms));
+            queue.guard.role_asked(NOW.plus_ms(sent_ms));
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW.plus_ms(sent_ms));
             queue.send(&mut Vec::new(), capabilities, NOW.plus_ms(sent_ms));
             let is_timed = capabilities == Capabilities::EXPIRY_TIME;
@@ -312,7 +312,7 @@ fn ends(shown_ms: i64) -> Value {
 /// Sends an acquire, which is answered at once, `at_ms` milliseconds after [`NOW`].
 fn ask(queue: &mut Queue, capabilities: Capabilities, at_ms: i64, replies: &[Value]) -> Answer {
     let now = NOW.plus_ms(at_ms);
-    queue.guard.note_primary(now);
+    queue.guard.role_asked(now);
     queue.push(&request(Verb::Acquire), Some(TICKET), now);
     queue.send(&mut Vec::new(), capabilities, now);
     let settled = queue.settle(&mut replies.to_vec(), now).expect("it fits");

@@ -162,7 +162,7 @@ fn a_slow_answer_to_a_group_shows_no_step() {
     let mut capabilities = Capabilities::PLAIN;
     for (sent_ms, heard_ms) in [(0, 100), (100, 101)] {
         let [sent, heard] = [sent_ms, heard_ms].map(|ms| NOW.plus_ms(ms));
-        queue.guard.note_primary(sent);
+        queue.guard.role_asked(sent);
         acquires(3).iter().for_each(|it| queue.push(it, Some(nth(0)), sent));
         queue.send(&mut Vec::new(), Capabilities::PLAIN, sent);
         let granted = b"+OK\r\n:10000\r\n".repeat(3);
