@@ -83,6 +83,7 @@
  *    RedLock_SetClockDriftFactor       how much faster clocks may run
  *    RedLock_SetWaking                 whether a release wakes those who wait
  *    RedLock_SetRestartGuard           servers that forget their locks
+ *    RedLock_SetFailoverGuard          masters that Sentinels have replaced
  *
  * Operating: credentials and TLS
  *    RedLock_SetCredentials            user and password
@@ -1744,6 +1745,25 @@ RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
                                       int32_t mode,
                                       int64_t longest_ttl_ms,
                                       int64_t cap_ms);
+
+/**
+ * Sets whether a master that Sentinels watch needs a majority of them for its vote. If enabled, it has a vote only
+ * while a majority of all its Sentinels names it as the master. They are asked about once a second while locks are
+ * taken, in parallel with the requests. So an old master that was paused or cut off while another one was elected
+ * never votes beside its successor.
+ *
+ * If not enabled, one Sentinel that answers is enough, and a master keeps its vote while no Sentinel can be
+ * reached. Then an old master may vote beside its successor, and two clients may hold one lock.
+ *
+ * This has no effect on servers that no Sentinel watches. Nor has it any effect if the restart guard is off or
+ * durable (RedLock_SetRestartGuard), because the servers bear no notes then.
+ *
+ * @param rl      the manager.
+ * @param enabled true, the default, or false. It applies to connections that are made from now on.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetFailoverGuard(RedLock *rl,
+                                       bool enabled);
 
 /**
  * Sets whether a release wakes waiting callers. If enabled, waiting calls of this manager are notified when any

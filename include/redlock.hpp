@@ -946,6 +946,15 @@ public:
                                               longest_ttl.count(), cap.count()));
     }
 
+    /** Whether a master that Sentinels watch has a vote only while a majority of all its Sentinels names it
+     * as the master. So an old master that was paused or cut off while another one was elected never
+     * votes. Default: true. If false, an old master may vote beside its successor, and two clients may
+     * hold one lock. Applies to connections made later. redlock.h (RedLock_SetFailoverGuard) gives the
+     * details. */
+    Manager &set_failover_guard(bool enabled) {
+        return settle(RedLock_SetFailoverGuard(native(), enabled));
+    }
+
     /** Whether locks that are taken from now on have a fencing token: a number that is greater than the
      * numbers of all earlier locks of the same resource, see Lease::fencing_token. Default: no token.
      * All clients that lock the resource must set this. redlock.h (RedLock_SetFencing) lists the

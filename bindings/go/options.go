@@ -37,6 +37,12 @@ type Options struct {
 	// GuardCap is the longest time that a server stays without a vote; less than 3 s is 3 s. Locks with a longer
 	// TTL are guarded for that time only. Default 10 min.
 	GuardCap time.Duration
+	// NoFailoverGuard lets a master that Sentinels watch vote as soon as one Sentinel names it, and also while no
+	// Sentinel can be reached. Then an old master may vote beside its successor, and two clients may hold one lock.
+	// Otherwise it has a vote only while a majority of all its Sentinels names it as the master, so an old master that
+	// was paused or cut off while another one was elected never votes beside its successor. It has no effect on servers that no Sentinel
+	// watches, nor with GuardOff or GuardDurable. Default: a majority must name it.
+	NoFailoverGuard bool
 
 	// Fencing gives each lock a fencing token: see Lease.FencingToken. All clients that lock the resource must set
 	// it. The servers count in the key redlock:fence, so do not lock a resource with this name. Default: locks have
@@ -150,6 +156,9 @@ func (s *shared) configure(o Options) error {
 	if err == nil {
 		guard, longest, limit := C.int32_t(o.RestartGuard), ms(o.LongestTTL), ms(o.GuardCap)
 		err = s.check(C.RedLock_SetRestartGuard(s.handle, guard, longest, limit))
+	}
+	if err == nil {
+		err = s.check(C.RedLock_SetFailoverGuard(s.handle, C.bool(!o.NoFailoverGuard)))
 	}
 	if err == nil {
 		err = s.check(C.RedLock_SetFencing(s.handle, C.bool(o.Fencing)))

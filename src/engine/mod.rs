@@ -494,7 +494,7 @@ impl Driven for Engine {
     }
 
     /// Returns the descriptors of the servers in their order, then those of connections that owe answers
-    /// too long, and the waker's descriptor last.
+    /// too long and of Sentinels, and the waker's descriptor last.
     fn watch(&mut self, waits: bool) -> Watch {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
@@ -503,8 +503,8 @@ impl Driven for Engine {
             Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
             None => socket::watch(NONE, false),
         }));
-        let predecessors = self.state.servers.iter().filter_map(Server::interest_in_predecessor);
-        descriptors.extend(predecessors.map(|it| socket::watch(it.fd, it.for_writing)));
+        let beside = self.state.servers.iter().flat_map(Server::interests_beside);
+        descriptors.extend(beside.map(|it| socket::watch(it.fd, it.for_writing)));
         descriptors.push(socket::watch(self.waker, false));
         let until = if waits { self.next_due() } else { self.now };
         self.watched_until = until;
@@ -525,7 +525,7 @@ impl Driven for Engine {
         }
         let was_woken = watch.descriptors.last().is_some_and(|waker| waker.revents != 0);
         if watch.descriptors.len() > self.state.servers.len() + 1 {
-            self.handle_predecessors(&watch.descriptors[self.state.servers.len()..], now);
+            self.handle_ready_beside(&watch.descriptors[self.state.servers.len()..], now);
         }
         self.watched = watch.descriptors;
         self.settle(now);
@@ -601,9 +601,9 @@ impl Driven for Engine {
         let due = self.due_of_descriptor(is_driven);
         let Some(readiness) = &mut self.readiness else { return };
         if !is_driven {
-            let interests =
-                |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
-            readiness.watch(self.state.servers.iter().flat_map(interests));
+            let own = self.state.servers.iter().filter_map(Server::interest);
+            let beside = self.state.servers.iter().flat_map(Server::interests_beside);
+            readiness.watch(own.chain(beside));
         }
         if let Some(due) = due {
             readiness.set_due(due, self.now);
@@ -661,13 +661,13 @@ impl Engine {
         }
     }
 
-    /// Data may have arrived on connections that owe answers too long. By now other connections may owe
-    /// answers too long, so every such connection is checked.
-    fn handle_predecessors(&mut self, watched: &[Watched], now: Moment) {
+    /// Data may have arrived on connections that owe answers too long, or from Sentinels. By now there may be other such
+    /// connections, so every one is checked.
+    fn handle_ready_beside(&mut self, watched: &[Watched], now: Moment) {
         if watched.iter().any(|descriptor| descriptor.revents != 0) {
-            let has_one = |server: &&mut Server| server.interest_in_predecessor().is_some();
+            let has_one = |server: &&mut Server| server.interests_beside().next().is_some();
             for server in self.state.servers.iter_mut().filter(has_one) {
-                server.handle_predecessor_ready(now, &mut self.state.effects);
+                server.handle_ready_beside(now, &mut self.state.effects);
             }
         }
     }

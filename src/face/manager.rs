@@ -374,6 +374,19 @@ impl Builder {
         self.set(move |manager| manager.settings().set_guard(mode, ms(longest_ttl), ms(cap)))
     }
 
+    /// Sets whether a master that Sentinels watch has a vote only while a majority of all its Sentinels names it as
+    /// the master. They are asked about once a second while locks are taken. So an old master that was paused or cut
+    /// off while another one was elected never votes beside its successor. Without it, one Sentinel that answers is enough, and a master
+    /// keeps its vote while no Sentinel can be reached: then an old master may vote beside its successor, and two
+    /// clients may hold one lock. It has no effect on servers that no Sentinel watches, nor with [`Guard::Off`] or
+    /// [`Guard::Durable`]. The default is yes.
+    pub fn failover_guard(self, is_wanted: bool) -> Self {
+        self.set(move |manager| {
+            manager.settings().set_failover_guard(is_wanted);
+            Ok(())
+        })
+    }
+
     /// Sets the user and the password for servers whose URLs name none. Without a user, the server's default
     /// user applies.
     pub fn credentials(self, user: Option<&str>, password: &str) -> Self {

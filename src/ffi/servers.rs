@@ -159,6 +159,31 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
     })
 }
 
+/// Sets whether a master that Sentinels watch needs a majority of them for its vote. If enabled, it has a vote only
+/// while a majority of all its Sentinels names it as the master. They are asked about once a second while locks are
+/// taken, in parallel with the requests. So an old master that was paused or cut off while another one was elected
+/// never votes beside its successor.
+///
+/// If not enabled, one Sentinel that answers is enough, and a master keeps its vote while no Sentinel can be
+/// reached. Then an old master may vote beside its successor, and two clients may hold one lock.
+///
+/// This has no effect on servers that no Sentinel watches. Nor has it any effect if the restart guard is off or
+/// durable (RedLock_SetRestartGuard), because the servers bear no notes then.
+///
+/// @param rl      the manager.
+/// @param enabled true, the default, or false. It applies to connections that are made from now on.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetFailoverGuard(
+    rl: *mut RedLock,
+    enabled: bool,
+) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        handle.manager.settings().set_failover_guard(enabled);
+        Ok(())
+    })
+}
+
 fn info(snapshot: &ServerSnapshot) -> RedLockServerInfo {
     let ServerSnapshot {
         name,

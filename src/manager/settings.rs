@@ -78,6 +78,12 @@ impl Settings {
         self.policy.set_waking(enabled);
     }
 
+    /// Sets whether a master that Sentinels watch needs a majority of them for its vote. It applies from the next
+    /// connections on.
+    pub fn set_failover_guard(&self, enabled: bool) {
+        self.policy.set_failover_guard(enabled);
+    }
+
     /// Sets the user and the password for servers whose URLs name none.
     pub fn set_credentials(
         &self,

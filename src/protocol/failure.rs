@@ -44,6 +44,8 @@ pub enum Failure {
     NoReaders,
     /// The server did not note that locks have such a long TTL.
     Unnoted,
+    /// So many Sentinels name the server as the master, or another one, and so many are needed of all.
+    Unconfirmed { named: usize, needed: usize, of: usize },
 }
 
 impl Failure {
@@ -171,6 +173,10 @@ impl fmt::Display for Failure {
             Self::Unnoted => {
                 f.write_str("could not store the longest TTL in the key redlock:guard")
             }
+            Self::Unconfirmed { named, needed, of } => write!(
+                f,
+                "no vote: {named} of {of} Sentinels name the same master, {needed} needed"
+            ),
         }
     }
 }

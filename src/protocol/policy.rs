@@ -14,6 +14,7 @@ pub struct Policy {
     drift: AtomicU64,
     has_fencing: AtomicBool,
     has_waking: AtomicBool,
+    has_failover_guard: AtomicBool,
     connect_ms: AtomicI64,
     reply_ms: AtomicI64,
     tracing: AtomicU8,
@@ -38,6 +39,11 @@ impl Policy {
     /// Sets whether a release wakes a waiting client.
     pub fn set_waking(&self, enabled: bool) {
         self.has_waking.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Sets whether a master that Sentinels watch needs a majority of them for its vote.
+    pub fn set_failover_guard(&self, enabled: bool) {
+        self.has_failover_guard.store(enabled, Ordering::Relaxed);
     }
 
     /// Sets how long a server may take, in milliseconds. 0 for `reply_ms` means a part of the TTL.
@@ -69,6 +75,10 @@ impl Policy {
 
     pub fn has_waking(&self) -> bool {
         self.has_waking.load(Ordering::Relaxed)
+    }
+
+    pub fn has_failover_guard(&self) -> bool {
+        self.has_failover_guard.load(Ordering::Relaxed)
     }
 
     pub(crate) fn tracing(&self) -> Tracing {
@@ -108,6 +118,7 @@ impl Default for Policy {
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
             has_fencing: AtomicBool::new(false),
             has_waking: AtomicBool::new(true),
+            has_failover_guard: AtomicBool::new(true),
             connect_ms: AtomicI64::new(1_500),
             reply_ms: AtomicI64::new(0),
             tracing: AtomicU8::new(Tracing::Off as u8),

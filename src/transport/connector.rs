@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::{io, mem};
 
 use super::account::{Account, PasswordRequest};
+use super::arbiters::{Arbiters, Owner, Standing};
 use super::interest::Interest;
 use super::security::Security;
-use super::sentinel_client::SentinelClient;
 use super::stream::Stream;
 use super::tls_mismatch;
 use super::wire::Wire;
@@ -30,6 +30,7 @@ use crate::protocol::moment::Moment;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::backoff;
 use crate::protocol::quorum::offset::Showing;
+use crate::protocol::quorum::ownership::LEAD_MS;
 use crate::protocol::servers::address::{Address, Lookup};
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::token::random;
@@ -53,11 +54,13 @@ pub(super) struct Connector {
     lasting: Arc<Lasting>,
     /// The index of this server in `server_registry`.
     place: usize,
-    /// `sentinel_client` finds the server's address if its URL does not give it. `master` is the place that this client
-    /// named last. `master_aside` is the place before the search for another master.
-    sentinel_client: Option<Box<SentinelClient>>,
-    master: Option<Address>,
-    master_aside: Option<Address>,
+    /// If Sentinels watch the server, they are its arbiters: they say which server it is. `master` is the one that they
+    /// named last. `master_aside` is the one before the search for another master.
+    arbiters: Option<Box<Arbiters>>,
+    master: Option<Owner>,
+    master_aside: Option<Owner>,
+    /// Whether a majority of them must name it. That does not change while a connection is up.
+    needs_majority: bool,
     /// Where the descriptor is shown to a forked child. A connection that was set aside uses the other slot.
     inherited: [InheritedDescriptor; 2],
     place_shown: usize,
@@ -139,8 +142,8 @@ impl Connector {
         access: Arc<Security>,
     ) -> Self {
         let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
-        let sentinel_client =
-            endpoint.sentinels().map(|it| SentinelClient::new(it, endpoint.has_tls(), &access));
+        let arbiters =
+            endpoint.sentinels().map(|it| Arbiters::new(it, endpoint.has_tls(), &access));
         let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
         Self {
@@ -151,9 +154,10 @@ impl Connector {
             server_registry,
             lasting,
             place,
-            sentinel_client: sentinel_client.map(Box::new),
+            arbiters: arbiters.map(Box::new),
             master: None,
             master_aside: None,
+            needs_majority: false,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
             state: State::Down,
@@ -176,9 +180,8 @@ impl Connector {
     }
 
     pub(super) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
-        let sentinel_client =
-            self.sentinel_client.as_ref().map(|sentinel_client| sentinel_client.inherited());
-        self.inherited.clone().into_iter().chain(sentinel_client)
+        let of_arbiters = self.arbiters.iter().flat_map(|it| it.inherited());
+        self.inherited.clone().into_iter().chain(of_arbiters)
     }
 
     pub(super) fn policy(&self) -> &Policy {
@@ -237,9 +240,7 @@ impl Connector {
         match &self.state {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
-            State::Searching => {
-                self.sentinel_client.as_ref().map_or(Moment::NEVER, |it| it.next_due())
-            }
+            State::Searching => self.arbiters.as_ref().map_or(Moment::NEVER, |it| it.next_due()),
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             State::Handshake { handshake, since, .. } => {
                 self.handshake_due(handshake.is_asking(), *since)
@@ -273,8 +274,7 @@ impl Connector {
     /// What to poll for: the descriptor, and whether to wait until it is writable.
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.state {
-            State::Down => None,
-            State::Searching => self.sentinel_client.as_ref()?.interest(),
+            State::Down | State::Searching => None,
             State::Connecting { socket, .. } => Some(Interest::of(socket, true)),
             State::Handshake { wire, .. } | State::Up { wire } => {
                 // TLS accepts little data before its handshake is complete. Until then, do not wait for the
@@ -283,6 +283,11 @@ impl Connector {
                 Some(Interest::of(wire.socket(), is_waiting || wire.has_unsent()))
             }
         }
+    }
+
+    /// What to poll for beside that: the Sentinels that are being asked.
+    pub(super) fn interests_in_arbiters(&self) -> impl Iterator<Item = Interest> + Clone {
+        self.arbiters.iter().flat_map(|it| it.interests())
     }
 
     /// Whether there is something to send on the present connection. Always false without a connection.
@@ -346,7 +351,7 @@ impl Connector {
             State::Connecting { socket, .. } => socket.forget(),
             State::Handshake { wire, .. } | State::Up { wire } => wire.forget(),
         }
-        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.forget_socket());
+        self.arbiters.iter_mut().for_each(|it| it.forget_sockets());
     }
 
     fn note_failure(&mut self, why: Why, now: Moment) -> Change {
@@ -511,7 +516,8 @@ impl Connector {
             return self.dial(now);
         }
         // The place that a Sentinel gave was of no use.
-        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.distrust());
+        let master = self.master.as_ref().map(|it| &it.place);
+        self.arbiters.iter_mut().for_each(|it| it.distrust(master));
         Some(self.give_up(why, now))
     }
 
@@ -605,7 +611,8 @@ impl Connector {
             _ => None,
         };
         let (identity, memories) = (&self.identity, &self.lasting.memories);
-        Known { process, clock_ms: reading.now_ms(), identity, memories, begun }
+        let epoch = self.master.as_ref().filter(|_| self.needs_majority).map(|it| it.epoch);
+        Known { process, clock_ms: reading.now_ms(), identity, memories, begun, epoch }
     }
 
     /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
@@ -654,7 +661,8 @@ impl Connector {
         };
         let guard = Guard::of(note, clock_ms, found_at, now, rules)
             .primary_since(asked_at)
-            .with_caveat(self.remark.or(in_part).unwrap_or_default());
+            .with_caveat(self.remark.or(in_part).unwrap_or_default())
+            .with_lead(if self.needs_majority { rules.lead_ms(LEAD_MS) } else { 0 });
         if self.identity.role().is_empty() { guard.without_role() } else { guard }
     }
 
@@ -685,8 +693,9 @@ impl Connector {
         // up.
         let until_ms = reading.now_ms().saturating_add(connect_ms);
         let since = match self.server_registry.verdict(self.place, now)? {
-            Verdict::Fresh => Since::Fresh { until_ms },
-            Verdict::Lost => Since::Now,
+            // With a later epoch, it has taken the place of another server.
+            Verdict::Fresh if self.epoch() == 0 => Since::Fresh { until_ms },
+            Verdict::Fresh | Verdict::Lost => Since::Now,
         };
         self.begin_memory(process, None, since, now)
     }
@@ -706,11 +715,17 @@ impl Connector {
         let life = MemoryId::from_random(number);
         let known = self.lasting.memories.generation(process);
         let longest_ms = self.server_registry.rules().longest_ms();
-        let note = Note::of_beginning((process, life), old, (known, longest_ms), &self.identity);
+        let begun = Note::of_beginning((process, life), old, (known, longest_ms), &self.identity);
+        let note = Note { epoch: self.epoch(), ..begun };
         if let State::Handshake { begun, .. } = &mut self.state {
             *begun = Some(life);
         }
         self.mark(&note, since, now)
+    }
+
+    /// The epoch in which the server became the master, if Sentinels watch it.
+    fn epoch(&self) -> u64 {
+        self.master.as_ref().map_or(0, |it| it.epoch)
     }
 
     fn mark(&mut self, note: &Note, since: Since, now: Moment) -> Option<Change> {
@@ -740,27 +755,23 @@ impl Connector {
     /// When [`Self::name_of_lost_to_look_up`] is due, for a server that is down.
     pub(super) fn look_up_of_lost_at(&self) -> Moment {
         let Some(since) = self.down_since else { return Moment::NEVER };
-        let own = match self.endpoint.place().or(self.master.as_ref()) {
+        let own = match self.target() {
             Some(Address::Name(..)) => self.addresses.look_up_of_lost_at(since),
             _ => Moment::NEVER,
         };
-        let of_sentinels = self.sentinel_client.as_ref().map(|it| it.look_up_of_lost_at(since));
+        let of_sentinels = self.arbiters.as_ref().map(|it| it.look_up_of_lost_at(since));
         own.min(of_sentinels.unwrap_or(Moment::NEVER))
     }
 
     /// The first name whose addresses begin a look-up: of a Sentinel, or of the server itself.
     fn name_where(&mut self, mut begin: impl FnMut(&mut Addresses) -> bool) -> Option<Lookup> {
-        let sentinel_client = self.sentinel_client.as_mut();
-        let of_sentinel = sentinel_client.and_then(|it| it.name_where(&mut begin));
+        let arbiters = self.arbiters.as_mut();
+        let of_sentinel = arbiters.and_then(|it| it.name_where(&mut begin));
         if let Some((which, name, port)) = of_sentinel {
             return Some(Lookup { name, port, sentinel: Some(which) });
         }
-        match self.endpoint.place().or(self.master.as_ref()) {
-            Some(Address::Name(name, port)) if begin(&mut self.addresses) => {
-                Some(Lookup { name: name.clone(), port: *port, sentinel: None })
-            }
-            _ => None,
-        }
+        let Some(Address::Name(name, port)) = self.target().cloned() else { return None };
+        begin(&mut self.addresses).then_some(Lookup { name, port, sentinel: None })
     }
 
     pub(super) fn handle_addresses(
@@ -771,8 +782,8 @@ impl Connector {
         now: Moment,
     ) -> Option<Change> {
         let error = found.as_ref().err().cloned();
-        if let (Some(which), Some(sentinel_client)) = (lookup.sentinel, &mut self.sentinel_client) {
-            if sentinel_client.end_look_up(which, found.ok(), began, now) {
+        if let (Some(which), Some(arbiters)) = (lookup.sentinel, &mut self.arbiters) {
+            if arbiters.end_look_up(which, found.ok(), began, now) {
                 self.retry_at = now;
             }
             let error = error.filter(|_| self.is_nameless())?;
@@ -821,10 +832,7 @@ impl Connector {
 
     /// Whether some thread is asking for something that must be known before connecting.
     pub(super) fn is_asked_about(&self) -> bool {
-        let is_of_sentinel = self
-            .sentinel_client
-            .as_ref()
-            .is_some_and(|sentinel_client| sentinel_client.is_looked_up());
+        let is_of_sentinel = self.arbiters.as_ref().is_some_and(|it| it.is_looked_up());
         let name = self.is_nameless() && (self.addresses.is_looked_up() || is_of_sentinel);
         let master = self.is_followed() && self.is_down() && self.addresses.is_looked_up();
         name || master || (self.is_down() && self.account.is_asking())
@@ -837,8 +845,8 @@ impl Connector {
 
     /// Whether the name must be looked up before connecting.
     fn is_nameless(&self) -> bool {
-        match &self.sentinel_client {
-            Some(sentinel_client) => sentinel_client.is_nameless(),
+        match &self.arbiters {
+            Some(arbiters) => arbiters.is_nameless(),
             None => matches!(self.target(), Some(Address::Name(..))) && self.addresses.is_empty(),
         }
     }
@@ -853,49 +861,82 @@ impl Connector {
     fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
         let within_ms = self.search_ms();
-        let Some(sentinel_client) = &mut self.sentinel_client else { return self.dial(now) };
-        sentinel_client.begin(within_ms, now);
+        let Some(arbiters) = &mut self.arbiters else { return self.dial(now) };
+        // Without notes, nothing tells when the successor of a master may vote.
+        let has_notes = self.server_registry.rules().are_kept();
+        self.needs_majority = has_notes && self.policy.has_failover_guard();
+        arbiters.begin(self.needs_majority, within_ms, now);
         self.state = State::Searching;
         self.search(now)
     }
 
     /// Goes on with asking the Sentinels, if a search is under way.
     fn search(&mut self, now: Moment) -> Option<Change> {
-        let found = self.sentinel_client.as_mut()?.advance(now)?;
+        let found = self.arbiters.as_mut()?.advance(now)?;
         self.state = State::Down;
         match found {
-            Ok(place) => {
-                if self.master.as_ref() != Some(&place) {
-                    self.addresses = Addresses::of(&place);
-                    self.master = Some(place);
+            Ok(owner) => {
+                if self.master.as_ref().is_none_or(|it| it.place != owner.place) {
+                    self.addresses = Addresses::of(&owner.place);
                 }
+                self.master = Some(owner);
                 self.dial(now)
             }
             Err(why) => Some(self.give_up(why.into(), now)),
         }
     }
 
-    /// If the connection is up, checks whether it still leads to the master, according to the Sentinel whose
-    /// news this link follows.
+    /// If the connection is up, and is in use, checks whether it still leads to the master, as far as the Sentinels have
+    /// said. They are asked again if it is time.
     pub(super) fn follow(&mut self, now: Moment) -> Option<Change> {
         let within_ms = self.search_ms();
-        let (true, Some(sentinel_client)) = (self.is_up(), &mut self.sentinel_client) else {
+        let (true, Some(arbiters), Some(master)) = (self.is_up(), &mut self.arbiters, &self.master)
+        else {
             return None;
         };
-        if !sentinel_client.listen(self.master.as_ref(), within_ms, now) {
-            return None;
+        arbiters.follow(master, within_ms, now).then(|| self.leave_master(now))?
+    }
+
+    /// Reads what Sentinels have said to a question that is under way.
+    pub(super) fn hear_arbiters(&mut self, now: Moment) -> Option<Change> {
+        match self.state {
+            State::Searching => self.search(now),
+            State::Up { .. } => {
+                let has_left = self.arbiters.as_mut()?.hear_news(self.master.as_ref()?, now);
+                has_left.then(|| self.leave_master(now))?
+            }
+            _ => None,
         }
+    }
+
+    fn leave_master(&mut self, now: Moment) -> Option<Change> {
         self.break_off("failover: the Sentinels report another master", now)
+    }
+
+    /// The owner to whom the connection in use leads, if a majority of Sentinels must name it for its grants to count.
+    pub(super) fn owner(&self) -> Option<&Owner> {
+        self.master.as_ref().filter(|_| self.needs_majority && self.is_up())
+    }
+
+    /// Whether a Sentinel was asked since the last call.
+    pub(super) fn take_asked(&mut self) -> bool {
+        self.arbiters.as_mut().is_some_and(|it| it.take_asked())
+    }
+
+    /// Whether this owner is the master, for the answer to a request that was sent at this time.
+    pub(super) fn standing(&mut self, owner: &Owner, sent_at: Moment, now: Moment) -> Standing {
+        let arbiters = self.arbiters.as_mut();
+        arbiters.map_or(Standing::Confirmed, |it| it.standing(owner, sent_at, now))
     }
 
     /// Whether Sentinels give the server's place.
     pub(super) fn is_followed(&self) -> bool {
-        self.sentinel_client.is_some()
+        self.arbiters.is_some()
     }
 
     /// The server's place, as far as it is known.
     fn target(&self) -> Option<&Address> {
-        self.endpoint.place().or(self.master.as_ref())
+        self.endpoint.place().or_else(|| Some(&self.master.as_ref()?.place))
     }
 
     /// The server's name for people. It includes the address if the name itself does not.
@@ -908,7 +949,7 @@ impl Connector {
 
     /// The reason why the master cannot be used, with its address.
     fn of_master(&self, why: String) -> String {
-        match (&self.sentinel_client, self.addresses.current()) {
+        match (&self.arbiters, self.addresses.current()) {
             (Some(_), Some(address)) => format!("{address}: {why}"),
             _ => why,
         }
@@ -929,7 +970,8 @@ impl Connector {
                 self.retry_at = now;
                 self.master_aside.clone_from(&self.master);
                 let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
-                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
+                let owner = self.master.clone().filter(|_| self.needs_majority);
+                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at, owner })
             }
             state => {
                 self.state = state;
@@ -943,12 +985,11 @@ impl Connector {
         self.close();
         self.place_shown = 1 - self.place_shown;
         (self.failures, self.down_since) = (0, None);
-        let Stream { wire, inbox, outbox, heard_at } = stream;
+        let Stream { wire, inbox, outbox, heard_at, .. } = stream;
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };
         // This connection may lead to a server that is not the master any more.
         self.master = self.master_aside.take();
-        self.sentinel_client.iter_mut().for_each(|sentinel_client| sentinel_client.doubt());
     }
 
     /// The connection that was set aside is lost before there is another one.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::arbiters::Owner;
 use super::interest::Interest;
 use super::stream::Stream;
 use crate::protocol::command::{Capabilities, Request};
@@ -37,6 +38,11 @@ impl DrainingConnection {
     /// Returns the parts, for the caller that goes on with them.
     pub(super) fn into_parts(self) -> (Stream, Queue, Capabilities) {
         (self.stream, self.queue, self.capabilities)
+    }
+
+    /// To whom it leads, if its grants count only while the Sentinels confirm that.
+    pub(super) fn owner(&self) -> Option<&Owner> {
+        self.stream.owner.as_ref()
     }
 
     /// What to poll for: the descriptor, and whether to wait until it is writable.

@@ -2,11 +2,11 @@
 //! meaning of requests or about locks. Of votes it knows only which servers have none for now.
 
 pub(crate) mod account;
+mod arbiters;
 mod connector;
 mod draining_connection;
 pub(crate) mod interest;
 pub mod security;
-mod sentinel_client;
 pub(crate) mod server;
 mod stream;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::account::PasswordRequest;
+use super::arbiters::{Owner, Standing};
 use super::connector::{Change, Connector, NOT_TRIED, Up};
 use super::draining_connection::DrainingConnection;
 use super::interest::Interest;
@@ -27,6 +28,7 @@ use crate::protocol::moment::Moment;
 use crate::protocol::op_id::OpId;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::offset::Course;
+use crate::protocol::quorum::ownership::Support;
 use crate::protocol::servers::address::Lookup;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::stats::{ServerStats, Traffic};
@@ -54,6 +56,10 @@ pub(crate) struct Server {
     /// The connection before this one, if an answer on it is overdue.
     draining: Option<Box<DrainingConnection>>,
     looked_at: Moment,
+    /// Answers that count once the Sentinels have confirmed that the server is the master.
+    held: Vec<Held>,
+    /// Why it has no vote, if too few of them did when they were last asked.
+    unconfirmed: Option<Failure>,
     /// Calls that wait for the connection itself.
     awaiting_connection: Vec<OpId>,
     /// Whether it was logged that a loss of the server's memory is not noticed.
@@ -61,6 +67,12 @@ pub(crate) struct Server {
     /// The log lines about this server.
     event_log: EventLog,
     traffic: Traffic,
+}
+
+/// An answer that is held back, and the owner whose answer it is.
+struct Held {
+    owner: Owner,
+    settled: Settled,
 }
 
 impl Server {
@@ -88,6 +100,8 @@ impl Server {
             lasting,
             draining: None,
             looked_at: Moment::from_nanos(0),
+            held: Vec::new(),
+            unconfirmed: None,
             awaiting_connection: Vec::new(),
             is_known_blind: false,
             traffic: Traffic::default(),
@@ -279,14 +293,16 @@ impl Server {
         self.connector.interest()
     }
 
-    /// What to poll for on the connection before this one, if it still exists.
-    pub(crate) fn interest_in_predecessor(&self) -> Option<Interest> {
-        self.draining.as_ref().map(|draining| draining.interest())
+    /// What to poll for beside that: the connection before this one, if it still exists, and Sentinels.
+    pub(crate) fn interests_beside(&self) -> impl Iterator<Item = Interest> + Clone {
+        let of_predecessor = self.draining.iter().map(|draining| draining.interest());
+        of_predecessor.chain(self.connector.interests_in_arbiters())
     }
 
-    /// The socket of the connection before this one is ready.
-    pub(crate) fn handle_predecessor_ready(&mut self, now: Moment, effects: &mut Effects) {
+    /// A socket beside that of the connection in use is ready.
+    pub(crate) fn handle_ready_beside(&mut self, now: Moment, effects: &mut Effects) {
         self.receive_from_predecessor(now, effects);
+        self.hear_arbiters(now, effects);
         self.flush(now, effects);
     }
 
@@ -361,6 +377,7 @@ impl Server {
                 if let Some(remark) = remark {
                     say(Event::LogsLess, Level::Warning, remark.to_owned());
                 }
+                self.unconfirmed = None;
                 self.queue.remember(process, guard);
                 if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
@@ -440,8 +457,21 @@ impl Server {
 
     /// Checks whether another server has become the master, if Sentinels watch it.
     fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
+        if !self.connector.is_followed() {
+            return;
+        }
         let change = self.connector.follow(now);
         self.handle_change(change, effects);
+        // The thread that polls does not know of the Sentinels' sockets.
+        effects.changed |= self.connector.take_asked();
+        self.release_held(now, effects);
+    }
+
+    /// Reads what the Sentinels have said, if they watch the server and are being asked.
+    fn hear_arbiters(&mut self, now: Moment, effects: &mut Effects) {
+        let change = self.connector.hear_arbiters(now);
+        self.handle_change(change, effects);
+        self.release_held(now, effects);
     }
 
     /// The name to look up, if a look-up is due; see [`Self::handle_addresses`].
@@ -543,6 +573,9 @@ impl Server {
         let change = self.connector.handle_connected(now);
         self.handle_change(change, effects);
         self.receive(now, effects);
+        if self.connector.is_followed() {
+            self.hear_arbiters(now, effects);
+        }
     }
 
     /// Reads until there is no more data. The stream may have ended behind the received data. A reader that
@@ -622,21 +655,17 @@ impl Server {
                 return Ok(());
             };
             self.note_pushes(true, effects);
-            let Settled { kind, ticket, answer } = settled;
             self.traffic.note_answer(self.queue.round_trip_us());
-            let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
-            self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
-            self.tell_of_clock(now, effects);
+            let answer = &settled.answer;
+            let is_replica = matches!(answer, Answer::Failed(it) if it.is_of_a_replica());
+            self.event_log.note_answer(settled.kind, answer, clock::now, &mut effects.lines);
             effects.restores |= answer.asks_to_restore();
+            self.tell_of_clock(now, effects);
             self.tell_of_numbers(now, effects);
             self.tell_of_blindness(now, effects);
-            if let Some(ticket) = ticket {
-                effects.deliveries.push(Delivery {
-                    ticket,
-                    server: self.index,
-                    answer,
-                    sent: true,
-                });
+            match self.connector.owner().filter(|_| settled.claims) {
+                None => self.hand_over(settled, effects),
+                Some(owner) => self.hand_over_of(owner.clone(), settled, now, effects),
             }
             if is_replica && self.connector.is_followed() {
                 return Err(CloseReason::Demoted);
@@ -652,7 +681,67 @@ impl Server {
             effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
         };
         self.awaiting_connection.drain(..).for_each(|ticket| fail(ticket, false));
+        let held = self.held.drain(..).filter_map(|it| it.settled.ticket);
+        held.for_each(|ticket| fail(ticket, true));
         self.queue.fail(fail);
+    }
+}
+
+/// Answers of a master that Sentinels watch. One that claims that a lock is held counts only if a majority of them names
+/// that master, and was asked recently. They are asked beside the requests, so an answer seldom waits for them. It waits
+/// here, and not in the queue: releases behind it must not wait.
+impl Server {
+    /// Delivers the answer to the call that waits for it.
+    fn hand_over(&self, Settled { ticket, answer, .. }: Settled, effects: &mut Effects) {
+        let server = self.index;
+        let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
+        effects.deliveries.extend(ticket.map(deliver));
+    }
+
+    /// The same for an answer that claims something.
+    fn hand_over_of(
+        &mut self,
+        owner: Owner,
+        mut settled: Settled,
+        now: Moment,
+        effects: &mut Effects,
+    ) {
+        match self.connector.standing(&owner, settled.sent_at, now) {
+            Standing::Confirmed => self.unconfirmed = None,
+            Standing::Unconfirmed(Support { named, needed, of }) => {
+                let failure = Failure::Unconfirmed { named, needed, of };
+                self.unconfirmed = Some(failure.clone());
+                settled.answer = Answer::Failed(failure);
+                let Settled { kind, answer, .. } = &settled;
+                self.event_log.note_answer(*kind, answer, clock::now, &mut effects.lines);
+            }
+            // Nobody waits for it.
+            Standing::Unknown if settled.ticket.is_none() => return,
+            Standing::Unknown => {
+                // The thread that polls does not know of the Sentinels' sockets.
+                effects.changed = true;
+                return self.held.push(Held { owner, settled });
+            }
+        }
+        self.hand_over(settled, effects);
+    }
+
+    /// Delivers the answers that the Sentinels have decided about.
+    fn release_held(&mut self, now: Moment, effects: &mut Effects) {
+        for Held { owner, settled } in mem::take(&mut self.held) {
+            self.hand_over_of(owner, settled, now, effects);
+        }
+    }
+
+    /// Nobody waits for the answer any more. Returns when its request was sent, if the answer is held back.
+    fn abandon_held(&mut self, ticket: OpId) -> Option<Moment> {
+        let which = self.held.iter().position(|it| it.settled.ticket == Some(ticket))?;
+        Some(self.held.swap_remove(which).settled.sent_at)
+    }
+
+    fn held_since(&self, ticket: OpId) -> Option<Moment> {
+        let held = self.held.iter().find(|it| it.settled.ticket == Some(ticket));
+        held.map(|it| it.settled.sent_at)
     }
 }
 
@@ -697,12 +786,12 @@ impl Server {
     /// The same as [`Queue::sent_at`], for the connection that has the request.
     pub(crate) fn sent_at(&self, ticket: OpId) -> Option<Moment> {
         let before = || self.draining.as_ref().and_then(|draining| draining.queue.sent_at(ticket));
-        self.queue.sent_at(ticket).or_else(before)
+        self.queue.sent_at(ticket).or_else(before).or_else(|| self.held_since(ticket))
     }
 
     /// The same as [`Queue::abandon`], for the connection that has the request.
     fn abandon_request(&mut self, ticket: OpId) -> Option<Moment> {
-        let sent_at = self.queue.abandon(ticket);
+        let sent_at = self.abandon_held(ticket).or_else(|| self.queue.abandon(ticket));
         let abandon = |draining: &mut Box<DrainingConnection>| draining.queue.abandon(ticket);
         sent_at.or_else(|| self.draining.as_mut().and_then(abandon))
     }
@@ -787,14 +876,16 @@ impl Server {
             if received == Received::Nothing {
                 return Ok(());
             }
-            while let Some(Settled { kind, ticket, answer }) = draining.next_settled(now)? {
+            while let Some(settled) = draining.next_settled(now)? {
                 self.traffic.note_answer(draining.queue.round_trip_us());
                 if !draining.is_replaced {
-                    self.event_log.note_answer(kind, &answer, clock::now, &mut effects.lines);
+                    let Settled { kind, answer, .. } = &settled;
+                    self.event_log.note_answer(*kind, answer, clock::now, &mut effects.lines);
                 }
-                let server = self.index;
-                let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
-                effects.deliveries.extend(ticket.map(deliver));
+                match draining.owner().filter(|_| settled.claims) {
+                    None => self.hand_over(settled, effects),
+                    Some(owner) => self.hand_over_of(owner.clone(), settled, now, effects),
+                }
             }
             draining.note_pushes(self.index, effects);
             draining.look_what_is_guarded();
@@ -931,7 +1022,7 @@ impl Server {
             Some(it) if !it.is_replaced => &it.queue,
             _ => &self.queue,
         };
-        let doubt = queue.doubt(now);
+        let doubt = queue.doubt(now).or_else(|| self.unconfirmed.clone());
         let why = match &doubt {
             _ if !is_connected => Some(self.connector.why_down()),
             doubt => doubt.as_ref().map(Why::of_failure),

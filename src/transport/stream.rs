@@ -1,5 +1,6 @@
 //! A connection with its buffers.
 
+use super::arbiters::Owner;
 use super::wire::Wire;
 use crate::protocol::conn::inbox::Inbox;
 use crate::protocol::moment::Moment;
@@ -10,4 +11,6 @@ pub(super) struct Stream {
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
     pub(super) heard_at: Moment,
+    /// To whom it leads, if its grants count only while the Sentinels confirm that.
+    pub(super) owner: Option<Owner>,
 }

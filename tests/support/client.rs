@@ -11,7 +11,7 @@ use redlock::ffi::fencing::RedLock_SetFencing;
 use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
 use redlock::ffi::language::RedLock_SetLanguage;
-use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard};
+use redlock::ffi::servers::{RedLock_Servers, RedLock_SetFailoverGuard, RedLock_SetRestartGuard};
 use redlock::ffi::shared_lock::RedLock_Downgrade;
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
@@ -122,6 +122,11 @@ impl Manager {
     ) -> RedLockStatus {
         // SAFETY: the manager is alive.
         unsafe { RedLock_SetRestartGuard(self.raw, mode, longest_ttl_ms, cap_ms) }
+    }
+
+    pub(crate) fn set_failover_guard(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the manager is alive.
+        unsafe { RedLock_SetFailoverGuard(self.raw, enabled) }
     }
 
     pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {

@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::io;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use std::{fs, mem};
 
 use super::directory::Directory;
 use super::fake::Fake;
@@ -234,7 +232,7 @@ pub(crate) fn url(sentinels: &[String], name: &str) -> String {
     format!("redis-sentinel://{}/{name}", sentinels.join(","))
 }
 
-/// A fake Sentinel. It reports the master as it was told, and notifies its listeners of changes.
+/// A fake Sentinel. It reports the master as it was told.
 pub(crate) struct Puppet {
     fake: Fake,
     told: Arc<Mutex<Told>>,
@@ -243,8 +241,8 @@ pub(crate) struct Puppet {
 #[derive(Default)]
 struct Told {
     master: String,
-    changes: usize,
-    is_mute: bool,
+    /// Grows with each change.
+    epoch: u64,
     is_frozen: bool,
 }
 
@@ -254,47 +252,14 @@ impl Puppet {
         let told = Told { master: master.to_owned(), ..Told::default() };
         let told = Arc::new(Mutex::new(told));
         let shared = Arc::clone(&told);
+        let id = format!("{:040x}", Arc::as_ptr(&told) as usize);
         let fake = Fake::start(move |guest| {
-            guest.stream().set_read_timeout(Some(Duration::from_millis(5)))?;
-            let (mut is_listening, mut changes) = (false, 0);
-            loop {
-                let heard = match guest.read() {
-                    Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-                    Ok(None) => return Ok(()),
-                    Err(it) if it.kind() == io::ErrorKind::WouldBlock => String::new(),
-                    Err(error) => return Err(error),
-                };
-                let told = shared.lock().expect("not poisoned");
-                if told.is_frozen {
-                    continue;
-                }
-                let (host, port) = told.master.rsplit_once(':').expect("a port");
-                let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
-                let mut replies = String::new();
-                if heard.contains("GET-MASTER-ADDR") {
-                    let _ = write!(replies, "*2\r\n{}{}", bulk(host), bulk(port));
-                }
-                if heard.contains("SUBSCRIBE") {
-                    (is_listening, changes) = (true, told.changes);
-                    let _ = write!(
-                        replies,
-                        "*3\r\n{}{}:1\r\n",
-                        bulk("subscribe"),
-                        bulk("+switch-master")
-                    );
-                }
-                if heard.contains("PING") {
-                    replies += "*2\r\n$4\r\npong\r\n$0\r\n\r\n";
-                }
-                let has_changed = mem::replace(&mut changes, told.changes) != told.changes;
-                if is_listening && has_changed && !told.is_mute {
-                    let text = format!("m 127.0.0.1 1 {host} {port}");
-                    let message = [bulk("message"), bulk("+switch-master"), bulk(&text)];
-                    let _ = write!(replies, "*3\r\n{}", message.concat());
-                }
-                drop(told);
+            while let Some(bytes) = guest.read()? {
+                let heard = String::from_utf8_lossy(&bytes).into_owned();
+                let replies = shared.lock().expect("not poisoned").replies(&heard, &id);
                 guest.write(replies.as_bytes())?;
             }
+            Ok(())
         });
         Self { fake, told }
     }
@@ -307,20 +272,54 @@ impl Puppet {
         &self.fake
     }
 
-    /// From now on the master is at this address, and listeners are told.
+    /// From now on the master is at this address.
     pub(crate) fn move_to(&self, master: &str) {
         let mut told = self.told.lock().expect("not poisoned");
         master.clone_into(&mut told.master);
-        told.changes += 1;
+        told.epoch += 1;
     }
 
     /// Answers nothing any more.
     pub(crate) fn freeze(&self) {
         self.told.lock().expect("not poisoned").is_frozen = true;
     }
+}
 
-    /// Tells listeners nothing any more.
-    pub(crate) fn mute(&self) {
-        self.told.lock().expect("not poisoned").is_mute = true;
+impl Told {
+    /// The replies to what a client has sent. Its first questions come together.
+    fn replies(&self, heard: &str, id: &str) -> String {
+        if self.is_frozen {
+            return String::new();
+        }
+        let mut replies = String::new();
+        if heard.contains("INFO") {
+            replies += &bulk(&format!("run_id:{id}\r\n"));
+        }
+        if heard.contains("SENTINELS") {
+            replies += "*0\r\n";
+        }
+        for _ in heard.matches("$6\r\nMASTER\r\n") {
+            replies += &report(&self.master, self.epoch);
+        }
+        replies
     }
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What a Sentinel that knows no other one says of a master.
+pub(crate) fn report(master: &str, epoch: u64) -> String {
+    let (host, port) = master.rsplit_once(':').expect("a port");
+    let fields = [
+        ("name", "m"),
+        ("ip", host),
+        ("port", port),
+        ("flags", "master"),
+        ("config-epoch", &epoch.to_string()),
+        ("num-other-sentinels", "0"),
+    ];
+    let words: String = fields.iter().map(|(name, value)| bulk(name) + &bulk(value)).collect();
+    format!("*{}\r\n{words}", 2 * fields.len())
 }

@@ -137,6 +137,13 @@ func TestRestartGuard(t *testing.T) {
 	}
 }
 
+// No Sentinel watches the servers: with and without the setting, a lock is had.
+func TestNoFailoverGuard(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		must(t, tryOnce(newManager(t, redlock.Options{NoFailoverGuard: none}, servers...), resource(t)))
+	}
+}
+
 func TestFencingTokensGrow(t *testing.T) {
 	name := resource(t)
 	plain := mustLock(t, impatient(t), name, time.Minute)

@@ -23,9 +23,10 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, fencing, waking, logger, trace } =
+      longestTtl, guardCap, failoverGuard, fencing, waking, logger, trace } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'waking', 'logger', 'trace']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'failoverGuard', 'fencing', 'waking',
+        'logger', 'trace']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -37,6 +38,7 @@ class Manager {
       this.#core.drift = driftFactor;
     }
     this.#setRestartGuard(restartGuard, longestTtl, guardCap);
+    if (failoverGuard !== undefined) this.#core.set('setFailoverGuard', truth('failoverGuard', failoverGuard));
     this.#core.set('setFencing', truth('fencing', fencing));
     if (waking !== undefined) this.#core.set('setWaking', truth('waking', waking));
     this.#setCredentials(username, password, credentialsFromEnv);

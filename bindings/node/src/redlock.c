@@ -718,6 +718,14 @@ static napi_value SetRestartGuard(napi_env env, napi_callback_info info) {
     return is_read ? number(env, RedLock_SetRestartGuard(manager->rl, mode, longest_ttl_ms, cap_ms)) : NULL;
 }
 
+static napi_value SetFailoverGuard(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    bool is_enabled = false;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bool(&call, 1, &is_enabled);
+    return is_read ? number(env, RedLock_SetFailoverGuard(manager->rl, is_enabled)) : NULL;
+}
+
 static napi_value SetFencing(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
@@ -1177,6 +1185,7 @@ static const struct {
     {"setTimeouts", SetTimeouts},
     {"setDriftFactor", SetDriftFactor},
     {"setRestartGuard", SetRestartGuard},
+    {"setFailoverGuard", SetFailoverGuard},
     {"setFencing", SetFencing},
     {"setWaking", SetWaking},
     {"setCredentials", SetCredentials},

@@ -300,6 +300,14 @@ test('each restart guard', async (t) => {
   }
 });
 
+test('servers that no Sentinel watches have no failover guard', async (t) => {
+  const name = nameFor(t);
+  for (const failoverGuard of [true, false, undefined]) {
+    const locker = manager(t, SERVERS, { failoverGuard });
+    await locker.using(name, { ttl: TTL }, (lease) => assert.equal(lease.isHeld, true));
+  }
+});
+
 test('fencing tokens grow', async (t) => {
   const name = nameFor(t);
   for (const options of [{}, { fencing: false }, { fencing: undefined }]) {

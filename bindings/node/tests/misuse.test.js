@@ -46,7 +46,9 @@ test('settings', async () => {
   await assertType(make({ driftFactor: '0' }), 'driftFactor');
   for (const bad of [1, -0.1, NaN]) await assertValue(make({ driftFactor: bad }), 'driftFactor is');
   for (const bad of [null, 1, 'always', 'toString']) await assertType(make({ restartGuard: bad }), 'restartGuard');
-  for (const bad of [null, 1, 'yes']) await assertType(make({ fencing: bad }), 'fencing');
+  for (const name of ['failoverGuard', 'fencing']) {
+    for (const bad of [null, 1, 'yes']) await assertType(make({ [name]: bad }), name);
+  }
   for (const name of ['longestTtl', 'guardCap']) {
     await assertType(make({ [name]: '5' }), name);
     await assertRange(make({ [name]: -0.1 }), name);

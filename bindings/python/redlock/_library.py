@@ -28,6 +28,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetTimeouts": (_HANDLE, _MS, _MS),
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
+    "RedLock_SetFailoverGuard": (_HANDLE, ctypes.c_bool),
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTracing": (_HANDLE, _INT),
     "RedLock_SetWaking": (_HANDLE, ctypes.c_bool),

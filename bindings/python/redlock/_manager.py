@@ -113,6 +113,12 @@ class Manager:
     longest_ttl: the longest ttl that any client uses on these servers; None: the ttl that is noted on the
         servers.
     guard_cap: the longest time that a server stays without a vote; None: 600.
+    failover_guard: whether a master that Sentinels watch has a vote only while a majority of all its
+        Sentinels names it as the master. So an old master that was paused or cut off while another one
+        was elected never votes beside its successor. If False, one Sentinel that answers is enough, and a master keeps its vote
+        while no Sentinel can be reached: then an old master may vote beside its successor, and two clients
+        may hold one lock. It has no effect on servers that no Sentinel watches, nor if restart_guard is
+        "off" or "durable".
     fencing: whether locks come with a fencing token: see Lease.fencing_token. All clients that lock the
         resource must use it. The servers count in the key redlock:fence, so do not lock a resource with
         this name.
@@ -141,6 +147,7 @@ class Manager:
         restart_guard: RestartGuard = "on",
         longest_ttl: Seconds | None = None,
         guard_cap: Seconds | None = None,
+        failover_guard: bool = True,
         fencing: bool = False,
         waking: bool = True,
         logger: Logger | None = None,
@@ -173,6 +180,7 @@ class Manager:
         cap_ms = 0 if guard_cap is None else _ms(guard_cap, "guard_cap")
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
+        self._call(_c.RedLock_SetFailoverGuard, bool(failover_guard))
         self._call(_c.RedLock_SetFencing, bool(fencing))
         if trace not in _TRACES:
             raise InvalidArgument(f"trace is {trace!r}: it must be one of {_TRACES}", -1)

@@ -98,6 +98,12 @@ class Arguments(RedlockTest):
             self.assertIn(words, str(error))
         self.assert_fails(TypeError, manager, longest_ttl="60")
 
+    # There is none here: with and without the setting, a lock is had.
+    def test_servers_that_no_sentinel_watches_have_no_failover_guard(self) -> None:
+        for failover_guard in (True, False):
+            with manager(failover_guard=failover_guard).lock(self.name, ttl=60) as lease:
+                self.assertTrue(lease.held)
+
     def test_fencing_tokens_grow(self) -> None:
         for plain in (self.manager, manager(fencing=False)):
             with plain.lock(self.name, ttl=60) as lease:

@@ -128,6 +128,13 @@ class ArgumentsTest < RedlockTest
     assert_raises(TypeError) { manager(longest_ttl: "60") }
   end
 
+  # There is none here: with and without the setting, a lock is had.
+  def test_servers_that_no_sentinel_watches_have_no_failover_guard
+    [true, false].each do |failover_guard|
+      manager(failover_guard: failover_guard).lock(@name, ttl: 60) { |lease| assert_predicate lease, :held? }
+    end
+  end
+
   def test_fencing_tokens_grow
     [@locker, manager(fencing: false)].each do |plain|
       plain.lock(@name, ttl: 60) { |lease| assert_nil lease.fencing_token }

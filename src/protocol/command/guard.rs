@@ -12,7 +12,8 @@
 //!   keep it.
 //! - Each further word begins with a letter that says what it is. Words that are not known are kept:
 //!   `a`: all grants of this life went into a log that is always synced;
-//!   `p` and an id: the server was promoted, and this is its `master_replid2` at that time.
+//!   `p` and an id: the server was promoted, and this is its `master_replid2` at that time;
+//!   `e` and a number: the epoch in which the server became the master, as its Sentinels say. 0 if it is missing.
 
 use std::fmt::{self, Write};
 
@@ -58,6 +59,8 @@ pub struct Note {
     pub is_logged: bool,
     /// What the server's `master_replid2` was when it was marked, if it had been promoted.
     pub promotion: Option<RunId>,
+    /// The epoch in which the server became the master that Sentinels watch.
+    pub epoch: u64,
     /// The words of later versions of this library, each with a blank before it.
     pub more: String,
 }
@@ -126,8 +129,8 @@ impl Note {
     #[cfg(test)]
     pub(crate) fn sample(id: RunId, life: MemoryId, generation: i64) -> Self {
         let (since_ms, longest_ms, more) = (-1, 10_000, String::new());
-        let (is_logged, promotion) = (false, None);
-        Self { id, generation, since_ms, longest_ms, life, is_logged, promotion, more }
+        let (is_logged, promotion, epoch) = (false, None, 0);
+        Self { id, generation, since_ms, longest_ms, life, is_logged, promotion, epoch, more }
     }
 
     /// The note of a memory that begins with this process. `old` is the note of the memory before it. `known` is the
@@ -146,6 +149,7 @@ impl Note {
             life,
             is_logged: identity.logs_all(),
             promotion: identity.promotion(),
+            epoch: 0,
             more: old.map_or_else(String::new, |it| it.more.clone()),
         }
     }
@@ -185,7 +189,7 @@ impl Note {
 
     /// The text of the note up to its time, and behind it.
     fn around_since(&self) -> (String, String) {
-        let Self { id, generation, longest_ms, life, is_logged, promotion, more, .. } = self;
+        let Self { id, generation, longest_ms, life, is_logged, promotion, epoch, more, .. } = self;
         let head = format!("{VERSION} {} {generation}", id.as_str());
         let mut tail = format!("{longest_ms} {}", life.as_str());
         if *is_logged {
@@ -193,6 +197,9 @@ impl Note {
         }
         if let Some(id) = promotion {
             let _ = write!(tail, " p{}", id.as_str());
+        }
+        if *epoch > 0 {
+            let _ = write!(tail, " e{epoch}");
         }
         (head, tail + more)
     }
@@ -208,12 +215,14 @@ impl Note {
             life: MemoryId::parse(words.next()?)?,
             is_logged: false,
             promotion: None,
+            epoch: 0,
             more: String::new(),
         };
         for word in words {
             match word.split_at_checked(1)? {
                 ("a", "") => note.is_logged = true,
                 ("p", id) => note.promotion = Some(RunId::parse(id)?),
+                ("e", number) => note.epoch = number.parse().ok()?,
                 _ => note.more.extend([" ", word]),
             }
         }
@@ -358,8 +367,8 @@ mod tests {
         assert_eq!((read.is_logged, read.promotion, &*read.more), (false, None, ""));
         let full = format!("{plain} a p{ID} e5 later=1");
         let read = note(&full);
-        assert_eq!((read.is_logged, read.promotion), (true, Some(id)));
-        assert_eq!(read.more, " e5 later=1");
+        assert_eq!((read.is_logged, read.promotion, read.epoch), (true, Some(id), 5));
+        assert_eq!(read.more, " later=1");
         for text in [plain, full] {
             assert_eq!(written(&note(&text)), text);
         }
@@ -388,6 +397,8 @@ mod tests {
             format!("1 {ID} 3 7 {} {LIFE}", NUMBER_MAX + 1),
             format!("{good} "),
             format!("{good} p7"),
+            format!("{good} e"),
+            format!("{good} e-1"),
             format!("{good} x{}", "y".repeat(LENGTH_MAX)),
         ] {
             assert_eq!(borne(&text), Some(Borne::Damaged), "{text}");

@@ -431,6 +431,18 @@ impl Request {
             || matches!(self.verb, Verb::Move | Verb::RaiseFence | Verb::ReadFences)
     }
 
+    /// Whether this answer claims that a lock is held or a number known, so that it counts only if the server is what it
+    /// takes itself for.
+    pub(crate) fn claims(&self, answer: &Answer) -> bool {
+        let is_positive = match answer {
+            Answer::Extended { .. } => true,
+            Answer::Found { value, .. } => value == self.token().as_bytes(),
+            answer => answer.is_grant(),
+        };
+        let is_claim = matches!(self.verb, Verb::Extend | Verb::Inspect) || self.asks_for_vote();
+        is_claim && is_positive
+    }
+
     /// Whether it asks what a server knows of fencing tokens.
     pub(crate) fn reads_fences(&self) -> bool {
         self.verb == Verb::ReadFences

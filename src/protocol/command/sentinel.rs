@@ -1,209 +1,289 @@
-//! The questions to a Sentinel: where the master is that it watches, and to be told of another master.
+//! The questions to a Sentinel: who it is, which other Sentinels it knows, and which server is the master that it
+//! watches.
+//!
+//! `SENTINEL MASTER` tells the master and its epoch in one answer. `GET-MASTER-ADDR-BY-NAME` would tell the new master
+//! while a failover is still in progress, without the epoch.
+
+use std::collections::VecDeque;
 
 use redis::Value;
 
 use super::answer::failure_of;
 use super::handshake::Credentials;
+use super::identity::RunId;
 use crate::protocol::failure::Failure;
+use crate::protocol::moment::Moment;
 use crate::protocol::refusal::Refusal;
-
-/// The channel on which Sentinels announce a new master.
-const CHANNEL: &str = "+switch-master";
 
 /// A server's host and port, as a Sentinel names them. They must be checked before they are quoted.
 pub(crate) type MasterLocation = (String, u16);
 
+/// The maximum number of other Sentinels that are taken from an answer.
+const OTHERS_MAX: usize = 16;
+
 /// A conversation with one Sentinel.
 pub(crate) struct SentinelQuery {
     master: String,
-    logs_in: bool,
-    /// The number of replies so far.
-    replies: usize,
-    found: Option<MasterLocation>,
+    /// The questions without an answer so far.
+    owed: VecDeque<Question>,
+    has_begun: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    LogIn,
+    Identity,
+    Others,
+    Master { asked_at: Moment },
 }
 
 /// The result of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    More,
-    /// This is the master. `will_tell` says whether the Sentinel will announce another one.
-    Found {
-        at: MasterLocation,
-        will_tell: bool,
-    },
+    /// Nothing that matters.
+    Nothing,
+    /// Who the Sentinel is, if it says so.
+    Identity(Option<RunId>),
+    Others(Vec<MasterLocation>),
+    Master(MasterReport),
     Refused(Failure),
 }
 
+/// What a Sentinel says of the master.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MasterReport {
+    pub(crate) at: MasterLocation,
+    pub(crate) epoch: u64,
+    /// How many other Sentinels it knows.
+    pub(crate) others: usize,
+    /// Whether it is making another server the master. Then the address and the epoch may not belong together.
+    pub(crate) is_moving: bool,
+    pub(crate) asked_at: Moment,
+}
+
 impl SentinelQuery {
-    /// Asks for this master. The bytes to send are appended to the outbox.
+    /// The first questions on a connection. The bytes to send are appended to the outbox.
     pub(crate) fn new(
         master: &str,
         credentials: Option<&Credentials>,
         outbox: &mut Vec<u8>,
     ) -> Self {
+        let mut owed = VecDeque::from([Question::Identity, Question::Others]);
         if let Some(Credentials { user, password }) = credentials {
             outbox.extend(redis::cmd("AUTH").arg(user).arg(password).get_packed_command());
+            owed.push_front(Question::LogIn);
         }
-        let mut ask = redis::cmd("SENTINEL");
-        ask.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
-        outbox.extend(ask.get_packed_command());
-        outbox.extend(redis::cmd("SUBSCRIBE").arg(CHANNEL).get_packed_command());
-        Self { master: master.to_owned(), logs_in: credentials.is_some(), replies: 0, found: None }
+        outbox.extend(redis::cmd("INFO").arg("server").get_packed_command());
+        outbox.extend(redis::cmd("SENTINEL").arg("SENTINELS").arg(master).get_packed_command());
+        Self { master: master.to_owned(), owed, has_begun: false }
+    }
+
+    /// Asks which server is the master.
+    pub(crate) fn ask(&mut self, now: Moment, outbox: &mut Vec<u8>) {
+        outbox.extend(redis::cmd("SENTINEL").arg("MASTER").arg(&self.master).get_packed_command());
+        self.owed.push_back(Question::Master { asked_at: now });
+    }
+
+    /// Whether an answer is owed.
+    pub(crate) fn is_owed(&self) -> bool {
+        !self.owed.is_empty()
     }
 
     /// Whether the Sentinel has answered anything.
     pub(crate) fn has_begun(&self) -> bool {
-        self.replies > 0
+        self.has_begun
     }
 
     /// Handles the next reply.
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Heard {
-        self.replies += 1;
-        match self.replies - usize::from(self.logs_in) {
-            0 => match reply {
-                Value::Okay => Heard::More,
+        self.has_begun = true;
+        match self.owed.pop_front() {
+            Some(Question::LogIn) => match reply {
+                Value::Okay => Heard::Nothing,
                 Value::ServerError(error) => Heard::Refused(failure_of(error)),
                 _ => Heard::Refused(Failure::ProtocolError),
             },
-            1 => match whereabouts(reply) {
-                Ok(found) => {
-                    self.found = Some(found);
-                    Heard::More
-                }
+            // A user need not have the right to these. If the Sentinel refuses everything, it says so once more.
+            Some(Question::Identity) => Heard::Identity(run_id(reply)),
+            Some(Question::Others) => Heard::Others(others(reply)),
+            Some(Question::Master { asked_at }) => match report(reply, asked_at) {
+                Ok(report) => Heard::Master(report),
                 Err(failure) => Heard::Refused(failure),
             },
-            _ => match (self.found.take(), reply) {
-                (Some(at), Value::Array(said)) if is_word(said.first(), "subscribe") => {
-                    Heard::Found { at, will_tell: true }
-                }
-                // This user may not subscribe.
-                (Some(at), Value::ServerError(_)) => Heard::Found { at, will_tell: false },
-                _ => Heard::Refused(Failure::ProtocolError),
-            },
+            None => Heard::Refused(Failure::ProtocolError),
         }
     }
+}
 
-    /// A new master of ours, according to a message on the channel. None if the message is about something
-    /// else.
-    pub(crate) fn new_master(&self, message: &Value) -> Option<MasterLocation> {
-        let Value::Array(parts) = message else { return None };
-        let [kind, channel, Value::BulkString(text)] = &parts[..] else { return None };
-        if !is_word(Some(kind), "message") || !is_word(Some(channel), CHANNEL) {
-            return None;
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+fn run_id(reply: &Value) -> Option<RunId> {
+    text(reply)?.lines().find_map(|line| RunId::parse(line.strip_prefix("run_id:")?.trim_end()))
+}
+
+/// The value of a field, of names and values that alternate.
+fn field<'a>(fields: &'a [Value], name: &str) -> Option<&'a str> {
+    fields.chunks_exact(2).find(|it| text(&it[0]) == Some(name)).and_then(|it| text(&it[1]))
+}
+
+fn location(fields: &[Value]) -> Option<MasterLocation> {
+    let port = field(fields, "port")?.parse().ok().filter(|&port| port > 0)?;
+    Some((field(fields, "ip")?.to_owned(), port))
+}
+
+fn others(reply: &Value) -> Vec<MasterLocation> {
+    let Value::Array(all) = reply else { return Vec::new() };
+    let each = all.iter().filter_map(|it| match it {
+        Value::Array(fields) => location(fields),
+        _ => None,
+    });
+    each.take(OTHERS_MAX).collect()
+}
+
+/// The meaning of the reply to `SENTINEL MASTER`.
+fn report(reply: &Value, asked_at: Moment) -> Result<MasterReport, Failure> {
+    let fields = match reply {
+        Value::ServerError(error) => {
+            let is_unknown = error.details().is_some_and(|it| it.contains("such master"));
+            return Err(match failure_of(error) {
+                _ if is_unknown => Failure::Refused(Refusal::UnknownMaster),
+                unknown if unknown.is_of_no_command() => Failure::Refused(Refusal::NotSentinel),
+                failure => failure,
+            });
         }
-        let words: Vec<&str> = str::from_utf8(text).ok()?.split(' ').collect();
-        let [name, _, _, host, port] = words[..] else { return None };
-        (name == self.master).then_some(())?;
-        Some((host.to_owned(), port_of(port)?))
-    }
-}
-
-fn is_word(value: Option<&Value>, word: &str) -> bool {
-    matches!(value, Some(Value::BulkString(it)) if it == word.as_bytes())
-}
-
-/// The meaning of the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
-fn whereabouts(reply: &Value) -> Result<MasterLocation, Failure> {
-    match reply {
-        Value::Nil => Err(Failure::Refused(Refusal::UnknownMaster)),
-        Value::ServerError(error) => Err(match failure_of(error) {
-            unknown if unknown.is_of_no_command() => Failure::Refused(Refusal::NotSentinel),
-            failure => failure,
-        }),
-        Value::Array(parts) => match &parts[..] {
-            [Value::BulkString(host), Value::BulkString(port)] => {
-                let text = |bytes: &[u8]| str::from_utf8(bytes).ok().map(str::to_owned);
-                let port = text(port).and_then(|port| port_of(&port));
-                text(host).zip(port).ok_or(Failure::ProtocolError)
-            }
-            _ => Err(Failure::ProtocolError),
-        },
-        _ => Err(Failure::ProtocolError),
-    }
-}
-
-fn port_of(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|&port| port > 0)
+        Value::Array(fields) => fields,
+        _ => return Err(Failure::ProtocolError),
+    };
+    let number = |name| field(fields, name).and_then(|it| it.parse::<u64>().ok());
+    let all = location(fields).zip(number("config-epoch")).zip(number("num-other-sentinels"));
+    let ((at, epoch), others) = all.ok_or(Failure::ProtocolError)?;
+    let is_moving = field(fields, "flags").is_none_or(|it| it.contains("failover_in_progress"));
+    let others = usize::try_from(others).unwrap_or(usize::MAX);
+    Ok(MasterReport { at, epoch, others, is_moving, asked_at })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(bytes: &[u8]) -> Value {
-        redis::parse_redis_value(bytes).expect("a reply")
+    const ASKED_AT: Moment = Moment::from_nanos(7);
+
+    fn parse(bytes: &str) -> Value {
+        redis::parse_redis_value(bytes.as_bytes()).expect("a reply")
     }
 
-    fn query(credentials: Option<&Credentials>) -> SentinelQuery {
-        SentinelQuery::new("m", credentials, &mut Vec::new())
+    fn fields(all: &[(&str, &str)]) -> String {
+        let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+        let words: String = all.iter().map(|(name, value)| bulk(name) + &bulk(value)).collect();
+        format!("*{}\r\n{words}", 2 * all.len())
     }
 
-    fn after(replies: &[&[u8]]) -> Heard {
-        let mut it = query(None);
-        let mut heard = Heard::More;
-        for reply in replies {
-            assert_eq!(heard, Heard::More);
-            heard = it.handle_reply(&parse(reply));
-        }
-        heard
-    }
+    const MASTER: [(&str, &str); 6] = [
+        ("name", "m"),
+        ("ip", "127.0.0.1"),
+        ("port", "6379"),
+        ("flags", "master"),
+        ("config-epoch", "3"),
+        ("num-other-sentinels", "2"),
+    ];
 
-    const ADDRESS: &[u8] = b"*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n";
-    const SUBSCRIBED: &[u8] = b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
+    /// The result of the reply to the question for the master.
+    fn heard(reply: &str) -> Heard {
+        let mut it = SentinelQuery::new("m", None, &mut Vec::new());
+        it.handle_reply(&Value::Nil);
+        it.handle_reply(&Value::Nil);
+        it.ask(ASKED_AT, &mut Vec::new());
+        it.handle_reply(&parse(reply))
+    }
 
     #[test]
-    fn a_query_asks_a_sentinel_and_subscribes() {
-        let at = ("127.0.0.1".to_owned(), 6379);
-        let heard = after(&[ADDRESS, SUBSCRIBED]);
-        assert_eq!(heard, Heard::Found { at: at.clone(), will_tell: true });
-        let heard = after(&[ADDRESS, b"-NOPERM no\r\n"]);
-        assert_eq!(heard, Heard::Found { at, will_tell: false });
+    fn a_sentinel_is_asked_who_it_is_and_whom_it_knows() {
         let mut outbox = Vec::new();
         let credentials = Credentials { user: Some("u".into()), password: "p".into() };
         let mut it = SentinelQuery::new("m", Some(&credentials), &mut outbox);
-        assert!(outbox.starts_with(b"*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n"));
-        assert_eq!(it.handle_reply(&Value::Okay), Heard::More);
-        assert_eq!(it.handle_reply(&parse(ADDRESS)), Heard::More);
+        let sent = String::from_utf8(outbox).expect("a text");
+        assert!(sent.starts_with("*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n"), "{sent}");
+        assert!(sent.contains("INFO") && sent.contains("SENTINELS"), "{sent}");
+        assert!(it.is_owed() && !it.has_begun());
+        assert_eq!(it.handle_reply(&Value::Okay), Heard::Nothing);
+        let id = RunId::sample('a');
+        let info = format!("# Server\r\nrun_id:{}\r\n", id.as_str());
+        let info = Value::BulkString(info.into_bytes());
+        assert_eq!(it.handle_reply(&info), Heard::Identity(Some(id)));
+        let other = fields(&[("ip", "10.0.0.2"), ("port", "26379")]);
+        let others =
+            parse(&format!("*3\r\n{other}*0\r\n{}", fields(&[("ip", "a"), ("port", "0")])));
+        let known = vec![("10.0.0.2".to_owned(), 26_379)];
+        assert_eq!(it.handle_reply(&others), Heard::Others(known));
+        assert!(!it.is_owed() && it.has_begun());
+        let mut outbox = Vec::new();
+        it.ask(ASKED_AT, &mut outbox);
+        assert_eq!(outbox, b"*3\r\n$8\r\nSENTINEL\r\n$6\r\nMASTER\r\n$1\r\nm\r\n");
+        assert!(it.is_owed());
+        // A reply that nobody has asked for.
+        it.handle_reply(&Value::Nil);
+        assert_eq!(it.handle_reply(&Value::Nil), Heard::Refused(Failure::ProtocolError));
+    }
+
+    #[test]
+    fn a_report_has_the_address_and_the_epoch() {
+        let report = |flags: &str| {
+            let mut all = MASTER;
+            all[3].1 = flags;
+            heard(&fields(&all))
+        };
+        let (at, epoch, others) = (("127.0.0.1".to_owned(), 6379), 3, 2);
+        for (flags, is_moving) in [
+            ("master", false),
+            ("master,s_down,o_down", false),
+            ("master,failover_in_progress", true),
+        ] {
+            let expected =
+                MasterReport { at: at.clone(), epoch, others, is_moving, asked_at: ASKED_AT };
+            assert_eq!(report(flags), Heard::Master(expected), "{flags}");
+        }
     }
 
     #[test]
     fn refusals_of_a_sentinel_have_own_messages() {
-        let refused = |reply: &[u8]| match after(&[reply]) {
+        let refused = |reply: &str| match heard(reply) {
             Heard::Refused(failure) => failure.to_string(),
             heard => format!("{heard:?}"),
         };
-        assert_eq!(refused(b"*-1\r\n"), "unknown master");
-        assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "not a Sentinel");
-        assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: password required"));
-        assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: user lacks"));
-        let protocol_error: [&[u8]; 6] = [
-            b"*3\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n",
-            b"+OK\r\n",
-            b"*1\r\n$1\r\na\r\n",
-            b"*2\r\n$1\r\na\r\n$1\r\n0\r\n",
-            b"*2\r\n$1\r\na\r\n$5\r\n65536\r\n",
-            b"*2\r\n$1\r\n\xFF\r\n$1\r\n1\r\n",
-        ];
-        protocol_error
-            .iter()
-            .for_each(|it| assert!(refused(it).contains("protocol error"), "{it:?}"));
-        assert!(matches!(after(&[ADDRESS, b"+OK\r\n"]), Heard::Refused(Failure::ProtocolError)));
-    }
-
-    #[test]
-    fn only_messages_about_our_master_count() {
-        let it = query(None);
-        let message = |channel: &str, text: &str| {
-            let part = |text: &str| Value::BulkString(text.into());
-            it.new_master(&Value::Array(vec![part("message"), part(channel), part(text)]))
+        assert_eq!(refused("-ERR No such master with that name\r\n"), "unknown master");
+        assert_eq!(refused("-ERR unknown command 'SENTINEL'\r\n"), "not a Sentinel");
+        assert!(refused("-NOAUTH secret\r\n").starts_with("NOAUTH: password required"));
+        assert!(refused("-NOPERM secret\r\n").starts_with("NOPERM: user lacks"));
+        let without = |name: &str| {
+            let rest: Vec<_> = MASTER.into_iter().filter(|it| it.0 != name).collect();
+            fields(&rest)
         };
-        let moved = Some(("10.0.0.2".to_owned(), 2));
-        assert_eq!(message(CHANNEL, "m 10.0.0.1 1 10.0.0.2 2"), moved);
-        for text in ["n 10.0.0.1 1 10.0.0.2 2", "m", "", "m 10.0.0.1 1 10.0.0.2 x", "m a 1 b 2 c"] {
-            assert_eq!(message(CHANNEL, text), None, "{text}");
+        let with = |name: &str, value: &str| {
+            fields(&MASTER.map(|(it, old)| (it, if it == name { value } else { old })))
+        };
+        for reply in [
+            "+OK\r\n".to_owned(),
+            "*-1\r\n".to_owned(),
+            "*1\r\n:1\r\n".to_owned(),
+            without("ip"),
+            without("port"),
+            without("config-epoch"),
+            without("num-other-sentinels"),
+            with("port", "0"),
+            with("port", "65536"),
+            with("port", "s3same"),
+            with("config-epoch", "-1"),
+        ] {
+            assert!(refused(&reply).contains("protocol error"), "{reply:?}");
         }
-        assert_eq!(message("+sdown", "m 10.0.0.1 1 10.0.0.2 2"), None);
-        assert_eq!(it.new_master(&parse(SUBSCRIBED)), None);
-        assert_eq!(it.new_master(&parse(b"*2\r\n$4\r\npong\r\n$0\r\n\r\n")), None);
+        assert!(matches!(
+            heard(&without("flags")),
+            Heard::Master(MasterReport { is_moving: true, .. })
+        ));
     }
 }

@@ -5,14 +5,15 @@ use crate::protocol::command::guard::{MemoryId, Note, Since};
 use crate::protocol::command::identity::{Identity, RunId};
 use crate::protocol::moment::Moment;
 
-/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, and
-/// the memory that has begun with this handshake.
+/// What is known of a server whose note is judged: its process, what its clock shows, what it says about itself, the
+/// memory that has begun with this handshake, and the epoch in which it became the master, if that matters.
 pub(crate) struct Known<'a> {
     pub(crate) process: RunId,
     pub(crate) clock_ms: i64,
     pub(crate) identity: &'a Identity,
     pub(crate) memories: &'a Memories,
     pub(crate) begun: Option<MemoryId>,
+    pub(crate) epoch: Option<u64>,
 }
 
 /// What is to be done with a note that was read.
@@ -36,6 +37,11 @@ impl Known<'_> {
         // No promotion is no news: a server forgets it.
         let memories = self.memories;
         if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+            memories.doubt(note.life, now);
+            return Admission::Lose;
+        }
+        // It is of a time when this server was the master before, or of another master, whose data this server has.
+        if self.epoch.is_some_and(|it| it != note.epoch) {
             memories.doubt(note.life, now);
             return Admission::Lose;
         }

@@ -96,6 +96,12 @@ impl Rules {
         wait_ms + 2 * drift.share_ms(wait_ms) + 2
     }
 
+    /// How much longer a server waits whose predecessor may grant locks for this long after it was deposed. As for
+    /// [`Self::wait_ms`], each clock may be fast.
+    pub(crate) fn lead_ms(&self, lead_ms: i64) -> i64 {
+        lead_ms + 2 * self.drift().share_ms(lead_ms) + 2
+    }
+
     /// The warning, given once, about a lock that is not guarded to its end.
     pub fn warning(&self, ttl_ms: i64) -> Option<String> {
         let cap_ms = self.cap_ms();
@@ -149,6 +155,8 @@ pub(crate) struct Guard {
     refusal: Option<Refusal>,
     /// What else to report about the server although its grants are votes.
     caveat: &'static str,
+    /// For how much longer than the longest lock it has no vote after a loss.
+    lead_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -381,7 +389,7 @@ impl Guard {
         let lost = self.lost_at.map(|at| (at, None));
         let stepped = step.map(|Step { at, ms }| (at, Some(ms)));
         let (at, stepped_ms) = lost.into_iter().chain(stepped).max_by_key(|it| it.0)?;
-        let counts_at = at.plus_ms(rules.wait_ms(ttl_ms));
+        let counts_at = at.plus_ms(rules.wait_ms(ttl_ms) + self.lead_ms);
         let ago_s = now.ms_since(at) / 1_000;
         let left_s = (now.ms_until(counts_at) + 999) / 1_000;
         (asked_at < counts_at).then_some(match stepped_ms {
@@ -414,6 +422,15 @@ impl Guard {
     /// The server does not let this user ask for its role, so a promotion is not seen.
     pub(crate) fn without_role(self) -> Self {
         Self { is_blind: true, ..self }
+    }
+
+    /// A deposed predecessor of the server may have granted locks for this long.
+    pub(crate) fn with_lead(self, lead_ms: i64) -> Self {
+        Self { lead_ms, ..self }
+    }
+
+    pub(crate) fn lead_ms(&self) -> i64 {
+        self.lead_ms
     }
 
     pub(crate) fn with_caveat(self, caveat: &'static str) -> Self {
@@ -462,6 +479,14 @@ mod tests {
             let is_of_step = matches!(why, Some(Failure::Stepped { by_ms: 70, .. }));
             assert_eq!(is_of_step, step_ms == -2_000, "{why:?}");
         }
+    }
+
+    /// For a second, with the drift of both clocks.
+    #[test]
+    fn a_deposed_predecessor_makes_the_wait_longer() {
+        let rules = Rules::default();
+        let lost = guard(-1, Some(NOW)).with_lead(rules.lead_ms(1_000));
+        assert_eq!(counts_after(&lost, None, &rules), WAIT_MS + 1_022);
     }
 
     #[test]

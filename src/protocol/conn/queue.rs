@@ -93,6 +93,9 @@ pub(crate) struct Settled {
     /// The ticket that waited for the answer, if any.
     pub(crate) ticket: Option<OpId>,
     pub(crate) answer: Answer,
+    /// When the request was sent at the latest, and whether the answer claims that a lock is held.
+    pub(crate) sent_at: Moment,
+    pub(crate) claims: bool,
 }
 
 impl Queue {
@@ -262,15 +265,16 @@ impl Queue {
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         self.count_grants(&entry, &answer);
         let answer = self.vote(&entry, answer, now);
+        let (sent_at, claims) = (entry.since, entry.request.claims(&answer));
         if entry.request.undoes() {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,
             };
             self.retry(entry, &answer, now);
-            return Ok(Some(Settled { kind, ticket, answer }));
+            return Ok(Some(Settled { kind, ticket, answer, sent_at, claims }));
         }
-        Ok(Some(Settled { kind, ticket, answer }))
+        Ok(Some(Settled { kind, ticket, answer, sent_at, claims }))
     }
 }
 
@@ -751,7 +755,7 @@ impl Queue {
     /// this server drew a number before.
     fn to_restore_at(&self, ago_ms: i64, ttl_ms: i64, now: Moment) -> Moment {
         // One more, because the server's times were cut to whole milliseconds.
-        now.plus_ms(1 - ago_ms).plus_ms(self.rules.wait_ms(ttl_ms))
+        now.plus_ms(1 - ago_ms).plus_ms(self.rules.wait_ms(ttl_ms) + self.guard.lead_ms())
     }
 }
 

@@ -7,6 +7,7 @@ pub mod draw;
 pub mod hand_overs;
 pub mod holders;
 pub mod offset;
+pub mod ownership;
 pub mod permit_count;
 pub mod permits;
 pub mod readers;

@@ -11,8 +11,9 @@ use crate::protocol::command::handshake::Credentials;
 /// The default port of Sentinels.
 const PORT: u16 = 26_379;
 
-/// The maximum number of Sentinels in one URL. More than a handful are of no use.
-const COUNT_MAX: usize = 16;
+/// The maximum number of Sentinels in one URL, and the number of them that are asked at most. More than a handful are of
+/// no use.
+pub(crate) const COUNT_MAX: usize = 16;
 
 /// The maximum length of a master's name.
 const NAME_MAX: usize = 128;

@@ -137,6 +137,7 @@ fn settings_reach_the_manager() {
         .credentials(None, "hunter2")
         .timeouts(Duration::from_secs(5), Duration::from_secs(5))
         .restart_guard(Guard::Off, Duration::ZERO, Duration::ZERO)
+        .failover_guard(false)
         .logger(move |level, line| lines.lock().unwrap().push((level, line.to_owned())))
         .build()
         .expect("a manager");

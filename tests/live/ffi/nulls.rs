@@ -179,7 +179,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with valid other arguments.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 71] = calls! {
+    let calls: [(&str, Call); 72] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -193,6 +193,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
+        Status RedLock_SetFailoverGuard(it.rl(), true) of it;
         Status RedLock_SetFencing(it.rl(), true) of it;
         Status RedLock_SetWaking(it.rl(), true) of it;
         Status RedLock_SetLanguage(it.rl(), 1) of it;

@@ -483,6 +483,19 @@ fn each_guard_has_the_effect_of_its_number() {
 }
 
 #[test]
+fn the_failover_guard_changes_nothing_where_no_sentinel_watches() {
+    let server = Server::start();
+    for enabled in [false, true] {
+        let manager = Manager::at(&[server.address()]);
+        assert_eq!(manager.set_failover_guard(enabled), REDLOCK_OK);
+        manager.connect_to_all();
+        let lease = Lease::new();
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    }
+}
+
+#[test]
 fn a_lost_connection_is_not_a_failed_one() {
     let (server, manager) = connected();
     server.hang_up();

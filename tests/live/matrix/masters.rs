@@ -4,7 +4,7 @@ use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::fake::Abyss;
-use crate::support::sentinels::{Group, Puppet, Sentinel, url};
+use crate::support::sentinels::{Group, Puppet, Sentinel, report, url};
 use crate::support::usage::{DEADLINE, TTL, everything_works, in_time, make_brief};
 use crate::support::{Fake, Lease, Manager, Program, Server, wait_until, wait_until_ok};
 
@@ -27,7 +27,8 @@ fn await_words(manager: &Manager, wanted: &[&str]) {
 #[test]
 fn m01_a_silent_sentinel_is_skipped() {
     let group = Group::start("mymaster", 1, 1_000);
-    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let good = [0, 1].map(|_| Sentinel::start(&[group.master_port()], 1));
+    good.iter().for_each(|it| it.await_company("mymaster", 0, 1));
     let other = Sentinel::start(&[("another", group.servers[0].port())], 1);
     let (gone, frozen) = (Sentinel::start(&[], 1), Sentinel::start(&[], 1));
     gone.kill();
@@ -43,10 +44,15 @@ fn m01_a_silent_sentinel_is_skipped() {
         group.servers[0].address(),
     ];
     for first in firsts {
-        let manager = Manager::of_urls(&[url(&[first, sentinel.address()], "mymaster")]);
+        let all = [first.clone(), good[0].address(), good[1].address()];
+        let manager = Manager::of_urls(&[url(&all, "mymaster")]);
         assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
         let name = format!("mymaster ({})", group.servers[0].address());
         assert_eq!(manager.servers()[0].name, name);
+        everything_works(&manager, RESOURCE);
+        // Without the failover guard, one that answers is enough.
+        let manager = Manager::of_urls(&[url(&[first, good[0].address()], "mymaster")]);
+        assert_eq!(manager.set_failover_guard(false), REDLOCK_OK);
         everything_works(&manager, RESOURCE);
     }
 }
@@ -80,8 +86,10 @@ fn m01_sentinels_without_the_master_are_named() {
 fn m01_sentinels_and_masters_may_have_names() {
     let group = Group::start("mymaster", 1, 1_000);
     let port = group.servers[0].port();
-    let sentinel = Sentinel::start(&[group.master_port()], 1);
-    let names = ["no-such-host.invalid:1".to_owned(), format!("localhost:{}", sentinel.port())];
+    let sentinels = [0, 1].map(|_| Sentinel::start(&[group.master_port()], 1));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 0, 1));
+    let [one, other] = sentinels.each_ref().map(|it| format!("localhost:{}", it.port()));
+    let names = ["no-such-host.invalid:1".to_owned(), one, other];
     everything_works(&Manager::of_urls(&[url(&names, "mymaster")]), RESOURCE);
     let puppet = Puppet::of(&format!("localhost:{port}"));
     let manager = Manager::of_urls(&[url(&[puppet.address()], "m")]);
@@ -164,24 +172,21 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
 /// A fault ends soon, and is named without being quoted.
 #[test]
 fn m03_an_invalid_answer_of_a_sentinel_is_refused() {
-    let address = |host: &str, port: &str| {
-        format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len())
-    };
-    let subscribed = "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
     let nonsense = "protocol error: unexpected reply";
+    let first = "$0\r\n\r\n*0\r\n";
+    let of = |master: &str| first.to_owned() + &report(master, 0);
     let odd = [
-        ("garbage\r\n".to_owned(), "protocol error: unexpected reply"),
+        ("garbage\r\n".to_owned(), nonsense),
         ("$999999999\r\n".to_owned(), "reply too large"),
-        ("+OK\r\n".to_owned(), nonsense),
-        ("*2\r\n:1\r\n:2\r\n".to_owned(), nonsense),
-        (address("127.0.0.1", "0"), nonsense),
-        (address("127.0.0.1", "s3same-0pen"), nonsense),
-        (address(PASSWORD, "6379") + "+OK\r\n", nonsense),
-        (address("s3same-0pen!", "6379") + subscribed, nonsense),
-        (address(PASSWORD, "6379") + subscribed, "not connected: the host name has no address"),
-        (address("127.0.0.1", "6379"), "timed out after"),
-        (address("127.0.0.1", "1") + subscribed, "127.0.0.1:1: connection refused"),
-        ("-ERR s3same-0pen\r\n".to_owned(), "replied with an error"),
+        (format!("{first}+OK\r\n"), nonsense),
+        (format!("{first}*2\r\n:1\r\n:2\r\n"), nonsense),
+        (of("127.0.0.1:0"), nonsense),
+        (of("127.0.0.1:s3same-0pen"), nonsense),
+        (of("s3same-0pen!:6379"), nonsense),
+        (of("s3same-0pen:6379"), "not connected: the host name has no address"),
+        (first.to_owned(), "timed out after"),
+        (of("127.0.0.1:1"), "127.0.0.1:1: connection refused"),
+        (format!("{first}-ERR s3same-0pen\r\n"), "replied with an error"),
     ];
     for (bytes, words) in odd {
         let fake = Fake::answering(bytes.clone());

@@ -1,5 +1,6 @@
 //! Masters that another server replaces: by a failover, by hand, and while the old master is still there.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use redlock::ffi::servers::REDLOCK_GUARD_ON;
@@ -13,6 +14,9 @@ const RESOURCE: &str = "r";
 
 /// Long enough for a failover, and longer than three seconds.
 const TTL: i64 = 5_000;
+
+/// Longer than a test.
+const LONG_TTL: i64 = 120_000;
 
 /// An independent primary with a vote.
 fn primary() -> Server {
@@ -133,19 +137,41 @@ fn m06_an_old_master_is_left_even_if_it_answers() {
     assert_eq!(manager.confirm(&held, 0), REDLOCK_LOST, "{}", held.message());
 }
 
-/// The Sentinel that the manager listens to is gone, or silent. The manager asks another one.
+/// One of the two Sentinels is gone, or silent, and the other one names a new master. That is no majority: neither server
+/// has a vote. Without the failover guard, one Sentinel is enough.
 #[test]
-fn m06_another_sentinel_reports_the_new_master() {
+fn m06_one_of_two_sentinels_decides_nothing() {
     type Silence = fn(&Puppet);
     for silence in [(|it| it.fake().hang_up()) as Silence, Puppet::freeze] {
-        let (old, new) = (primary(), primary());
-        let [first, second] = [0, 1].map(|_| Puppet::of(&old.address()));
-        let manager = following(&[first.address(), second.address()]);
-        assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
-        second.move_to(&new.address());
-        silence(&first);
-        moves(&manager, (&old, &new));
+        for is_on in [true, false] {
+            let (old, new) = (primary(), primary());
+            let [first, second] = [0, 1].map(|_| Puppet::of(&old.address()));
+            let manager = following(&[first.address(), second.address()]);
+            assert_eq!(manager.set_failover_guard(is_on), REDLOCK_OK);
+            assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
+            second.move_to(&new.address());
+            silence(&first);
+            match is_on {
+                true => await_no_vote(&manager, "1 of 2 Sentinels name the same master, 2 needed"),
+                false => moves(&manager, (&old, &new)),
+            }
+        }
     }
+}
+
+/// A call cannot succeed, once its words contain this, and names no server as the holder.
+#[track_caller]
+fn await_no_vote(manager: &Manager, wanted: &str) {
+    let (lease, mut tries) = (Lease::new(), 0);
+    wait_until_ok("it has no vote", || {
+        tries += 1;
+        let status = manager.try_lock(&*format!("no vote {tries}"), TTL, 0, &lease);
+        let words = lease.message();
+        let is_it = status == REDLOCK_UNREACHABLE && words.contains(wanted);
+        if is_it { Ok(()) } else { Err(format!("{status:?}: {words}")) }
+    });
+    assert_eq!(manager.try_lock("no vote", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    assert!(!manager.servers()[0].votes);
 }
 
 /// The connection to the old master is overdue, and a second one is being made, to the new master, when the old master
@@ -155,34 +181,32 @@ fn m06_an_old_master_is_left_even_if_it_answers_late() {
     let (old, new) = (primary(), primary());
     let sentinel = Puppet::of(&old.address());
     let manager = following(&[sentinel.address()]);
-    assert_eq!(manager.set_timeouts(60_000, 50), REDLOCK_OK);
+    assert_eq!(manager.set_timeouts(2_000, 50), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
     [&old, &new].iter().for_each(|it| it.freeze());
     let lease = Lease::new();
     assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
-    // The Sentinel does not announce it. Whoever looks for the master is told.
-    sentinel.mute();
     sentinel.move_to(&new.address());
     wait_until("the second connection is made", || {
         let _ = manager.is_locked(RESOURCE);
         manager.servers()[0].name.contains(&new.address())
     });
     old.resume();
-    wait_until("the old master has answered", || {
-        let _ = manager.is_locked(RESOURCE);
-        manager.servers()[0].connected
-    });
+    // It has answered once it has answered another client.
+    old.must(&["PING"]);
+    let _ = manager.is_locked(RESOURCE);
     new.resume();
     moves(&manager, (&old, &new));
 }
 
-/// The first Sentinel has not heard that the master is gone.
+/// The first Sentinel has not heard that the master is gone. Without the failover guard, one Sentinel is enough.
 #[test]
 fn m06_an_outdated_sentinel_is_not_asked_forever() {
     let (old, new) = (primary(), primary());
     let [first, second] = [&old, &new].map(|it| Puppet::of(&it.address()));
     old.kill();
     let manager = Manager::of_urls(&[url(&[first.address(), second.address()], "m")]);
+    assert_eq!(manager.set_failover_guard(false), REDLOCK_OK);
     let lease = Lease::new();
     wait_until("the other is found", || manager.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK);
     assert!(new.exists(RESOURCE));
@@ -194,32 +218,93 @@ fn m06_a_master_turned_replica_is_left() {
     let sentinel = Puppet::of(&old.address());
     let manager = following(&[sentinel.address()]);
     everything_works(&manager, RESOURCE);
-    // The server does not announce it. A client that asks is told.
-    sentinel.mute();
     sentinel.move_to(&new.address());
     old.must(&["REPLICAOF", "127.0.0.1", "1"]);
     moves(&manager, (&old, &new));
 }
 
-/// While all Sentinels are away, the manager goes on using the master that it found.
+/// While all Sentinels are away, nothing tells whether the master still is one. Without the failover guard, the manager
+/// goes on using the master that it found.
 #[test]
-fn m06_without_sentinels_the_master_is_kept() {
-    let group = Group::start("mymaster", 1, 1_000);
-    let sentinel = Sentinel::start(&[group.master_port()], 1);
-    let manager = Manager::of_urls(&[url(&[sentinel.address()], "mymaster")]);
-    everything_works(&manager, RESOURCE);
-    sentinel.kill();
-    for _ in 0..20 {
+fn m06_without_sentinels_the_master_has_no_vote() {
+    for is_on in [true, false] {
+        let group = Group::start("mymaster", 1, 1_000);
+        let sentinel = Sentinel::start(&[group.master_port()], 1);
+        let manager = Manager::of_urls(&[url(&[sentinel.address()], "mymaster")]);
+        assert_eq!(manager.set_failover_guard(is_on), REDLOCK_OK);
         everything_works(&manager, RESOURCE);
+        sentinel.kill();
+        if is_on {
+            await_no_vote(&manager, "0 of 1 Sentinels name the same master, 1 needed");
+        } else {
+            (0..20).for_each(|_| everything_works(&manager, RESOURCE));
+        }
+        group.servers[0].hang_up();
+        let lease = Lease::new();
+        make_brief(&manager);
+        wait_until_ok("it is not to be found any more", || {
+            let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+            let words = lease.message();
+            let is_told = words.contains("no Sentinel knows the address of master mymaster");
+            if status != REDLOCK_OK && is_told { Ok(()) } else { Err(words) }
+        });
     }
-    group.servers[0].hang_up();
+}
+
+/// One Sentinel of three is enough for nothing, and two are enough for everything. A kept lock goes on meanwhile.
+#[test]
+fn m15_one_sentinel_of_three_may_fail() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 0, 2));
+    // The URL need not name them all.
+    let manager = Manager::of_urls(&[url(&[sentinels[0].address()], "mymaster")]);
+    let held = manager.take("held", LONG_TTL);
+    sentinels[2].freeze();
+    (0..20).for_each(|_| everything_works(&manager, RESOURCE));
+    assert_eq!(manager.extend(&held, LONG_TTL), REDLOCK_OK, "{}", held.message());
+    sentinels[1].kill();
+    await_no_vote(&manager, "1 of 3 Sentinels name the same master, 2 needed");
+    // The question was asked too long ago by now, so the lock is held no longer than it was.
+    assert_eq!(manager.extend(&held, LONG_TTL), REDLOCK_UNREACHABLE, "{}", held.message());
+    assert_eq!(manager.confirm(&held, 0), REDLOCK_UNREACHABLE, "{}", held.message());
+    assert_eq!(manager.unlock(&held), REDLOCK_OK, "{}", held.message());
+}
+
+/// The master is paused beyond the election. What waits in its socket is carried out when it continues. So a lock that
+/// was requested before the election may be granted after it, but no other client has it then.
+#[test]
+fn m15_a_paused_master_grants_nothing_beside_its_successor() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
+    wait_until("it knows a good replica", || {
+        sentinels.iter().all(|it| it.knows_good_replica("mymaster"))
+    });
+    let urls = [url(&sentinels.each_ref().map(Sentinel::address), "mymaster")];
+    let managers = [0, 1].map(|_| Manager::of_urls(&urls));
+    let [first, rival] = &managers;
+    assert_eq!(first.set_timeouts(1_500, 60_000), REDLOCK_OK);
+    for manager in &managers {
+        assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
+    }
+    let old = sentinels[0].master_of("mymaster");
+    group.at(&old).freeze();
     let lease = Lease::new();
-    make_brief(&manager);
-    wait_until_ok("it is not to be found any more", || {
-        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
-        let words = lease.message();
-        let is_told = words.contains("no Sentinel knows the address of master mymaster");
-        if status != REDLOCK_OK && is_told { Ok(()) } else { Err(words) }
+    thread::scope(|scope| {
+        // It waits in the socket of the paused master.
+        let waiting = scope.spawn(|| first.try_lock(RESOURCE, TTL, 0, &lease));
+        let taken = Lease::new();
+        wait_until_ok("the successor votes", || {
+            let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+            if status == REDLOCK_OK { Ok(()) } else { Err(taken.message()) }
+        });
+        group.at(&old).resume();
+        let status = waiting.join().expect("it does not panic");
+        assert!(status != REDLOCK_OK || !lease.is_held(), "two hold it");
+        assert!(taken.remaining_ms() > 0);
+        assert_ne!(first.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_OK, "two hold it");
+        assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     });
 }
 

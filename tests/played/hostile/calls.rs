@@ -14,6 +14,7 @@ use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
 use crate::ffi::fencing::RedLock_SetFencing;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
+use crate::ffi::servers::RedLock_SetFailoverGuard;
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
 use crate::ffi::waking::RedLock_SetWaking;
@@ -187,6 +188,8 @@ impl Run<'_> {
             unsafe { RedLock_SetFencing(self.manager(slot), count % 2 == 0) };
             // SAFETY: as above.
             unsafe { RedLock_SetWaking(self.manager(slot), count % 3 != 0) };
+            // SAFETY: as above.
+            unsafe { RedLock_SetFailoverGuard(self.manager(slot), count % 5 != 0) };
         }
     }
 

@@ -17,7 +17,7 @@ namespace {
 RedLockAcquireOptions acquired;
 std::int64_t connect_ms, reply_ms, connecting_ms, longest_ms, cap_ms, least_ms, extend_ms;
 int guard, tries, delay_ms;
-bool fencing, waking, skips;
+bool failover, fencing, waking, skips;
 
 RedLockStatus noted_acquire(RedLock *rl, const RedLockAcquireOptions *options, RedLockLease *lease) {
     acquired = *options;
@@ -42,6 +42,10 @@ RedLockStatus noted_retry(RedLock *rl, int count, int delay) {
     tries = count;
     delay_ms = delay;
     return RedLock_SetRetry(rl, count, delay);
+}
+RedLockStatus noted_failover(RedLock *rl, bool enabled) {
+    failover = enabled;
+    return RedLock_SetFailoverGuard(rl, enabled);
 }
 RedLockStatus noted_fencing(RedLock *rl, bool enabled) {
     fencing = enabled;
@@ -97,6 +101,7 @@ RedLockStatus noted_extend(RedLock *rl, RedLockLease *lease, std::int64_t ttl) {
 #define RedLock_Connect noted_connect
 #define RedLock_SetRestartGuard noted_guard
 #define RedLock_SetRetry noted_retry
+#define RedLock_SetFailoverGuard noted_failover
 #define RedLock_SetFencing noted_fencing
 #define RedLock_SetWaking noted_waking
 #define RedLock_SetTlsInsecureSkipVerify noted_skip
@@ -150,7 +155,8 @@ void settings_arrive(const Servers &servers) {
     }
     for (const bool is_on : {true, false}) {
         manager.set_fencing(is_on).set_waking(is_on).set_tls_insecure_skip_verify(is_on);
-        CHECK(fencing == is_on && waking == is_on && skips == is_on);
+        manager.set_failover_guard(is_on);
+        CHECK(fencing == is_on && waking == is_on && skips == is_on && failover == is_on);
     }
     manager.connect(milliseconds(20003));
     CHECK(connecting_ms == 20003);

@@ -85,6 +85,7 @@ void a_manager_that_was_moved_from_refuses() {
     CHECK(refuses(thrown_by([&] { manager.set_timeouts(ttl, ttl); })));
     CHECK(refuses(thrown_by([&] { manager.set_clock_drift_factor(0.1); })));
     CHECK(refuses(thrown_by([&] { manager.set_restart_guard(redlock::RestartGuard::On); })));
+    CHECK(refuses(thrown_by([&] { manager.set_failover_guard(true); })));
     CHECK(refuses(thrown_by([&] { manager.set_fencing(true); })));
     CHECK(refuses(thrown_by([&] { manager.set_waking(true); })));
     CHECK(refuses(thrown_by([&] { manager.set_logger([](int, const char *) {}); })));

@@ -28,7 +28,7 @@ const WAITS: [Fact; 10] = [
 ];
 
 /// docs/limits.md, from top to bottom.
-const LIMITS: [Fact; 61] = [
+const LIMITS: [Fact; 62] = [
     ("1 to 65,536 bytes", "src/protocol/check.rs", "const RESOURCE_MAX: usize = 64 * 1024;"),
     ("128 different names", "src/protocol/check.rs", "RESOURCES_MAX: usize = 128;"),
     (
@@ -131,6 +131,11 @@ const LIMITS: [Fact; 61] = [
     ("| 16 MiB |", "src/system/files.rs", "FILE_MAX: u64 = 16 * 1024 * 1024;"),
     ("| 3 s at least |", "src/protocol/conn/guard.rs", "LEAST_MS: i64 = 3_000;"),
     ("| 10 minutes |", "src/protocol/conn/guard.rs", "CAP_MS: i64 = 600_000;"),
+    (
+        "| failover guard (masters that Sentinels watch) | on, off | on |",
+        "src/protocol/policy.rs",
+        "has_failover_guard: AtomicBool::new(true)",
+    ),
     ("| 4,096 fields", "src/protocol/command/fence.rs", "FIELDS: u64 = 4_096;"),
     ("after a sixth to a third", "src/protocol/operation/renew.rs", "EARLIEST_PARTS: i64 = 6;"),
     ("to a third of the TTL", "src/protocol/operation/renew.rs", "LATEST_PARTS: i64 = 3;"),

@@ -17,7 +17,7 @@ fn judge(process: char, identity: &Identity, seen: &[Note], judged: &Note) -> Ad
     let memories = Memories::default();
     seen.iter().for_each(|it| _ = memories.judge(it, NOW));
     let (process, begun) = (RunId::sample(process), Some(life(99)));
-    Known { process, clock_ms: Note::SEEN_MS, identity, memories: &memories, begun }
+    Known { process, clock_ms: Note::SEEN_MS, identity, memories: &memories, begun, epoch: None }
         .judge(judged, NOW)
 }
 
@@ -49,7 +49,7 @@ fn a_found_loss_counts_despite_a_sound_note() {
         let memories = &memories[usize::from(process == 'a')];
         let (process, begun) = (RunId::sample(process), None);
         let clock_ms = Note::SEEN_MS;
-        Known { process, clock_ms, identity, memories, begun }.judge(judged, now)
+        Known { process, clock_ms, identity, memories, begun, epoch: None }.judge(judged, now)
     };
     assert_eq!(judge('b', &part, &note(1, 3), NOW), Admission::Lose);
     let taken_over = judge('b', &whole, &note(1, 3), NOW.plus_ms(5));
@@ -74,6 +74,7 @@ fn a_former_replica_takes_no_note_over() {
         identity,
         memories: &memories,
         begun: None,
+        epoch: None,
     };
     assert_eq!(known.judge(&note(1, 3), NOW), Admission::Lose);
     let known = Known { process: RunId::sample('c'), ..known };
@@ -99,4 +100,28 @@ fn every_rewrite_raises_the_generation() {
     let since = Since::At(Note::SEEN_MS - 5_000);
     let unlogged = Admission::Rewrite(Note { is_logged: false, ..next(note(1, 3)) }, since);
     assert_eq!(judge('a', &Identity::durable(false), &[], &note(1, 3)), unlogged);
+}
+
+/// It is a note of a time when this server was the master before, or the data of another master.
+#[test]
+fn a_note_of_another_epoch_is_a_loss() {
+    let judged = |note_epoch, epoch| {
+        let (memories, identity) = (Memories::default(), &Identity::durable(true));
+        let (process, begun) = (RunId::sample('a'), None);
+        let clock_ms = Note::SEEN_MS;
+        let known = Known { process, clock_ms, identity, memories: &memories, begun, epoch };
+        let judged = known.judge(&Note { epoch: note_epoch, ..note(1, 3) }, NOW);
+        (judged == Admission::Lose, memories.lost_at().is_some())
+    };
+    for (note_epoch, epoch, is_lost) in [
+        (3, Some(3), false),
+        (0, Some(0), false),
+        (2, Some(3), true),
+        (4, Some(3), true),
+        (0, Some(3), true),
+        // No majority of Sentinels is asked.
+        (4, None, false),
+    ] {
+        assert_eq!(judged(note_epoch, epoch), (is_lost, is_lost), "{note_epoch} {epoch:?}");
+    }
 }

@@ -36,6 +36,7 @@ module Redlock
       "RedLock_SetTimeouts" => [ADDRESS, MS, MS],
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
       "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
+      "RedLock_SetFailoverGuard" => [ADDRESS, BOOL],
       "RedLock_SetFencing" => [ADDRESS, BOOL],
       "RedLock_SetTracing" => [ADDRESS, INT],
       "RedLock_SetWaking" => [ADDRESS, BOOL],

@@ -38,6 +38,12 @@ module Redlock
     # longest_ttl::      the longest ttl that any client uses on these servers; nil: the ttl that is noted on the
     #                    servers
     # guard_cap::        the longest time that a server stays without a vote; nil: 600
+    # failover_guard::   false: one Sentinel that names a master is enough, and a master keeps its vote while no
+    #                    Sentinel can be reached. Then an old master may vote beside its successor, and two clients
+    #                    may hold one lock. Otherwise a master that Sentinels watch has a vote only while a majority of
+    #                    all its Sentinels names it as the master, so an old master that was paused or cut off while
+    #                    another one was elected never votes beside its successor. It has no effect on servers that no Sentinel watches,
+    #                    nor if restart_guard is :off or :durable.
     # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All clients that lock the
     #                    resource must use it. The servers count in the key redlock:fence, so do not lock a
     #                    resource with this name.
@@ -50,7 +56,7 @@ module Redlock
     #                    key=value pairs for each event. :resources: the same with resource names.
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
-                   fencing: false, waking: true, logger: nil, trace: nil)
+                   failover_guard: true, fencing: false, waking: true, logger: nil, trace: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -64,6 +70,7 @@ module Redlock
       set("RedLock_SetClockDriftFactor", Float(drift_factor))
       @servers.drift = Float(drift_factor)
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
+      set("RedLock_SetFailoverGuard", 0) unless failover_guard
       set("RedLock_SetFencing", 1) if fencing
       trace(trace) if trace
       set("RedLock_SetWaking", 0) unless waking
