@@ -26,7 +26,9 @@ pub(crate) struct Sentinel {
     /// The password that it requires, if any.
     password: Option<String>,
     process: Process,
-    _directory: Directory,
+    /// What it was told at the beginning. It rewrites its file.
+    told: String,
+    directory: Directory,
 }
 
 impl Sentinel {
@@ -55,22 +57,12 @@ impl Sentinel {
                 let _ = writeln!(text, "sentinel failover-timeout {name} 3000");
             }
             more.iter().for_each(|line| _ = writeln!(text, "{line}"));
-            fs::write(&file, text).expect("the file can be written");
-            let program = if is_over_tls { product::tls_program() } else { product::program() };
-            let mut command = Command::new(program);
-            command.args([&file, "--sentinel"]).stdout(Stdio::null()).stderr(Stdio::null());
-            let process = Process::start(&mut command).expect("the program was run before");
-            let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
-            wait_until("the Sentinel starts", || {
-                process.has_ended() || log().contains("Sentinel ID is")
-            });
-            // Before it listens it cannot answer.
-            let listens = || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
-            wait_until("it listens", || process.has_ended() || listens());
+            fs::write(&file, &text).expect("the file can be written");
+            let process = run(&directory, port, is_over_tls);
             if !process.has_ended() {
                 let password = more.iter().find_map(|line| line.strip_prefix("requirepass "));
                 let password = password.map(str::to_owned);
-                return Self { plain_port, port, password, process, _directory: directory };
+                return Self { plain_port, port, password, process, told: text, directory };
             }
         }
         panic!("there is no Sentinel to be had");
@@ -158,6 +150,32 @@ impl Sentinel {
     pub(crate) fn freeze(&self) {
         self.process.freeze();
     }
+
+    /// Ends it and starts it again, with the file that it has written, or with the one of the beginning.
+    pub(crate) fn restart(&mut self, forgets: bool) {
+        self.process.kill();
+        if forgets {
+            let file = self.directory.join("sentinel.conf");
+            fs::write(file, &self.told).expect("the file can be written");
+        }
+        self.process = run(&self.directory, self.port, self.port != self.plain_port);
+        assert!(!self.process.has_ended(), "it starts again");
+    }
+}
+
+/// Runs the Sentinel whose file is here. Returns when it listens on this port, or has ended.
+fn run(directory: &Directory, port: u16, is_over_tls: bool) -> Process {
+    let program = if is_over_tls { product::tls_program() } else { product::program() };
+    let mut command = Command::new(program);
+    let file = directory.join("sentinel.conf");
+    command.args([&file, "--sentinel"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = Process::start(&mut command).expect("the program was run before");
+    let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
+    wait_until("the Sentinel starts", || process.has_ended() || log().contains("Sentinel ID is"));
+    // Before it listens it cannot answer.
+    let listens = || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
+    wait_until("it listens", || process.has_ended() || listens());
+    process
 }
 
 /// Alternating names and values.

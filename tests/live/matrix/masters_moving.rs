@@ -271,6 +271,42 @@ fn m15_one_sentinel_of_three_may_fail() {
     assert_eq!(manager.unlock(&held), REDLOCK_OK, "{}", held.message());
 }
 
+/// After a failover, all Sentinels are restarted with their files, and then one without its file. It names the old master,
+/// and has forgotten the epoch. The others are a majority.
+#[test]
+fn m15_sentinels_may_be_restarted() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let mut sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
+    let old = sentinels[0].master_of("mymaster");
+    sentinels[0].fail_over("mymaster", &old);
+    let new = sentinels[0].master_of("mymaster");
+    wait_until("all know it", || sentinels.iter().all(|it| it.master_of("mymaster") == new));
+    let urls = [url(&sentinels.each_ref().map(Sentinel::address), "mymaster")];
+    let manager = Manager::of_urls(&urls);
+    await_lock(&manager, &new);
+    sentinels.iter_mut().for_each(|it| it.restart(false));
+    await_lock(&manager, &new);
+    let stranger = Manager::of_urls(&urls);
+    await_lock(&stranger, &new);
+    sentinels[2].restart(true);
+    for manager in [&manager, &stranger, &Manager::of_urls(&urls)] {
+        await_lock(manager, &new);
+    }
+}
+
+/// Returns when this master grants a lock.
+#[track_caller]
+fn await_lock(manager: &Manager, master: &str) {
+    let lease = Lease::new();
+    wait_until_ok("it has the vote", || match manager.try_lock(RESOURCE, TTL, 0, &lease) {
+        REDLOCK_OK => Ok(()),
+        _ => Err(lease.message()),
+    });
+    assert_eq!(manager.servers()[0].name, format!("mymaster ({master})"));
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+}
+
 /// The master is paused beyond the election. What waits in its socket is carried out when it continues. So a lock that
 /// was requested before the election may be granted after it, but no other client has it then.
 #[test]
