@@ -40,8 +40,8 @@ type Options struct {
 	// NoFailoverGuard lets a master that Sentinels watch vote as soon as one Sentinel names it, and also while no
 	// Sentinel can be reached. Then an old master may vote beside its successor, and two clients may hold one lock.
 	// Otherwise it has a vote only while a majority of all its Sentinels names it as the master, so an old master that
-	// was paused or cut off while another one was elected never votes beside its successor. It has no effect on servers that no Sentinel
-	// watches, nor with GuardOff or GuardDurable. Default: a majority must name it.
+	// was paused or cut off while another one was elected never votes beside its successor. It has no effect on servers
+	// that no Sentinel watches, nor with GuardOff or GuardDurable. Default: a majority must name it.
 	NoFailoverGuard bool
 
 	// Fencing gives each lock a fencing token: see Lease.FencingToken. All clients that lock the resource must set

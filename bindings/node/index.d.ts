@@ -64,10 +64,10 @@ export interface ManagerOptions {
   guardCap?: number;
   /**
    * A master that Sentinels watch has a vote only while a majority of all its Sentinels names it as the master. So an
-   * old master that was paused or cut off while another one was elected never votes beside its successor. With false, one Sentinel that
-   * answers is enough, and a master keeps its vote while no Sentinel can be reached: then an old master may vote beside
-   * its successor, and two clients may hold one lock. It has no effect on servers that no Sentinel watches, nor if
-   * restartGuard is 'off' or 'durable'. Default true.
+   * old master that was paused or cut off while another one was elected never votes beside its successor. With false,
+   * one Sentinel that answers is enough, and a master keeps its vote while no Sentinel can be reached: then an old
+   * master may vote beside its successor, and two clients may hold one lock. It has no effect on servers that no
+   * Sentinel watches, nor if restartGuard is 'off' or 'durable'. Default true.
    */
   failoverGuard?: boolean;
   /**

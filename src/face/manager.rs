@@ -376,9 +376,9 @@ impl Builder {
 
     /// Sets whether a master that Sentinels watch has a vote only while a majority of all its Sentinels names it as
     /// the master. They are asked about once a second while locks are taken. So an old master that was paused or cut
-    /// off while another one was elected never votes beside its successor. Without it, one Sentinel that answers is enough, and a master
-    /// keeps its vote while no Sentinel can be reached: then an old master may vote beside its successor, and two
-    /// clients may hold one lock. It has no effect on servers that no Sentinel watches, nor with [`Guard::Off`] or
+    /// off while another one was elected never votes beside its successor. Without it, one Sentinel that answers is
+    /// enough, and a master keeps its vote while no Sentinel can be reached: then an old master may vote beside its
+    /// successor, and two clients may hold one lock. It has no effect on servers that no Sentinel watches, nor with [`Guard::Off`] or
     /// [`Guard::Durable`]. The default is yes.
     pub fn failover_guard(self, is_wanted: bool) -> Self {
         self.set(move |manager| {

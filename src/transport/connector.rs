@@ -55,10 +55,9 @@ pub(super) struct Connector {
     /// The index of this server in `server_registry`.
     place: usize,
     /// If Sentinels watch the server, they are its arbiters: they say which server it is. `master` is the one that they
-    /// named last. `master_aside` is the one before the search for another master.
+    /// named last.
     arbiters: Option<Box<Arbiters>>,
     master: Option<Owner>,
-    master_aside: Option<Owner>,
     /// Whether a majority of them must name it. That does not change while a connection is up.
     needs_majority: bool,
     /// Where the descriptor is shown to a forked child. A connection that was set aside uses the other slot.
@@ -156,7 +155,6 @@ impl Connector {
             place,
             arbiters: arbiters.map(Box::new),
             master: None,
-            master_aside: None,
             needs_majority: false,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
@@ -905,7 +903,11 @@ impl Connector {
                 let has_left = self.arbiters.as_mut()?.hear_news(self.master.as_ref()?, now);
                 has_left.then(|| self.leave_master(now))?
             }
-            _ => None,
+            // The majority has spoken, and the others still do. What is not read keeps the thread that polls awake.
+            State::Down | State::Connecting { .. } | State::Handshake { .. } => {
+                self.arbiters.as_mut()?.advance(now);
+                None
+            }
         }
     }
 
@@ -968,10 +970,10 @@ impl Connector {
             State::Up { wire } => {
                 self.place_shown = 1 - self.place_shown;
                 self.retry_at = now;
-                self.master_aside.clone_from(&self.master);
                 let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
-                let owner = self.master.clone().filter(|_| self.needs_majority);
-                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at, owner })
+                let (master, needs_majority) = (self.master.clone(), self.needs_majority);
+                let heard_at = self.heard_at;
+                Some(Stream { wire, inbox, outbox, heard_at, master, needs_majority })
             }
             state => {
                 self.state = state;
@@ -985,11 +987,11 @@ impl Connector {
         self.close();
         self.place_shown = 1 - self.place_shown;
         (self.failures, self.down_since) = (0, None);
-        let Stream { wire, inbox, outbox, heard_at, .. } = stream;
+        let Stream { wire, inbox, outbox, heard_at, master, needs_majority } = stream;
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };
-        // This connection may lead to a server that is not the master any more.
-        self.master = self.master_aside.take();
+        // It may lead to a server that is not the master any more, and the setting may have changed meanwhile.
+        (self.master, self.needs_majority) = (master, needs_majority);
     }
 
     /// The connection that was set aside is lost before there is another one.

@@ -42,7 +42,7 @@ impl DrainingConnection {
 
     /// To whom it leads, if its grants count only while the Sentinels confirm that.
     pub(super) fn owner(&self) -> Option<&Owner> {
-        self.stream.owner.as_ref()
+        self.stream.master.as_ref().filter(|_| self.stream.needs_majority)
     }
 
     /// What to poll for: the descriptor, and whether to wait until it is writable.

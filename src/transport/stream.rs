@@ -11,6 +11,7 @@ pub(super) struct Stream {
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
     pub(super) heard_at: Moment,
-    /// To whom it leads, if its grants count only while the Sentinels confirm that.
-    pub(super) owner: Option<Owner>,
+    /// To which master it leads, if Sentinels watch it, and whether its grants count only while they confirm that.
+    pub(super) master: Option<Owner>,
+    pub(super) needs_majority: bool,
 }

@@ -115,10 +115,10 @@ class Manager:
     guard_cap: the longest time that a server stays without a vote; None: 600.
     failover_guard: whether a master that Sentinels watch has a vote only while a majority of all its
         Sentinels names it as the master. So an old master that was paused or cut off while another one
-        was elected never votes beside its successor. If False, one Sentinel that answers is enough, and a master keeps its vote
-        while no Sentinel can be reached: then an old master may vote beside its successor, and two clients
-        may hold one lock. It has no effect on servers that no Sentinel watches, nor if restart_guard is
-        "off" or "durable".
+        was elected never votes beside its successor. If False, one Sentinel that answers is enough, and a
+        master keeps its vote while no Sentinel can be reached: then an old master may vote beside its
+        successor, and two clients may hold one lock. It has no effect on servers that no Sentinel watches,
+        nor if restart_guard is "off" or "durable".
     fencing: whether locks come with a fencing token: see Lease.fencing_token. All clients that lock the
         resource must use it. The servers count in the key redlock:fence, so do not lock a resource with
         this name.

@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn an_arbiter_that_has_forgotten_does_not_count() {
         let mut ownership = of(&[Some(word('b', 2, 2, 1)), Some(word('b', 2, 2, 2)), None]);
-        ownership.hear(0, word('a', 0, 2, 3));
+        ownership.hear(0, word('a', 1, 2, 3));
         assert_eq!((ownership.lease(), ownership.word(0)), (None, None));
         ownership.hear(2, word('a', 0, 2, 3));
         assert_eq!(ownership.lease(), None);

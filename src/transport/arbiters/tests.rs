@@ -10,6 +10,7 @@ use crate::protocol::command::{Answer, Verb};
 use crate::protocol::conn::guard::Rules;
 use crate::protocol::conn::queue::samples::{TICKET, request};
 use crate::protocol::conn::server_registry::ServerRegistry;
+use crate::protocol::policy::Policy;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::system::clock;
 use crate::system::socket::{poll, watch};
@@ -513,6 +514,58 @@ fn an_answer_is_held_back_until_the_sentinels_have_answered() {
     }
 }
 
+/// It has no vote until the Sentinels confirm it again. The thread that polls is told of their sockets.
+#[test]
+fn a_master_has_its_vote_back_once_it_is_confirmed() {
+    if IS_PLAYED {
+        return;
+    }
+    let mut house = House::asked_too_late();
+    let here = master(house.port, house.epoch, 0, "master");
+    house.sentinel.say(&master(house.port, house.epoch, 2, "master"));
+    let unconfirmed = Failure::Unconfirmed { named: 1, needed: 2, of: 3 };
+    assert_eq!(house.delivered().0, Answer::Failed(unconfirmed));
+    assert!(!house.server.snapshot(clock::now(), 0).has_vote);
+    let later = clock::now().plus_ms(2_000);
+    house.effects.changed = false;
+    let House { server, effects, .. } = &mut house;
+    server.ask(&request(Verb::Acquire), TICKET, 5_000, later, effects);
+    assert!(house.effects.changed, "the Sentinel is asked again");
+    house.server.handle_ready(later, &mut house.effects);
+    house.sentinel.hears("MASTER\r\n$1\r\nm\r\n");
+    house.sentinel.say(&here);
+    let granted = house.master.as_mut().expect("it is there");
+    granted.hears("PTTL\r\n$1\r\nr\r\n");
+    granted.say("+OK\r\n:10000\r\n");
+    assert_eq!(house.delivered().0, Answer::Done);
+    assert!(house.server.snapshot(clock::now(), 0).has_vote);
+}
+
+/// Its name has two, and nobody listens at the first one.
+#[test]
+fn each_address_of_a_sentinel_is_tried() {
+    if IS_PLAYED {
+        return;
+    }
+    let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
+    let [gone, here] = [0, 1].map(bind);
+    let addresses = [&gone, &here].map(|it| it.local_addr().expect("an address"));
+    drop(gone);
+    let (parsed, _) = Sentinels::parse("name:1/m").expect("a URL");
+    let mut arbiters = Arbiters::new(&Arc::new(parsed), false, &Arc::default());
+    assert!(arbiters.name_where(|it| it.begin_look_up(at(0))).is_some());
+    assert!(arbiters.end_look_up(0, Some(addresses.to_vec()), at(0), at(0)));
+    let mut play = Play { arbiters, sentinels: vec![here] };
+    play.arbiters.begin(true, WITHIN_MS, at(0));
+    while !matches!(play.arbiters.all[0].link, Link::Up(..)) {
+        play.wait();
+        assert_eq!(play.arbiters.advance(at(0)), None);
+    }
+    let mut sentinel = play.accept(0, at(0));
+    sentinel.say(&master(7, 1, 0, "master"));
+    assert_eq!(play.found(at(0)), Ok(owner(7, 1)));
+}
+
 #[test]
 fn an_answer_that_is_held_back_is_lost_with_its_connection() {
     if IS_PLAYED {
@@ -575,4 +628,49 @@ fn a_successor_waits_longer() {
     let after = |from: Moment, ms| house.server.snapshot(from.plus_ms(ms), 0).has_vote;
     assert!(!after(before, rules.wait_ms(0) + rules.lead_ms(LEAD_MS) - 2));
     assert!(after(clock::now(), rules.wait_ms(0) + rules.lead_ms(LEAD_MS) + 2));
+}
+
+/// One Sentinel is enough, and the other one answers when the master is being connected to, or cannot be. An answer that
+/// nobody reads would keep the thread that polls awake.
+#[test]
+fn a_sentinel_that_answers_late_is_read() {
+    if IS_PLAYED {
+        return;
+    }
+    for is_reachable in [true, false] {
+        let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
+        let [one, other, masters] = [0, 1, 2].map(bind);
+        let port = |it: &TcpListener| it.local_addr().expect("an address").port();
+        let (hosts, place) = ([port(&one), port(&other)], port(&masters));
+        let _masters = is_reachable.then_some(masters);
+        let url = format!("redis-sentinel://127.0.0.1:{},127.0.0.1:{}/m", hosts[0], hosts[1]);
+        let policy = Arc::<Policy>::default();
+        policy.set_failover_guard(false);
+        let registry = Arc::new(ServerRegistry::new(1, Arc::default()));
+        let endpoint = Endpoint::parse(&url, 0).expect("a URL");
+        let mut server = Server::new(0, endpoint, policy, Arc::default(), registry);
+        let (mut effects, now) = (Effects::default(), clock::now());
+        server.hurry(now, &mut effects);
+        let accept = |it: &TcpListener| Sentinel(it.accept().expect("a connection").0);
+        let mut sentinels = [accept(&one), accept(&other)];
+        let mut go_on = |is_done: &dyn Fn(&Server) -> bool| {
+            for _ in 0..100 {
+                if is_done(&server) {
+                    return;
+                }
+                let all = server.interest().into_iter().chain(server.interests_beside());
+                let mut watched: Vec<_> = all.map(|it| watch(it.fd, it.for_writing)).collect();
+                poll(&mut watched, at(20), at(0));
+                server.handle_ready_beside(now, &mut effects);
+                server.handle_ready(now, &mut effects);
+            }
+            panic!("nothing more happens");
+        };
+        let words = format!("$0\r\n\r\n*0\r\n{}", master(place, 0, 1, "master"));
+        sentinels[0].say(&words);
+        go_on(&|it| it.interests_beside().count() == 1);
+        go_on(&|it| it.interest().is_some() == is_reachable);
+        sentinels[1].say(&words);
+        go_on(&|it| it.interests_beside().count() == 0);
+    }
 }

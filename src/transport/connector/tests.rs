@@ -143,14 +143,38 @@ fn what_a_lost_handshake_has_said_is_known() {
     }
 }
 
-/// It is to be marked, but the other servers are not known yet.
+/// It is to be marked: it has no note (and the other servers are not known yet), no valid one, or that of another process.
 #[test]
 fn the_clock_of_a_server_without_a_note_is_kept() {
     if IS_PLAYED {
         return;
     }
-    let mut connector = connector();
-    connector.server_registry = Arc::new(ServerRegistry::new(2, Arc::default()));
-    shake_hands(&mut connector, &(process('a') + LAST));
-    assert!(connector.lasting.clock.shown_ms(NOW).is_some());
+    let other = format!("1 {} 1 -1 0 0000000000000007", RunId::sample('b').as_str());
+    for note in ["", "damaged", &other] {
+        let mut connector = connector();
+        connector.server_registry = Arc::new(ServerRegistry::new(2, Arc::default()));
+        let last = LAST.replace("$0\r\n\r\n", &format!("${}\r\n{note}\r\n", note.len()));
+        shake_hands(&mut connector, &(process('a') + &last));
+        assert!(connector.lasting.clock.shown_ms(NOW).is_some(), "{note}");
+    }
+}
+
+/// Another master was looked for meanwhile, and the setting was changed.
+#[test]
+fn a_connection_that_is_taken_back_leads_to_its_own_master() {
+    if IS_PLAYED {
+        return;
+    }
+    let owner = |epoch| Owner { place: Address::of("127.0.0.1", 7).expect("a place"), epoch };
+    for needs_majority in [true, false] {
+        let mut connector = link_at("redis-sentinel://127.0.0.1/master", 0);
+        shake_hands(&mut connector, "");
+        connector.come_up(Capabilities::default(), Guard::default(), NOW);
+        (connector.master, connector.needs_majority) = (Some(owner(1)), needs_majority);
+        let stream = connector.set_aside(NOW).expect("it is up");
+        (connector.master, connector.needs_majority) = (Some(owner(2)), !needs_majority);
+        connector.take_back(stream);
+        assert_eq!(connector.master, Some(owner(1)));
+        assert_eq!(connector.owner().is_some(), needs_majority);
+    }
 }

@@ -42,8 +42,8 @@ module Redlock
     #                    Sentinel can be reached. Then an old master may vote beside its successor, and two clients
     #                    may hold one lock. Otherwise a master that Sentinels watch has a vote only while a majority of
     #                    all its Sentinels names it as the master, so an old master that was paused or cut off while
-    #                    another one was elected never votes beside its successor. It has no effect on servers that no Sentinel watches,
-    #                    nor if restart_guard is :off or :durable.
+    #                    another one was elected never votes beside its successor. It has no effect on
+    #                    servers that no Sentinel watches, nor if restart_guard is :off or :durable.
     # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All clients that lock the
     #                    resource must use it. The servers count in the key redlock:fence, so do not lock a
     #                    resource with this name.

@@ -70,6 +70,11 @@ fn a_server_with_lost_counters_has_no_fenced_vote() {
         assert_eq!(told, Answer::Failed(Failure::Unfenced { left_s }), "{ago_ms}");
         assert_eq!(told.asks_to_restore(), left_s == 0);
     }
+    // A deposed master may have drawn numbers for a second more.
+    let mut successor = guarded();
+    successor.guard = successor.guard.with_lead(1_022);
+    let told = ask(&mut successor, Verb::AcquireFenced, &[-2, 10_203], 0);
+    assert_eq!(told, Answer::Failed(Failure::Unfenced { left_s: 2 }));
     let told = ask(&mut guarded(), Verb::AcquireFenced, &[-5, 7], 0);
     assert_eq!(told, Answer::Granted { number: 7 });
 }
