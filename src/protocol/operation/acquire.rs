@@ -85,6 +85,8 @@ pub(crate) struct Acquire {
     number: Option<NonZeroU64>,
     /// Whether the servers have refused the acquire because another client has the lock.
     was_refused: bool,
+    /// What the servers said to the try before this one, if they were asked.
+    last_miss: Option<Box<Miss>>,
     reader_wait: ReaderWait,
     /// How many of its attempts were divided.
     divided: u32,
@@ -93,8 +95,7 @@ pub(crate) struct Acquire {
 
 enum Stage {
     Submitted,
-    /// Before an attempt that is cut short at that moment.
-    Connecting(Box<ConnectQuorum>, Moment),
+    Connecting(Box<ConnectQuorum>),
     Asking(Box<Round>),
     /// Asking the servers about their lines. Also holds the result of the last try.
     Looking(Box<Round>, Option<Box<Miss>>),
@@ -108,7 +109,7 @@ impl Acquire {
     /// The token is for the first attempt. The caller passes it because drawing a token takes a system call.
     pub(crate) fn new(wanted: Wanted, token: Token) -> Self {
         let (token, stage, cut) = (Some(token), Stage::Submitted, Moment::NEVER);
-        let (number, was_refused, reader_wait, moves) = Default::default();
+        let (number, was_refused, last_miss, reader_wait, moves) = Default::default();
         Self {
             wanted,
             tries: 0,
@@ -120,6 +121,7 @@ impl Acquire {
             moves,
             number,
             was_refused,
+            last_miss,
             reader_wait,
             divided: 0,
             stage,
@@ -157,29 +159,29 @@ impl Acquire {
             }
         }
         // The first attempt is never cut short. A later attempt is, soon after the end of the plan.
-        let cut = match self.wanted.plan {
+        self.cut = match self.wanted.plan {
             Plan::Until(until) if self.has_asked => last_try_end(until, now),
             _ => Moment::NEVER,
         };
         self.looks = !is_last && self.is_to_look(actions);
         self.has_asked = true;
-        match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
+        match ConnectQuorum::if_needed(self.cut, self.wanted.ttl_ms, actions) {
             Some(quorum) => {
                 if !self.looks {
                     // Also if the attempt fails because servers cannot be reached.
                     self.note_attempt(actions);
                 }
-                self.stage = Stage::Connecting(quorum, cut);
+                self.stage = Stage::Connecting(quorum);
             }
-            None => self.go(cut, actions),
+            None => self.go(actions),
         }
     }
 
     /// Looks or tries, as was decided.
-    fn go(&mut self, cut: Moment, actions: &mut dyn Actions) {
+    fn go(&mut self, actions: &mut dyn Actions) {
         match self.looks {
             true => self.look(None, actions),
-            false => self.ask(cut, actions),
+            false => self.ask(actions),
         }
     }
 
@@ -189,12 +191,13 @@ impl Acquire {
             Plan::Until(until) if self.has_asked => until,
             _ => Moment::NEVER,
         };
+        self.cut = last_try_end(end, actions.now());
         self.has_asked = true;
-        self.ask(last_try_end(end, actions.now()), actions);
+        self.ask(actions);
     }
 
-    /// Asks all servers once. The attempt is cut short at that moment.
-    fn ask(&mut self, cut: Moment, actions: &mut dyn Actions) {
+    /// Asks all servers once.
+    fn ask(&mut self, actions: &mut dyn Actions) {
         // The next attempt has a token of its own.
         let token = match self.token.take().map_or_else(|| actions.draw_token(), Ok) {
             Ok(token) => token,
@@ -217,12 +220,12 @@ impl Acquire {
         };
         let request = request.before(Arc::clone(&lock) as Arc<dyn ReplyObserver>);
         self.note_attempt(actions);
-        (self.cut, self.moves) = (cut, Moves::default());
+        self.moves = Moves::default();
         self.stage = Stage::Asking(Box::new(match permits {
             Some(of) => Round::permit(lock, of, servers),
             None => Round::acquire(lock, servers),
         }));
-        actions.ask(request, Limits { since, until: cut, reply_ms });
+        actions.ask(request, Limits { since, until: self.cut, reply_ms });
     }
 
     /// Evaluates an attempt. If the lock was not taken, releases what may be left of it on the servers.
@@ -318,9 +321,9 @@ impl Operation for Acquire {
         match (mem::replace(&mut self.stage, Stage::Submitted), event) {
             (stage, Event::Cancelled { sent }) => self.cancel(&stage, sent, actions),
             (Stage::Submitted, _) => self.begin(actions),
-            (Stage::Connecting(mut quorum, cut), event) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum, cut),
-                Progress::Connected => self.go(cut, actions),
+            (Stage::Connecting(mut quorum), event) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.go(actions),
                 Progress::Failed(miss) => {
                     self.note(&miss, actions);
                     self.miss(miss, actions);
@@ -335,7 +338,10 @@ impl Operation for Acquire {
             (Stage::Looking(round, miss), Event::Closed { sent }) => {
                 self.conclude_look(round, miss, sent, actions);
             }
-            (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
+            (Stage::Waiting(_, miss), Event::YourTurn) => {
+                self.note_miss(miss);
+                self.handle_turn(actions);
+            }
             (Stage::Waiting(wait, miss), Event::Pushed { .. }) => self.wait(wait, miss, actions),
             (Stage::Waiting(wait, miss), Event::TimeOut) => {
                 self.handle_time_out(wait, miss, actions);
@@ -359,7 +365,7 @@ impl Operation for Acquire {
     fn round(&mut self) -> Option<&mut Round> {
         match &mut self.stage {
             Stage::Submitted | Stage::Waiting(..) => None,
-            Stage::Connecting(quorum, _) => quorum.round(),
+            Stage::Connecting(quorum) => quorum.round(),
             Stage::Asking(round) | Stage::Looking(round, _) => Some(round),
             Stage::Raising(raising) => raising.round(),
         }
@@ -547,8 +553,27 @@ impl Acquire {
         }
         match self.wait_after(&miss, actions) {
             Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
-            Ok(None) => self.fail(miss.error(actions.roster()), actions),
+            Ok(None) => {
+                let miss = self.last_word(miss, actions.now());
+                self.fail(miss.error(actions.roster()), actions);
+            }
             Err(error) => self.fail(error, actions),
+        }
+    }
+
+    /// Another try follows this one. What this process knew without asking the servers is over by then.
+    fn note_miss(&mut self, miss: Box<Miss>) {
+        self.last_miss = Some(miss).filter(|it| matches!(**it, Miss::Votes(..)));
+    }
+
+    /// The miss that the caller is told of. A last try that was cut short says nothing if only replies are missing,
+    /// because the servers had less time than their reply timeout. Then it is the result of the try before it.
+    fn last_word(&mut self, miss: Miss, now: Moment) -> Miss {
+        let is_cut_short =
+            now >= self.cut && matches!(&miss, Miss::Votes(_, round) if round.lacks_only_replies());
+        match self.last_miss.take() {
+            Some(earlier) if is_cut_short => *earlier,
+            _ => miss,
         }
     }
 
@@ -616,6 +641,7 @@ impl Acquire {
                 // A turn that came early does not count as a try of the plan.
                 self.tries -= 1;
             }
+            self.note_miss(miss);
             return self.try_once(actions);
         }
         self.wait(wait, miss, actions);
@@ -759,7 +785,10 @@ impl Acquire {
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
         let is_over = due <= now || now >= until;
         let miss = match (will_hear, miss) {
-            _ if is_over => return self.try_once(actions),
+            (_, miss) if is_over => {
+                self.last_miss = miss.or_else(|| self.last_miss.take());
+                return self.try_once(actions);
+            }
             (true, _) => Box::new(Miss::Votes(Status::Taken, round)),
             // Too few servers will tell, so it asks as if there were no lines.
             (false, Some(miss)) => return self.miss(*miss, actions),

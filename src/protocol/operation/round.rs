@@ -20,6 +20,7 @@ use self::place::Places;
 use crate::protocol::command::{Answer, NthKey, Slots, shared};
 use crate::protocol::condition::Condition;
 use crate::protocol::error::{Error, Status};
+use crate::protocol::failure::Failure;
 use crate::protocol::lock::{Lock, View};
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::backoff::{Claim, Denial};
@@ -441,6 +442,13 @@ impl Round {
         let lasts = |reason: &&(usize, Answer)| matches!(&reason.1, Answer::Failed(failure) if failure.is_lasting());
         let lasting: ServerSet = self.reasons.iter().filter(lasts).map(|reason| reason.0).collect();
         lasting.len() > self.ballot().tolerance() as usize
+    }
+
+    /// Whether it found too few servers, and with the replies that did not come it could have found enough.
+    pub(crate) fn lacks_only_replies(&self) -> bool {
+        let is_other = |reason: &&(usize, Answer)| matches!(&reason.1, Answer::Failed(it) if !matches!(it, Failure::NoAnswer { .. }));
+        let others = self.reasons.iter().filter(is_other).count();
+        self.outcome() == Outcome::Unreachable && others <= self.ballot().tolerance() as usize
     }
 
     /// Whether readers are in the way.

@@ -133,7 +133,7 @@ fn a_late_hand_over_ends_soon_after_the_wait() {
     });
     let told = crowd.told();
     assert_eq!(told[0], ('a', Ok(()), 45));
-    assert_eq!((told[1].0, told[1].1), ('b', Err(Status::Unreachable)));
+    assert_eq!((told[1].0, told[1].1), ('b', Err(Status::Taken)));
     assert!((75..=105).contains(&told[1].2), "{told:?}");
     let handed = crowd.deeds().into_iter().filter(|it| it.1 == 71);
     assert_eq!(handed.map(|it| it.0).collect::<Vec<_>>(), [Release, Acquire]);

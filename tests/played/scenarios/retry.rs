@@ -132,6 +132,27 @@ fn try_lock_pauses_grow_and_a_last_try_follows() {
     assert_eq!((cluster.now() - start) / MS, 1_002);
 }
 
+/// The servers answer the last try later than its 25 ms. That says nothing of them.
+#[test]
+fn a_last_try_that_is_cut_short_does_not_hide_the_refusal_before_it() {
+    let (cluster, client) = taken_for(3_600_000);
+    let client = client.tries(1, 300);
+    let slow = [Trip::ms(1, 1), Trip::ms(1, 100)];
+    (0..3).for_each(|it| cluster.script(client.way(it), slow));
+    let start = cluster.now();
+    assert_eq!(client.try_lock("r", TTL, 4, &mut Lease::new()), Err(Status::Taken));
+    assert_eq!(attempts_ms(&cluster, start), [0, 4]);
+    assert_eq!((cluster.now() - start) / MS, 29);
+}
+
+#[test]
+fn a_last_try_without_a_quorum_of_servers_is_told() {
+    let (cluster, client) = taken_for(3_600_000);
+    let client = client.tries(1, 300);
+    cluster.after_ms(3, |world| (0..2).for_each(|it| world.kill(it)));
+    assert_eq!(client.try_lock("r", TTL, 4, &mut Lease::new()), Err(Status::Unreachable));
+}
+
 #[test]
 fn the_last_try_may_succeed() {
     let (cluster, client) = taken_for(900);
