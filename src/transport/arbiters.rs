@@ -67,6 +67,8 @@ pub(super) struct Arbiters {
     within_ms: i64,
     /// If the master is looked for: since when, and until when.
     search: Option<(Moment, Moment)>,
+    /// When the master was last looked for.
+    searched_at: Moment,
     /// Whether a majority must name the master. Otherwise one Sentinel is enough.
     needs_majority: bool,
     /// The master that was named last, and was of no use.
@@ -125,6 +127,7 @@ impl Arbiters {
             wanted_since: start,
             within_ms: 0,
             search: None,
+            searched_at: start,
             needs_majority: true,
             useless: None,
         }
@@ -148,7 +151,7 @@ impl Arbiters {
     /// Looks for the master, within `within_ms`. A majority must name it, or one Sentinel.
     pub(super) fn begin(&mut self, needs_majority: bool, within_ms: i64, now: Moment) {
         self.needs_majority = needs_majority;
-        self.search = Some((now, now.plus_ms(within_ms)));
+        (self.search, self.searched_at) = (Some((now, now.plus_ms(within_ms))), now);
         (self.wanted_since, self.within_ms) = (now, within_ms);
         self.ask(now);
     }
@@ -160,7 +163,7 @@ impl Arbiters {
         let is_over = now >= until || !self.all.iter().any(Arbiter::is_pending);
         let found = match self.found(since, is_over) {
             Some(owner) => Ok(owner),
-            None if is_over => Err(self.words(since)),
+            None if is_over => Err(self.why_unknown(since)),
             None => return None,
         };
         self.search = None;
@@ -280,17 +283,24 @@ impl Arbiters {
     }
 
     /// The master, as far as those say it who were asked at this time or later. If one of them is enough, the one that
-    /// names the greatest epoch counts. A master that was of no use is tried again once all have answered.
+    /// names the greatest epoch counts. A master that was of no use, or that had a successor by what was said before, is
+    /// tried once all have answered.
     fn found(&self, since: Moment, is_over: bool) -> Option<Owner> {
         if self.needs_majority {
             let lease = self.lease.as_ref().filter(|it| it.asked_at >= since);
             return Some(lease?.owner.clone());
         }
-        let words = (0..self.all.len()).filter_map(|which| self.ownership.word(which));
-        let young = words.filter(|it| it.asked_at >= since);
+        let greatest = self.words().map(|it| it.owner.epoch).max();
         let is_useless = |owner: &Owner| self.useless.as_ref() == Some(&owner.place);
-        let best = young.map(|it| &it.owner).max_by_key(|it| (!is_useless(it), it.epoch))?;
-        (is_over || !is_useless(best)).then(|| best.clone())
+        let young = self.words().filter(|it| it.asked_at >= since).map(|it| &it.owner);
+        let best = young.max_by_key(|it| (!is_useless(it), it.epoch))?;
+        let is_sure = !is_useless(best) && Some(best.epoch) >= greatest;
+        (is_over || is_sure).then(|| best.clone())
+    }
+
+    /// What each Sentinel has said last.
+    fn words(&self) -> impl Iterator<Item = &Word<Address>> {
+        (0..self.all.len()).filter_map(|which| self.ownership.word(which))
     }
 
     /// Whether this server is the master no more.
@@ -298,14 +308,17 @@ impl Arbiters {
         let is_successor = |it: &Owner| it != master && it.epoch >= master.epoch;
         match self.needs_majority {
             true => self.lease.as_ref().is_some_and(|it| is_successor(&it.owner)),
-            false => (0..self.all.len())
-                .filter_map(|which| self.ownership.word(which))
-                .any(|it| is_successor(&it.owner) && it.owner.epoch > master.epoch),
+            // A Sentinel that has not answered since the search has no say.
+            false => self.words().any(|it| {
+                is_successor(&it.owner)
+                    && it.owner.epoch > master.epoch
+                    && it.asked_at >= self.searched_at
+            }),
         }
     }
 
     /// Why the master is not known.
-    fn words(&self, since: Moment) -> String {
+    fn why_unknown(&self, since: Moment) -> String {
         let name = self.shared.sentinels.master();
         let Support { named, needed, .. } = self.ownership.support_since(since);
         let what = match named {

@@ -235,6 +235,33 @@ fn a_useless_master_is_not_named_again_at_once() {
     assert_eq!(play.found(at(5)), Ok(owner(8, 1)));
 }
 
+/// One of two Sentinels has not heard of the failover, and answers first. Later the other one is gone.
+#[test]
+fn without_a_majority_a_master_that_had_a_successor_is_tried_last() {
+    if IS_PLAYED {
+        return;
+    }
+    let mut play = Play::new(2, 2);
+    play.arbiters.begin(false, WITHIN_MS, at(0));
+    let mut all = play.accept_all(at(0));
+    all[1].say(&master(8, 2, 1, "master"));
+    assert_eq!(play.found(at(0)), Ok(owner(8, 2)));
+    play.arbiters.begin(false, WITHIN_MS, at(50));
+    // It still owes the answer to the first question.
+    all[0].say(&master(7, 1, 1, "master"));
+    play.wait();
+    assert_eq!(play.arbiters.advance(at(50)), None);
+    all[0].hears("MASTER\r\n$1\r\nm\r\n");
+    all[0].say(&master(7, 1, 1, "master"));
+    while play.arbiters.all[0].is_pending() {
+        play.wait();
+        assert_eq!(play.arbiters.advance(at(50)), None, "the other one may still answer");
+    }
+    let over = at(50 + WITHIN_MS);
+    assert_eq!(play.arbiters.advance(over), Some(Ok(owner(7, 1))));
+    assert!(!play.arbiters.has_left(&owner(7, 1)), "that was said before");
+}
+
 #[test]
 fn sentinels_that_do_not_agree_find_no_master() {
     if IS_PLAYED {
