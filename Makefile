@@ -63,7 +63,8 @@ help:
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
 	@echo '                  GUARDED=1: those in which one server forgets again and again; STEPPED=1: in which its clock is set;'
 	@echo '                  LIVES=1: in which it changes its life in every way; FENCED=1: all with fencing tokens;'
-	@echo '                  COUNTED=1: those in which servers lose these one after another'
+	@echo '                  COUNTED=1: those in which servers lose these one after another;'
+	@echo '                  WATCHED=1: those in which Sentinels watch masters, and these fail over'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired, to fencing tokens, and as owners change (25 minutes)'
 	@echo 'make test-long    crowds of waiters in greater numbers, and what must not grow with servers, names, locks and so on (3 minutes)'
 	@echo 'make golden       what a change of the structure must leave as it is (5 minutes; make golden-record: records it)'
@@ -245,14 +246,14 @@ check-threads:
 # Complete schedules in a simulated world. GUARDED=1 plays those in which one server forgets. STEPPED=1 plays
 # those in which its clock is set. LIVES=1 plays those in which it changes its life in every way, and clocks are set
 # forward and back. FENCED=1 plays all of them with fencing tokens. COUNTED=1 plays those in which servers lose these
-# one after another. If a seed fails, its story is printed, reduced as far as possible; with WHOLE=1 as it is.
+# one after another. WATCHED=1 plays those in which Sentinels watch masters that fail over. If a seed fails, its story is printed, reduced as far as possible; with WHOLE=1 as it is.
 SEEDS = 100000
 FIRST = 0
 .PHONY: simulate
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) $(if $(WHOLE),REDLOCK_WHOLE=1) \
 		$(CARGO) test -q --profile simulation --test played -- \
-		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)$(if $(COUNTED),_that_are_counted)
+		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)$(if $(STEPPED),_that_are_stepped)$(if $(LIVES),_that_are_lived)$(if $(COUNTED),_that_are_counted)$(if $(WATCHED),_that_are_watched)
 
 # Explores everything that can happen to a lock on three servers, under the rules for which server may confirm it;
 # everything that can happen to the numbers of fencing tokens; and everything that can happen to a lock as the owner of

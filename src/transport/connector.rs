@@ -874,14 +874,21 @@ impl Connector {
         self.state = State::Down;
         match found {
             Ok(owner) => {
-                if self.master.as_ref().is_none_or(|it| it.place != owner.place) {
-                    self.addresses = Addresses::of(&owner.place);
-                }
-                self.master = Some(owner);
+                self.have_master(Some(owner));
                 self.dial(now)
             }
             Err(why) => Some(self.give_up(why.into(), now)),
         }
+    }
+
+    /// This is the master now. The addresses are always its own.
+    fn have_master(&mut self, master: Option<Owner>) {
+        let place = |it: &Option<Owner>| it.as_ref().map(|it| it.place.clone());
+        let (before, now) = (place(&self.master), place(&master));
+        if before != now {
+            self.addresses = now.as_ref().map_or_else(Addresses::unknown, Addresses::of);
+        }
+        self.master = master;
     }
 
     /// If the connection is up, and is in use, checks whether it still leads to the master, as far as the Sentinels have
@@ -991,7 +998,8 @@ impl Connector {
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };
         // It may lead to a server that is not the master any more, and the setting may have changed meanwhile.
-        (self.master, self.needs_majority) = (master, needs_majority);
+        self.have_master(master);
+        self.needs_majority = needs_majority;
     }
 
     /// The connection that was set aside is lost before there is another one.

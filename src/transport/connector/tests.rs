@@ -165,16 +165,22 @@ fn a_connection_that_is_taken_back_leads_to_its_own_master() {
     if IS_PLAYED {
         return;
     }
-    let owner = |epoch| Owner { place: Address::of("127.0.0.1", 7).expect("a place"), epoch };
+    let owner = |epoch: u16| {
+        let place = Address::of("127.0.0.1", 7000 + epoch).expect("a place");
+        Owner { place, epoch: epoch.into() }
+    };
     for needs_majority in [true, false] {
         let mut connector = link_at("redis-sentinel://127.0.0.1/master", 0);
         shake_hands(&mut connector, "");
         connector.come_up(Capabilities::default(), Guard::default(), NOW);
-        (connector.master, connector.needs_majority) = (Some(owner(1)), needs_majority);
+        connector.have_master(Some(owner(1)));
+        connector.needs_majority = needs_majority;
         let stream = connector.set_aside(NOW).expect("it is up");
-        (connector.master, connector.needs_majority) = (Some(owner(2)), !needs_majority);
+        connector.have_master(Some(owner(2)));
+        connector.needs_majority = !needs_majority;
         connector.take_back(stream);
         assert_eq!(connector.master, Some(owner(1)));
+        assert_eq!(connector.addresses.current().map(|it| it.port()), Some(7001));
         assert_eq!(connector.owner().is_some(), needs_majority);
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::support::proxy::{BOTH, Proxy};
 use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
 use crate::support::usage::{everything_works, make_brief};
 use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
@@ -342,6 +343,59 @@ fn m15_a_paused_master_grants_nothing_beside_its_successor() {
         assert_ne!(first.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_OK, "two hold it");
         assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     });
+}
+
+/// The master and one client are cut off from the Sentinels and from everybody else. The master goes on granting locks to
+/// that client, which have no vote, also when the successor has one.
+#[test]
+fn m15_a_master_that_is_cut_off_with_a_client_grants_in_vain() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
+    wait_until("it knows a good replica", || {
+        sentinels.iter().all(|it| it.knows_good_replica("mymaster"))
+    });
+    let addresses = sentinels.each_ref().map(Sentinel::address);
+    let ways = addresses.clone().map(|it| Proxy::in_front_of(it, "redis"));
+    let inside = Manager::of_urls(&[url(&ways.each_ref().map(Proxy::address), "mymaster")]);
+    let outside = Manager::of_urls(&[url(&addresses, "mymaster")]);
+    let old = group.at(&sentinels[0].master_of("mymaster"));
+    let (held, lease, taken) = (inside.take("held", TTL), Lease::new(), Lease::new());
+    for way in BOTH {
+        ways.iter().for_each(|it| it.stall(way));
+    }
+    cut_off_from_sentinels(old);
+    wait_until_ok("the successor votes", || {
+        if inside.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK {
+            // It was confirmed a moment before.
+            inside.unlock(&lease);
+        }
+        match outside.try_lock("held", TTL, 0, &taken) {
+            REDLOCK_OK => Ok(()),
+            _ => Err(taken.message()),
+        }
+    });
+    assert!(!held.is_held(), "two hold it");
+    let granted = old.calls("set");
+    for _ in 0..5 {
+        assert_eq!(inside.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        assert!(lease.message().contains("0 of 3 Sentinels name"), "{}", lease.message());
+    }
+    assert!(old.calls("set") >= granted + 5, "it was asked nothing");
+    assert_ne!(inside.extend(&held, TTL), REDLOCK_OK);
+    assert_eq!(outside.unlock(&taken), REDLOCK_OK, "{}", taken.message());
+    ways.iter().for_each(Proxy::heal);
+    await_lock(&inside, &sentinels[0].master_of("mymaster"));
+}
+
+/// Nobody can connect to the server any more, and Sentinels are thrown out. Other clients stay.
+fn cut_off_from_sentinels(server: &Server) {
+    server.must(&["ACL", "SETUSER", "default", "off"]);
+    let list = server.must(&["CLIENT", "LIST"]).text().expect("a list");
+    for line in list.lines().filter(|it| it.contains("name=sentinel-")) {
+        let id = line.strip_prefix("id=").and_then(|it| it.split(' ').next()).expect("a number");
+        server.must(&["CLIENT", "KILL", "ID", id]);
+    }
 }
 
 /// Its process is the same, and still has its earlier note. Its data is that of the other server. The rival comes

@@ -4,6 +4,7 @@
 mod counted;
 mod faults;
 pub(crate) mod lives;
+mod masters;
 mod steps;
 mod world;
 
@@ -46,6 +47,8 @@ pub(crate) enum Wish {
     Lived,
     /// The same, and all of it is told by this story of `lives.rs`. No server is new.
     Told(usize),
+    /// Sentinels watch voters, and other servers take the place of masters.
+    Watched,
     /// One server after another loses its fencing tokens, and clocks are ahead for a while.
     Counted,
 }
@@ -88,9 +91,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::Guarded => vec![Sin::LostKeys],
         Wish::Stepped => vec![Sin::LeapingClocks],
         Wish::Lived | Wish::Told(_) => vec![Sin::LostKeys, Sin::LeapingClocks],
+        Wish::Watched => vec![Sin::LostKeys],
         Wish::Counted => Vec::new(),
     };
-    let is_lived = matches!(wish, Wish::Lived | Wish::Told(_));
+    let is_lived = matches!(wish, Wish::Lived | Wish::Told(_) | Wish::Watched);
     let is_siege = sins.contains(&Sin::LostKeys) && !is_lived && !dice.once_in(3);
     let ttls_ms: &[i64] = match is_siege {
         true => &[1_000, 3_000, 10_000],
@@ -101,6 +105,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut maker = Maker {
         servers: match is_siege {
             true => dice.pick(&[3, 3, 5]),
+            false if matches!(wish, Wish::Watched) => dice.pick(&[1, 1, 3]),
             false if is_lived => dice.pick(&[3, 3, 3, 5]),
             false => dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]).max(least_servers),
         },
@@ -138,6 +143,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         faults,
         is_guarded,
         lives: None,
+        watched: None,
         // Decided by its own dice, so that the rest of a schedule does not depend on it.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || has_tokens,
         is_waking: Dice::of(seed, 15, 0).once_in(2),
@@ -157,7 +163,9 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     if schedule.is_fenced {
         world::set_clocks(&mut schedule);
     }
-    if is_lived {
+    if let Wish::Watched = wish {
+        masters::watch(&mut schedule);
+    } else if is_lived {
         let story = if let Wish::Told(story) = wish { Some(story) } else { None };
         lives::lead(&mut schedule, maker.dice.below(maker.servers), story);
     } else if let Wish::Counted = wish {

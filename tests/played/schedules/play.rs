@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use crate::manager::redlock::RedLock;
 use crate::protocol::conn::guard::Mode;
+use crate::protocol::error::Error;
 use crate::schedules::actor::{self, Actor};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{At, ClientPlan, Schedule, ServerPlan};
+use crate::schedules::schedule::{At, ClientPlan, Schedule};
 use crate::schedules::woken;
 use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
 use crate::world::digest::Digest;
 use crate::world::network::FIRST_PORT;
-use crate::world::{self, START, World};
+use crate::world::{self, START, World, masters};
 
 /// The longest TTL of all schedules.
 const LONGEST_TTL_MS: i64 = 30_000;
@@ -57,7 +58,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         .enumerate()
         .map(|(client, plan)| {
             let manager = |which| {
-                let manager = manager(plan, which, &schedule.servers, tells);
+                let manager = manager(plan, which, schedule, tells);
                 manager.settings().set_fencing(schedule.is_fenced);
                 manager.settings().set_waking(schedule.is_waking);
                 manager
@@ -139,19 +140,34 @@ fn find_overlap(world: &mut World) -> (bool, Option<&'static str>) {
     (true, excuse)
 }
 
-fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool) -> RedLock {
-    let manager = RedLock::new();
-    let add = |&server: &usize| {
-        let port = FIRST_PORT + server as u16;
-        match servers[server].password {
-            true => manager.add_server_url(&format!("redis://:{PASSWORD}@127.0.0.1:{port}/2"), 0),
-            false => manager.add_server_url("127.0.0.1", port.into()),
+/// Adds a server, or the Sentinels that watch it.
+fn add(manager: &RedLock, server: usize, schedule: &Schedule) -> Result<(), Error> {
+    let port = FIRST_PORT + server as u16;
+    match schedule.watched {
+        Some(watched) if server < watched.masters => {
+            let places: Vec<_> = watched.sentinels().map(masters::place_of).collect();
+            let name = masters::name_of(server);
+            manager.add_server_url(&format!("redis-sentinel://{}/{name}", places.join(",")), 0)
         }
-    };
+        _ if schedule.servers[server].password => {
+            manager.add_server_url(&format!("redis://:{PASSWORD}@127.0.0.1:{port}/2"), 0)
+        }
+        _ => manager.add_server_url("127.0.0.1", port.into()),
+    }
+}
+
+fn manager(plan: &ClientPlan, which: usize, schedule: &Schedule, tells: bool) -> RedLock {
+    let manager = RedLock::new();
+    let add = |&server: &usize| add(&manager, server, schedule);
     let settled = plan.list_of(which).iter().try_for_each(add).and_then(|()| {
         manager.settings().set_retry(plan.tries, plan.delay_ms)?;
         manager.settings().set_timeouts(plan.connect_ms, plan.reply_ms)?;
-        if servers.len() == 1 {
+        manager.settings().set_failover_guard(schedule.watched.is_none_or(|it| it.is_led));
+        if schedule.watched.is_some() {
+            // The note of the longest TTL may be lost with the master, and a client may not reach the others.
+            let mode = if schedule.is_guarded { Mode::On } else { Mode::Off };
+            manager.settings().set_guard(mode, schedule.longest_ttl_ms(), 0)?;
+        } else if schedule.voters() == 1 {
             // No other server has a note. So a client that comes late cannot tell a new server from a
             // server that has lost everything, nor how long the locks were.
             manager.settings().set_guard(Mode::Strict, LONGEST_TTL_MS, 0)?;

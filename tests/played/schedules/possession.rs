@@ -112,6 +112,11 @@ impl Token {
         self.spans.iter().any(|it| it.from < at && at < it.until)
     }
 
+    /// Whether any server had the token after this time.
+    pub(crate) fn was_anywhere_since(&self, since: i64) -> bool {
+        self.spans.iter().any(|it| since < it.until)
+    }
+
     /// When this server granted the token in this slot, if that was not later than `by`.
     pub(crate) fn granted_on(&self, server: usize, slot: u16, by: i64) -> Option<i64> {
         let is_there = |it: &Span| (it.server, it.slot) == (server, slot);
@@ -161,6 +166,7 @@ impl World {
     /// Records changes of possession that a server's action causes.
     pub(crate) fn note_possession(&mut self, server: usize, deed: &Deed<'_>) {
         let (now, it) = (self.now, &self.servers[server]);
+        let server = self.voter_of(server);
         let kept_until = |value| (tag(value), it.kept_until(tag(value)));
         let (tag, until, begins) = match *deed {
             Deed::Acquire { value, done: true, .. }
@@ -210,8 +216,9 @@ impl World {
     pub(crate) fn note_back(&mut self, server: usize, tags: &[u64]) {
         for &tag in tags {
             let (now, until) = (self.now, self.servers[server].kept_until(tag));
+            let voter = self.voter_of(server);
             if let Some(token) = self.records.find(tag) {
-                token.begin(server, now, until);
+                token.begin(voter, now, until);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::world::several;
 use crate::world::store::{Deed, tag};
 
 /// No schedule has more servers.
-pub(crate) const SERVERS_MAX: usize = 8;
+pub(crate) const SERVERS_MAX: usize = 12;
 
 #[derive(Default)]
 pub(crate) struct Records {
@@ -316,6 +316,13 @@ impl Records {
         self.tokens
             .iter()
             .any(|it| it.client == client && share(it.resource, resource) && it.was_anywhere(at))
+    }
+
+    /// Whether a server has had a key of another client since then. Whoever waits is told that, also if it asks only for a
+    /// place in line.
+    pub(crate) fn was_in_the_way(&self, client: usize, resource: usize, since: i64) -> bool {
+        let is_it = |it: &Token| it.client != client && share(it.resource, resource);
+        self.tokens.iter().any(|it| is_it(it) && it.was_anywhere_since(since))
     }
 
     /// Whether a server refused an attempt of this client since then.

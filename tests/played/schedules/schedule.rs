@@ -5,6 +5,8 @@ mod words;
 mod worst;
 
 pub(crate) use self::words::At;
+use std::ops::Range;
+
 use crate::schedules::plants::Plant;
 use crate::world::store::{Dialect, Refusal};
 
@@ -39,6 +41,8 @@ pub(crate) struct Schedule {
     pub(crate) is_guarded: bool,
     /// Set if servers change their lives in other ways than by losing keys.
     pub(crate) lives: Option<Lives>,
+    /// Set if Sentinels watch voters.
+    pub(crate) watched: Option<Watched>,
     /// Whether clients connect to all servers before anything goes wrong.
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
@@ -279,6 +283,25 @@ pub(crate) enum What {
         server: usize,
         life: Life,
     },
+    /// A Sentinel learns which server is the master of this epoch. Until the fault ends, it says that a failover is in
+    /// progress.
+    Turn {
+        sentinel: usize,
+        voter: usize,
+        epoch: u64,
+    },
+    /// The master of this epoch is promoted: with the data that the last one has now, or with the copy of that.
+    TakeOver {
+        voter: usize,
+        epoch: u64,
+        keeps: bool,
+        shows: bool,
+    },
+    /// The last master becomes a replica of the master of this epoch.
+    StepDown {
+        voter: usize,
+        epoch: u64,
+    },
     Pause {
         client: usize,
     },
@@ -341,6 +364,35 @@ pub(crate) struct Lives {
     pub(crate) are_new: bool,
 }
 
+/// Voters that Sentinels watch. Behind the voters, the list of the servers has one more server for each of these, which
+/// can take its place, and then the Sentinels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched {
+    pub(crate) voters: usize,
+    /// How many of the voters are watched, from the first one on.
+    pub(crate) masters: usize,
+    pub(crate) sentinels: usize,
+    /// Whether a majority of the Sentinels must confirm a master. Otherwise one Sentinel is believed.
+    pub(crate) is_led: bool,
+}
+
+impl Watched {
+    pub(crate) fn sentinels(self) -> Range<usize> {
+        let first = self.voters + self.masters;
+        first..first + self.sentinels
+    }
+
+    /// The server that is the master in this epoch. The two of a voter take turns.
+    pub(crate) fn owner(self, voter: usize, epoch: u64) -> usize {
+        if epoch.is_multiple_of(2) { voter } else { self.voters + voter }
+    }
+
+    /// The voter to which a server belongs.
+    pub(crate) fn voter_of(self, server: usize) -> usize {
+        if server < self.voters { server } else { server - self.voters }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeps {
     All,
@@ -395,6 +447,7 @@ impl Schedule {
             faults,
             is_guarded,
             lives: None,
+            watched: None,
             is_fenced,
             is_waking,
             loses_pushes_in: 0,
@@ -416,6 +469,18 @@ impl Schedule {
 
     pub(crate) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Step> {
         self.callers_mut().flatten()
+    }
+
+    /// How many servers have a vote.
+    pub(crate) fn voters(&self) -> usize {
+        self.watched.map_or(self.servers.len(), |it| it.voters)
+    }
+
+    /// The same schedule without that which prevents two holders.
+    pub(crate) fn unguarded(mut self) -> Self {
+        self.is_guarded = false;
+        self.watched.iter_mut().for_each(|it| it.is_led = false);
+        self
     }
 
     /// The number of resources in the schedule.

@@ -139,7 +139,8 @@ impl World {
             let is_its = it.client == client && share(it.resource, resource);
             is_its && it.kept_until(clock).saturating_add(outlives(it)) >= asked.at
         });
-        let is_refused = self.records.was_refused(client, resource, asked.at);
+        let is_refused = self.records.was_refused(client, resource, asked.at)
+            || self.records.was_in_the_way(client, resource, asked.at);
         // If a server's clock was set, nobody knows which of its permits are free.
         let is_unsure = self.schedule.sins.contains(&Sin::LeapingClocks);
         let has_rival = self.schedule.permits > 0

@@ -28,6 +28,11 @@ impl World {
             What::Flush { server } => self.forget_keys(server, Keeps::None),
             What::StepClock { server, by } => self.step_clock(server, by),
             What::Live { server, life } => self.begin_life(server, life),
+            What::Turn { sentinel, voter, epoch } => self.begin_turn(sentinel, voter, epoch),
+            What::TakeOver { voter, epoch, keeps, shows } => {
+                self.take_over((voter, epoch), keeps, shows);
+            }
+            What::StepDown { voter, epoch } => self.step_down(voter, epoch),
             What::Pause { client } => self.stop(client, lasts),
             What::Suspend { client, is_counted } => self.suspend(client, lasts, is_counted),
             What::Crash { client, quietly } => self.crash(client, quietly),
@@ -47,6 +52,7 @@ impl World {
                 self.servers[server].store.memory.iter_mut().for_each(Memory::restart);
             }
             What::Live { server, life } => self.end_life(server, life),
+            What::Turn { sentinel, voter, epoch } => self.end_turn(sentinel, voter, epoch),
             What::Refuse { server, how } => {
                 let refusals = &mut self.servers[server].refusals;
                 if let Some(place) = refusals.iter().position(|it| *it == how) {
@@ -58,6 +64,8 @@ impl World {
             | What::Stall { .. }
             | What::Flush { .. }
             | What::StepClock { .. }
+            | What::TakeOver { .. }
+            | What::StepDown { .. }
             | What::Pause { .. }
             | What::Suspend { .. }
             | What::Crash { .. } => return,

@@ -13,6 +13,7 @@ pub(crate) mod hashes;
 pub(crate) mod lines;
 mod lives;
 mod locks;
+pub(crate) mod masters;
 pub(crate) mod network;
 mod notes;
 pub(crate) mod permits;
@@ -71,6 +72,8 @@ pub(crate) struct World {
     pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
     /// What each manager was told of the memory of each server: by client, manager and server.
     pub(crate) known: HashMap<(usize, usize, usize), Vec<Told>>,
+    /// For each voter that Sentinels watch: the epoch of the last server that has taken its place.
+    pub(crate) reigns: Vec<u64>,
     /// How long bytes are on their way now.
     pub(crate) weather: Weather,
     /// Whether nothing goes wrong any more.
@@ -181,7 +184,7 @@ impl World {
     pub(crate) fn new(schedule: Rc<Schedule>) -> Self {
         let seed = schedule.seed;
         let mut servers: Vec<Server> = schedule.servers.iter().map(Server::new).collect();
-        if schedule.is_guarded {
+        if schedule.is_guarded || schedule.watched.is_some() {
             for (index, server) in servers.iter_mut().enumerate() {
                 let tells_ends = !Dice::of(seed, 8, index).once_in(3);
                 server.store.have_memory(Memory { tells_ends, ..Memory::of(index) });
@@ -199,6 +202,7 @@ impl World {
             digest: Digest::default(),
             watches: HashMap::new(),
             known: HashMap::new(),
+            reigns: Vec::new(),
             weather: schedule.weather.clone(),
             is_calm: false,
             story: None,
@@ -231,6 +235,7 @@ impl World {
         if schedule.lives.is_some() {
             world.records.waived = &WAIVED;
         }
+        world.begin_to_watch();
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });
         }

@@ -17,6 +17,7 @@ use crate::schedules::records::Sender;
 use crate::schedules::schedule::ServerPlan;
 use crate::world::World;
 use crate::world::clocks::{Clock, MS};
+use crate::world::masters::View;
 use crate::world::network::{Connection, End, Way};
 use crate::world::resp;
 use crate::world::several::ALL;
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) copy: Dataset,
     pub(crate) old_log: Option<Dataset>,
     pub(crate) losses: Vec<Loss>,
+    /// What it says of the masters, if it is a Sentinel.
+    pub(crate) views: Vec<View>,
 }
 
 impl Server {
@@ -50,6 +53,7 @@ impl Server {
             copy: Dataset::default(),
             old_log: None,
             losses: Vec::new(),
+            views: Vec::new(),
         }
     }
 
@@ -132,6 +136,9 @@ impl World {
 
     pub(crate) fn execute(&mut self, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
         let Connection { client, manager, server: at, .. } = self.connections[connection];
+        if self.is_sentinel(at) {
+            return self.answer_as_sentinel(at, words, out);
+        }
         let (now, sender) = (self.now, Sender { client, manager, connection });
         self.bring_back_keys(at);
         let mut before = mem::take(&mut self.keys_before);

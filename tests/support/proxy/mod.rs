@@ -90,6 +90,11 @@ struct State {
 
 impl Proxy {
     pub(crate) fn to(server: &Server) -> Self {
+        Self::in_front_of(server.address(), server.scheme())
+    }
+
+    /// The server at the address need not be one of the test's servers.
+    pub(crate) fn in_front_of(address: String, scheme: &'static str) -> Self {
         let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, ports::free())).ok();
         let listener = (0..20).find_map(bind).expect("some port is free");
         listener.set_nonblocking(true).expect("a socket can be made so");
@@ -97,7 +102,7 @@ impl Proxy {
         let (bell, rung) = UnixStream::pair().expect("a pair of sockets");
         rung.set_nonblocking(true).expect("a socket can be made so");
         let state = State {
-            server: server.address(),
+            server: address,
             rules: Default::default(),
             links: Vec::new(),
             is_closing: false,
@@ -107,7 +112,7 @@ impl Proxy {
             let shared = Arc::clone(&shared);
             move || shared.run(&listener, rung)
         });
-        Self { port, scheme: server.scheme(), shared, running: Some(running) }
+        Self { port, scheme, shared, running: Some(running) }
     }
 
     /// As in "127.0.0.1:6379".

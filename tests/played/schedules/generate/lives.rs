@@ -26,11 +26,13 @@ const FOR_EVER: i64 = 120_000 * MS;
 const GREETED: i64 = 25 * MS;
 
 /// Writes the stories of one server.
-struct Author {
+pub(super) struct Author {
     dice: Dice,
     lives: Lives,
     victim: usize,
     servers: usize,
+    /// The least and the greatest number of locks that a client takes.
+    pub(super) turns: (i64, i64),
     longest_ttl: i64,
     faults: Vec<Fault>,
 }
@@ -44,9 +46,7 @@ pub(super) fn lead(schedule: &mut Schedule, victim: usize, story: Option<usize>)
     schedule.is_fenced = false;
     faults::spare_all_but_one(schedule, victim);
     schedule.connects_first = !lives.are_new && !dice.once_in(3);
-    let servers = schedule.servers.len();
-    let faults = Vec::new();
-    let mut author = Author { dice, lives, victim, servers, longest_ttl: 0, faults };
+    let mut author = Author::new(dice, lives, (victim, schedule.servers.len()));
     author.occupy(schedule);
     // Half of the schedules tell one story again and again.
     let (main, is_monotonous) = (author.dice.below(STORIES), author.dice.once_in(2));
@@ -57,12 +57,20 @@ pub(super) fn lead(schedule: &mut Schedule, victim: usize, story: Option<usize>)
     let since = if schedule.connects_first { CONNECTS_FOR } else { 0 };
     author.faults.iter_mut().for_each(|it| it.at += since);
     let since = if lives.are_new { GREETED } else { since };
-    author.part(schedule.clients.len(), since);
+    let clients = if lives.are_new { 1 } else { schedule.clients.len() };
+    let mut parting = author.parting(clients);
+    parting.iter_mut().for_each(|it| it.at = since);
+    author.faults.append(&mut parting);
     author.faults.sort_by_key(|it| it.at);
     schedule.faults = author.faults;
 }
 
 impl Author {
+    pub(super) fn new(dice: Dice, lives: Lives, (victim, servers): (usize, usize)) -> Self {
+        let (turns, faults) = ((2, 6), Vec::new());
+        Self { dice, lives, victim, servers, turns, longest_ttl: 0, faults }
+    }
+
     fn tell(&mut self, schedule: &mut Schedule, story: usize) {
         let shows = !self.dice.once_in(3);
         let (down, moment_ms) =
@@ -142,14 +150,14 @@ impl Author {
     }
 
     /// All clients want the same locks, hold them for long, and are idle for a while in between.
-    fn occupy(&mut self, schedule: &mut Schedule) {
+    pub(super) fn occupy(&mut self, schedule: &mut Schedule) {
         let ttls_ms = [self.dice.pick(&[1_000, 3_000]), self.dice.pick(&[1_000, 3_000, 10_000])];
         self.longest_ttl = ttls_ms.into_iter().max().unwrap_or(0) * MS;
         for (client, plan) in schedule.clients.iter_mut().enumerate() {
             plan.callers.truncate(1);
             let same = |it: &usize| !plan.is_foreign(*it);
             let managers: Vec<_> = (0..=plan.others.len()).filter(same).collect();
-            let turns = self.dice.between(2, 6);
+            let turns = self.dice.between(self.turns.0, self.turns.1);
             let mut steps: Vec<_> =
                 (0..turns).flat_map(|_| self.turn(&ttls_ms, &managers)).collect();
             if self.lives.are_new {
@@ -191,9 +199,12 @@ impl Author {
 
     /// Some clients cannot reach some of the servers that keep their memory. So each client may have a quorum
     /// of its own, and the server that changes its life belongs to all of them.
-    fn part(&mut self, clients: usize, at: i64) {
+    pub(super) fn parting(&mut self, clients: usize) -> Vec<Fault> {
         let others: Vec<_> = (0..self.servers).filter(|it| *it != self.victim).collect();
-        let clients = if self.lives.are_new { 1 } else { clients };
+        let mut faults = Vec::new();
+        if others.is_empty() {
+            return faults;
+        }
         let first = self.dice.below(others.len());
         for client in 0..clients {
             if self.dice.once_in(8) {
@@ -203,8 +214,9 @@ impl Author {
             for place in 0..half {
                 let server = others[(first + client * half + place) % others.len()];
                 let what = What::Stall { client, server, there: true, back: true };
-                self.faults.push(Fault { at, lasts: FOR_EVER, what });
+                faults.push(Fault { at: 0, lasts: FOR_EVER, what });
             }
         }
+        faults
     }
 }
