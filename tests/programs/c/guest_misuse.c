@@ -222,7 +222,8 @@ int main(int argc, char **argv) {
     calls = 0;
     all_bad_calls();
     CHECK(descriptors() == opened);
-    CHECK(mallinfo2().uordblks <= used);
+    /* A message with a time may be longer than it was. A leak would be as large as thousands of calls. */
+    CHECK(mallinfo2().uordblks <= used + 256);
     char words[32];
     snprintf(words, sizeof words, "refused %d", calls);
     tell_and_await(words);
