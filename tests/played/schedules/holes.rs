@@ -384,8 +384,11 @@ impl World {
     pub(crate) fn note_promoted(&mut self, server: usize, shows: bool) {
         let is_it = |it: &&mut Loss| matches!(it.cause, Cause::Live(Life::Demote { .. }));
         if let Some(loss) = self.servers[server].losses.iter_mut().rfind(is_it) {
-            loss.over_at = self.now;
-            loss.forgot_at = if shows { i64::MAX } else { self.now };
+            (loss.over_at, loss.forgot_at) = (self.now, i64::MAX);
+        }
+        if !shows {
+            // It has forgotten earlier promotions, too.
+            self.note_promotion_forgotten(server);
         }
     }
 

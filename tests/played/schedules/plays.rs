@@ -207,7 +207,7 @@ fn watched_masters_that_fail_over_admit_no_second_holder() {
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
     assert!(figures.excused.is_empty(), "nothing of this is to be excused");
     assert!(figures.others.is_empty(), "{:?}", figures.others);
-    assert!(figures.overlapped_unguarded > seeds / 20, "nothing was broken");
+    assert!(figures.overlapped_unguarded > seeds / 40, "nothing was broken");
     assert!(figures.granted > seeds, "they must not fail to do anything");
 }
 
@@ -219,6 +219,20 @@ fn an_invisible_step_is_outside_the_promise() {
         let outcome = play(&Rc::new(schedule(seed, Wish::Stepped)), false);
         assert!(outcome.excuse.is_some() || !outcome.overlapped, "seed {seed}");
     }
+}
+
+/// A durable copy was promoted, became a replica for a moment, and forgot both promotions. Nobody can know that.
+#[test]
+fn two_promotions_that_were_forgotten_are_outside_the_promise() {
+    let outcome = play(&Rc::new(schedule(530_223_163, Wish::Lived)), false);
+    assert!(outcome.excuse.is_some() || !outcome.overlapped);
+}
+
+/// A connection was taken back that had the addresses of another master.
+#[test]
+fn seeds_of_fixed_faults_of_masters_pass() {
+    let outcome = play(&Rc::new(schedule(1655, Wish::Watched)), false);
+    assert!(!outcome.overlapped);
 }
 
 /// Like `many_seeds`, with the first seed and the number of seeds in the environment.
