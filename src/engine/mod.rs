@@ -818,10 +818,13 @@ impl Engine {
             if !open.pending.contains(index) {
                 continue;
             }
-            let sent_at = server.abandon(ticket, now, &mut self.state.effects);
-            let failure = match sent_at {
-                Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
-                None => server.not_in_time(now.ms_since(open.since)),
+            let effects = &mut self.state.effects;
+            let (sent_at, failure) = match server.give_up_held(ticket, effects) {
+                Some((sent_at, failure)) => (Some(sent_at), failure),
+                None => match server.abandon(ticket, now, effects) {
+                    Some(at) => (Some(at), Failure::NoAnswer { ms: now.ms_since(at) }),
+                    None => (None, server.not_in_time(now.ms_since(open.since))),
+                },
             };
             open.note_sent(index, sent_at);
             open.pending = open.pending.without(index);

@@ -212,8 +212,13 @@ impl Arbiters {
         let may_say = |it: &Arbiter| it.is_pending() || it.asked_at < since;
         match self.all.iter().any(may_say) {
             true => Standing::Unknown,
-            false => Standing::Unconfirmed(self.ownership.support_since(since)),
+            false => Standing::Unconfirmed(self.support(sent_at)),
         }
+    }
+
+    /// How many Sentinels have named the same master, for the answer to a request that was sent at this time.
+    pub(super) fn support(&self, sent_at: Moment) -> Support {
+        self.ownership.support_since(sent_at.plus_ms(-LEAD_MS))
     }
 
     /// Whether a Sentinel was asked since the last call, so that its socket must be polled.

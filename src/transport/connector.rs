@@ -30,7 +30,7 @@ use crate::protocol::moment::Moment;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::backoff;
 use crate::protocol::quorum::offset::Showing;
-use crate::protocol::quorum::ownership::LEAD_MS;
+use crate::protocol::quorum::ownership::{LEAD_MS, Support};
 use crate::protocol::servers::address::{Address, Lookup};
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::token::random;
@@ -936,6 +936,11 @@ impl Connector {
     pub(super) fn standing(&mut self, owner: &Owner, sent_at: Moment, now: Moment) -> Standing {
         let arbiters = self.arbiters.as_mut();
         arbiters.map_or(Standing::Confirmed, |it| it.standing(owner, sent_at, now))
+    }
+
+    /// How many Sentinels have named the same master, for the answer to a request that was sent at this time.
+    pub(super) fn support(&self, sent_at: Moment) -> Option<Support> {
+        Some(self.arbiters.as_ref()?.support(sent_at))
     }
 
     /// Whether Sentinels give the server's place.

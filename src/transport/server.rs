@@ -708,12 +708,9 @@ impl Server {
     ) {
         match self.connector.standing(&owner, settled.sent_at, now) {
             Standing::Confirmed => self.unconfirmed = None,
-            Standing::Unconfirmed(Support { named, needed, of }) => {
-                let failure = Failure::Unconfirmed { named, needed, of };
-                self.unconfirmed = Some(failure.clone());
+            Standing::Unconfirmed(support) => {
+                let failure = self.refuse(&settled, support, effects);
                 settled.answer = Answer::Failed(failure);
-                let Settled { kind, answer, .. } = &settled;
-                self.event_log.note_answer(*kind, answer, clock::now, &mut effects.lines);
             }
             // Nobody waits for it.
             Standing::Unknown if settled.ticket.is_none() => return,
@@ -724,6 +721,29 @@ impl Server {
             }
         }
         self.hand_over(settled, effects);
+    }
+
+    /// Too few Sentinels have named the master for this answer to count.
+    fn refuse(&mut self, settled: &Settled, support: Support, effects: &mut Effects) -> Failure {
+        let Support { named, needed, of } = support;
+        let failure = Failure::Unconfirmed { named, needed, of };
+        self.unconfirmed = Some(failure.clone());
+        let answer = Answer::Failed(failure.clone());
+        self.event_log.note_answer(settled.kind, &answer, clock::now, &mut effects.lines);
+        failure
+    }
+
+    /// Gives up waiting for the Sentinels' word on an answer. Returns when its request was sent, and why the answer
+    /// does not count. None if no answer is held back.
+    pub(crate) fn give_up_held(
+        &mut self,
+        ticket: OpId,
+        effects: &mut Effects,
+    ) -> Option<(Moment, Failure)> {
+        let which = self.held.iter().position(|it| it.settled.ticket == Some(ticket))?;
+        let settled = self.held.swap_remove(which).settled;
+        let support = self.connector.support(settled.sent_at)?;
+        Some((settled.sent_at, self.refuse(&settled, support, effects)))
     }
 
     /// Delivers the answers that the Sentinels have decided about.

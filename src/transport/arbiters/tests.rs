@@ -617,6 +617,20 @@ fn an_answer_that_nobody_waits_for_is_not_held_back() {
     assert!(house.effects.deliveries.is_empty());
 }
 
+/// The master has answered. It is the Sentinel that has not.
+#[test]
+fn an_answer_that_is_held_back_for_too_long_does_not_count() {
+    if IS_PLAYED {
+        return;
+    }
+    let mut house = House::asked_too_late();
+    let House { server, effects, .. } = &mut house;
+    let (_, failure) = server.give_up_held(TICKET, effects).expect("it is held back");
+    assert_eq!(failure, Failure::Unconfirmed { named: 0, needed: 1, of: 1 });
+    assert!(server.sent_at(TICKET).is_none() && server.give_up_held(TICKET, effects).is_none());
+    assert!(!server.snapshot(clock::now(), 0).has_vote);
+}
+
 /// Its successors are empty because they have not received what it had.
 #[test]
 fn only_a_first_master_may_be_new() {
