@@ -27,7 +27,7 @@ fn s04_one_holder_exists_while_durable_servers_die_in_turn() {
     let cluster = durable(5);
     let managers: Vec<_> = (0..3).map(|_| cluster.manager()).collect();
     let (holders, done) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let had = AtomicUsize::new(0);
+    let (had, busy) = (AtomicUsize::new(0), AtomicUsize::new(managers.len()));
     let hold = |manager| {
         hold_once(manager, &holders);
         had.fetch_add(1, Ordering::Relaxed);
@@ -36,7 +36,15 @@ fn s04_one_holder_exists_while_durable_servers_die_in_turn() {
         let killing = scope.spawn(|| kill_in_turn(&cluster, &had, &done));
         thread::scope(|scope| {
             for manager in &managers {
-                scope.spawn(|| (0..60).for_each(|_| hold(manager)));
+                scope.spawn(|| {
+                    (0..60).for_each(|_| hold(manager));
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                    // A release that could not be sent waits for a call of its manager.
+                    wait_until("all have had their locks", || {
+                        let _ = manager.is_locked("another");
+                        busy.load(Ordering::Relaxed) == 0
+                    });
+                });
             }
         });
         done.store(true, Ordering::Relaxed);
