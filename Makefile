@@ -165,7 +165,7 @@ test-all: test-tools package-tools lint build tool
 	@$(PARTS) test-all
 
 # The check to run before each commit: no server, no release build, few seeds. It takes two to three minutes.
-CHECKED = exports facts header history hostile model numbering ownership pages played project standing tidy versions
+CHECKED = exports facts header history hostile model mutants numbering ownership pages played project standing tidy versions
 .PHONY: check
 check: lint
 	REDLOCK_FEW=1 $(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential

@@ -9,7 +9,7 @@
 .PHONY: test test-all
 test: programs matrix tls guest played behaviour the-rest tool
 test-all: memory other-servers programs-again registries places seeds guest-again compilers packages install tls-again \
-	abi-again mutants demo demo-fencing
+	abi-again demo demo-fencing
 
 # Tests run with the whole workspace, as they were built. For a single package, the shared crates have other
 # features. Then cargo would build the library and each program again.
@@ -43,7 +43,7 @@ programs matrix tls guest played behaviour tool:
 	$(TEST) --test $@ -- $(LATER_$@:%=--skip %)
 
 # The rest is all programs that are not in this list. So a new test program is included automatically.
-ALONE = programs matrix tls guest played behaviour mutants
+ALONE = programs matrix tls guest played behaviour
 PROGRAMS = $(shell sed -n '/^\[\[test\]\]/{n;s/name = "\(.*\)"/\1/p;}' Cargo.toml)
 OTHERS = $(filter-out $(ALONE),$(PROGRAMS))
 
@@ -91,7 +91,3 @@ other-servers:
 	@$(if $(OTHER_SERVERS),,echo 'test-all: no other server is here (make test-servers)')
 	@$(foreach it,$(OTHER_SERVERS),REDLOCK_FEW=1 REDIS_SERVER=$(abspath $(it)) \
 		$(TEST) --test servers --test behaviour --test matrix &&) :
-
-.PHONY: mutants
-mutants:
-	$(TEST) --test mutants

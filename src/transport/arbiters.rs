@@ -314,11 +314,9 @@ impl Arbiters {
         match self.needs_majority {
             true => self.lease.as_ref().is_some_and(|it| is_successor(&it.owner)),
             // A Sentinel that has not answered since the search has no say.
-            false => self.words().any(|it| {
-                is_successor(&it.owner)
-                    && it.owner.epoch > master.epoch
-                    && it.asked_at >= self.searched_at
-            }),
+            false => self
+                .words()
+                .any(|it| it.owner.epoch > master.epoch && it.asked_at >= self.searched_at),
         }
     }
 
