@@ -446,8 +446,11 @@ impl Round {
 
     /// Whether it found too few servers, and with the replies that did not come it could have found enough.
     pub(crate) fn lacks_only_replies(&self) -> bool {
-        let is_other = |reason: &&(usize, Answer)| matches!(&reason.1, Answer::Failed(it) if !matches!(it, Failure::NoAnswer { .. }));
-        let others = self.reasons.iter().filter(is_other).count();
+        let failed = self.reasons.iter().filter_map(|(_, answer)| match answer {
+            Answer::Failed(failure) => Some(failure),
+            _ => None,
+        });
+        let others = failed.filter(|it| !matches!(it, Failure::NoAnswer { .. })).count();
         self.outcome() == Outcome::Unreachable && others <= self.ballot().tolerance() as usize
     }
 

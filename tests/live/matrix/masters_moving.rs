@@ -308,16 +308,22 @@ fn await_lock(manager: &Manager, master: &str) {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
+/// A master, its replica, and three Sentinels that can replace the one with the other.
+fn group_that_can_fail_over() -> (Group, [Sentinel; 3]) {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
+    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
+    wait_until("they know a good replica", || {
+        sentinels.iter().all(|it| it.knows_good_replica("mymaster"))
+    });
+    (group, sentinels)
+}
+
 /// The master is paused beyond the election. What waits in its socket is carried out when it continues. So a lock that
 /// was requested before the election may be granted after it, but no other client has it then.
 #[test]
 fn m15_a_paused_master_grants_nothing_beside_its_successor() {
-    let group = Group::start("mymaster", 2, 1_000);
-    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
-    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
-    wait_until("it knows a good replica", || {
-        sentinels.iter().all(|it| it.knows_good_replica("mymaster"))
-    });
+    let (group, sentinels) = group_that_can_fail_over();
     let urls = [url(&sentinels.each_ref().map(Sentinel::address), "mymaster")];
     let managers = [0, 1].map(|_| Manager::of_urls(&urls));
     let [first, rival] = &managers;
@@ -349,12 +355,7 @@ fn m15_a_paused_master_grants_nothing_beside_its_successor() {
 /// that client, which have no vote, also when the successor has one.
 #[test]
 fn m15_a_master_that_is_cut_off_with_a_client_grants_in_vain() {
-    let group = Group::start("mymaster", 2, 1_000);
-    let sentinels = [0, 1, 2].map(|_| Sentinel::start(&[group.master_port()], 2));
-    sentinels.iter().for_each(|it| it.await_company("mymaster", 1, 2));
-    wait_until("it knows a good replica", || {
-        sentinels.iter().all(|it| it.knows_good_replica("mymaster"))
-    });
+    let (group, sentinels) = group_that_can_fail_over();
     let addresses = sentinels.each_ref().map(Sentinel::address);
     let ways = addresses.clone().map(|it| Proxy::in_front_of(it, "redis"));
     let inside = Manager::of_urls(&[url(&ways.each_ref().map(Proxy::address), "mymaster")]);
