@@ -2,9 +2,10 @@
  * Compares several kinds of locks in one process: a few cycles of each in turn, again and again. So other work on
  * the machine affects all of them equally.
  *
- *     beside cycles 1 KEY WARM_MS RUN_MS PORT...
+ *     beside [--watched SENTINEL_PORT,...] cycles 1 KEY WARM_MS RUN_MS PORT...
  *
- * The figures of a kind begin with its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
+ * With --watched, the kinds differ in how they find their servers. These Sentinels watch each server under the name
+ * m and its port. The figures of a kind begin with its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -13,6 +14,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 /* The number of cycles of one kind before the next kind's turn. */
@@ -22,7 +24,7 @@
 
 struct kind {
     const char *name;
-    bool unguarded, silent, fenced, background, submitted;
+    bool unguarded, silent, fenced, background, submitted, followed, believing;
     int32_t mode;
     size_t resources;
     RedLock *rl;
@@ -34,7 +36,7 @@ struct kind {
     struct samples locks, unlocks, cycles;
 };
 
-static struct kind kinds[] = {
+static struct kind locks[] = {
     {.name = "plain", .resources = 1},
     {.name = "unguarded", .resources = 1, .unguarded = true},
     {.name = "silent", .resources = 1, .silent = true},
@@ -45,19 +47,54 @@ static struct kind kinds[] = {
     {.name = "submitted", .resources = 1, .submitted = true},
 };
 
-#define KINDS (sizeof kinds / sizeof *kinds)
+static struct kind ways[] = {
+    {.name = "addresses", .resources = 1},
+    {.name = "sentinels", .resources = 1, .followed = true},
+    {.name = "believed", .resources = 1, .followed = true, .believing = true},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct kind *kinds = locks;
+static size_t kind_count = COUNT(locks);
+static const char *sentinels; /* their ports, with commas between them */
 
 static size_t cycles, failed;
 
 static struct samples room_for(int64_t run_ms)
 {
-    size_t room = measure_room(run_ms, KINDS);
+    size_t room = measure_room(run_ms, kind_count);
     return (struct samples){measure_shared(room * sizeof(float)), room, 0};
+}
+
+/* Adds a server that the Sentinels watch. */
+static void follow(RedLock *rl, const char *port)
+{
+    char ports[128], url[512] = "redis-sentinel://";
+
+    snprintf(ports, sizeof ports, "%s", sentinels);
+    for (char *next = strtok(ports, ","); next != NULL; next = strtok(NULL, ",")) {
+        size_t end = strlen(url);
+        snprintf(url + end, sizeof url - end, "%s127.0.0.1:%s", next == ports ? "" : ",", next);
+    }
+    snprintf(url + strlen(url), sizeof url - strlen(url), "/m%s", port);
+    manager_check("add master", RedLock_AddServerUrl(rl, url, 0), rl, NULL);
+}
+
+static RedLock *manager_of(const struct kind *k, int count, char **ports)
+{
+    RedLock *rl = manager_new(k->followed ? 0 : count, ports);
+
+    for (int i = 0; i < count && k->followed; i++)
+        follow(rl, ports[i]);
+    if (k->believing)
+        manager_check("failover guard", RedLock_SetFailoverGuard(rl, 0), rl, NULL);
+    return rl;
 }
 
 static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count, char **ports)
 {
-    RedLock *rl = k->rl = manager_new(count, ports);
+    RedLock *rl = k->rl = manager_of(k, count, ports);
 
     if (k->unguarded)
         manager_check("guard", RedLock_SetRestartGuard(rl, REDLOCK_GUARD_OFF, 0, 0), rl, NULL);
@@ -133,11 +170,11 @@ static void run(int64_t run_ms)
     int64_t end = measure_now_ns() + run_ms * 1000000;
 
     cycles = failed = 0;
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < kind_count; i++)
         kinds[i].locks.count = kinds[i].unlocks.count = kinds[i].cycles.count = 0;
     for (size_t first = 0; measure_now_ns() < end; first++)
-        for (size_t i = 0; i < KINDS; i++)
-            stretch(&kinds[(first + i) % KINDS]);
+        for (size_t i = 0; i < kind_count; i++)
+            stretch(&kinds[(first + i) % kind_count]);
 }
 
 static void print_kind(struct kind *k)
@@ -157,12 +194,19 @@ int main(int argc, char **argv)
     double cpu_before;
     int64_t start, run_ms;
 
+    if (argc > 2 && strcmp(argv[1], "--watched") == 0) {
+        sentinels = argv[2];
+        kinds = ways;
+        kind_count = COUNT(ways);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc < 7) {
-        fputs("beside cycles 1 KEY WARM_MS RUN_MS PORT...\n", stderr);
+        fputs("beside [--watched SENTINEL_PORT,...] cycles 1 KEY WARM_MS RUN_MS PORT...\n", stderr);
         return 2;
     }
     run_ms = atoll(argv[5]);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < kind_count; i++)
         open_kind(&kinds[i], argv[3], run_ms, argc - 6, argv + 6);
     run(atoll(argv[4]));
     if (!measure_ready())
@@ -173,10 +217,10 @@ int main(int argc, char **argv)
     run(run_ms);
     printf("cycles=%zu failed=%zu busy_us=%.0f seconds=%.6f", cycles, failed,
            measure_cpu_us(RUSAGE_SELF) - cpu_before, (double)(measure_now_ns() - start) / 1e9);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < kind_count; i++)
         print_kind(&kinds[i]);
     puts("");
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; i < kind_count; i++) {
         RedLockLease_Free(kinds[i].lease);
         RedLock_Free(kinds[i].rl);
     }

@@ -11,6 +11,7 @@ const SERVERS: usize = 5;
 
 pub(crate) fn kinds(table: &mut Table, results: &Results) {
     in_turn(table, results);
+    watched(table, results);
     connecting(table, results);
     readers(table, results);
     permits(table, results);
@@ -51,6 +52,23 @@ fn in_turn(table: &mut Table, results: &Results) {
         let other = format!("{base_name}_p50_us");
         let goal = limit.map_or(Goal::None, Goal::AtMost);
         within(table, results, &row, (&other, base), goal);
+    }
+}
+
+/// Locks and unlocks on masters that Sentinels watch, a few cycles in each way in turn.
+fn watched(table: &mut Table, results: &Results) {
+    let turn = healthy(Who::Ours, SERVERS, Load::Watched);
+    for call in ["lock", "unlock"] {
+        for (whose, other, base, goal) in [
+            ("failover guard", "believed", "without", Goal::AtMost(1.03)),
+            ("masters of Sentinels", "addresses", "addresses", Goal::None),
+        ] {
+            let (name, other) =
+                (format!("sentinels_{call}_p50_us"), format!("{other}_{call}_p50_us"));
+            let what = format!("1 thread, 5 servers, {whose}: {call}, median");
+            let row = Row { what, turn, name: &name, unit: "µs" };
+            within(table, results, &row, (&other, base), goal);
+        }
     }
 }
 

@@ -199,6 +199,7 @@ impl Plan {
             turns.push(Planned { turn, ..self.planned(run, short) });
         };
         plan(Load::Kinds, (4000, 1500));
+        plan(Load::Watched, (2000, 800));
         plan(Load::Connecting, (1000, 500));
         plan(Load::Writers(64), (1000, 400));
         plan(Load::Readers(64), (1000, 400));

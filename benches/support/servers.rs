@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,55 +41,67 @@ const NO_REQUESTS: [&str; 15] = [
 ];
 
 /// Ends all servers when dropped.
-pub(crate) struct Servers(Vec<Server>);
+pub(crate) struct Servers {
+    all: Vec<Server>,
+    dir: PathBuf,
+}
 
-struct Server {
+/// A Redis server, or a Sentinel.
+pub(crate) struct Server {
     process: Leashed,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Servers {
     pub(crate) fn start(count: usize, dir: &Path) -> Outcome<Self> {
-        (0..count).map(|_| Server::start(dir)).collect::<Outcome<_>>().map(Self)
+        let all = (0..count).map(|_| Server::start(dir, &[])).collect::<Outcome<_>>()?;
+        Ok(Self { all, dir: dir.to_owned() })
     }
 
     pub(crate) fn ports(&self) -> Vec<String> {
-        self.0.iter().map(|s| s.port.to_string()).collect()
+        self.all.iter().map(|s| s.port.to_string()).collect()
     }
 
     pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().map(|s| s.process.0.id())
+        self.all.iter().map(|s| s.process.0.id())
     }
 
     /// The server stops answering, but stays connected.
     pub(crate) fn freeze(&self, which: usize) {
-        self.0[which].process.freeze();
+        self.all[which].process.freeze();
     }
 
     /// The server and its connections are gone.
     pub(crate) fn kill(&self, which: usize) {
-        self.0[which].process.kill();
+        self.all[which].process.kill();
     }
 
     /// A frozen server goes on.
     pub(crate) fn thaw(&self, which: usize) {
-        self.0[which].process.thaw();
+        self.all[which].process.thaw();
     }
 
     /// A killed server comes back on its port, with no keys.
     pub(crate) fn restart(&mut self, which: usize, dir: &Path) -> Outcome<()> {
-        let port = self.0[which].port;
-        let mut server = Server::start_on(port, dir)?;
+        let port = self.all[which].port;
+        let mut server = Server::start_on(port, dir, &[])?;
         if !server.wait_until_up()? {
             return Err(format!("redis-server did not come back on port {port}").into());
         }
-        self.0[which] = server;
+        self.all[which] = server;
         Ok(())
+    }
+
+    /// Starts three Sentinels that watch all servers, each under the name m and its port.
+    pub(crate) fn watch_all(&self) -> Outcome<Vec<Server>> {
+        let monitor = |it: &Server| format!("sentinel monitor m{0} 127.0.0.1 {0} 2\n", it.port);
+        let masters: Vec<_> = self.all.iter().map(monitor).collect();
+        (0..3).map(|_| Server::start(&self.dir, &masters)).collect()
     }
 
     /// Another client holds this many resources, for ten minutes.
     pub(crate) fn occupy(&self, key: &str, count: usize) -> Outcome<()> {
-        for server in &self.0 {
+        for server in &self.all {
             let set = |number| format!("SET {key}:{number} x PX 600000\r\n");
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port))?;
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -105,7 +117,7 @@ impl Servers {
     /// calls three commands, which the servers count as well.
     pub(crate) fn renewals(&self) -> Outcome<(u64, u64)> {
         let (mut renewals, mut calls) = (0, 0);
-        for server in &self.0 {
+        for server in &self.all {
             for (command, count) in command_calls(server.port)? {
                 renewals += if SCRIPTS.contains(&&*command) { count } else { 0 };
                 calls += if ["info", "quit"].contains(&&*command) { 0 } else { count };
@@ -116,12 +128,12 @@ impl Servers {
 
     /// Watches what this server is asked from now on.
     pub(crate) fn watch(&self, which: usize) -> Outcome<Watched> {
-        Watched::begin(self.0[which].port)
+        Watched::begin(self.all[which].port)
     }
 
     /// Puts a program in front of this server that makes it slow.
     pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
-        let port = self.0[which].port.to_string();
+        let port = self.all[which].port.to_string();
         let program = contenders.programs.path("delay");
         let mut talk = Talk::begin(Command::new(program).args([DELAY_MS, &port]))?;
         let port = talk.hear(PATIENCE)?;
@@ -132,7 +144,7 @@ impl Servers {
     /// counts the commands that a script calls, although no client has sent them.
     pub(crate) fn sent(&self, but: Option<usize>) -> Outcome<Sent> {
         let mut sent = Sent::default();
-        for (_, server) in self.0.iter().enumerate().filter(|it| Some(it.0) != but) {
+        for (_, server) in self.all.iter().enumerate().filter(|it| Some(it.0) != but) {
             for (command, calls) in command_calls(server.port)? {
                 sent.all += if NO_REQUESTS.contains(&&*command) { 0 } else { calls };
                 sent.sets += if command == "set" { calls } else { 0 };
@@ -213,9 +225,9 @@ impl Watched {
 
 impl Server {
     /// Another process may take the free port first. Then the server ends, and another port is tried.
-    fn start(dir: &Path) -> Outcome<Self> {
+    fn start(dir: &Path, watched: &[String]) -> Outcome<Self> {
         for _ in 0..5 {
-            let mut server = Self::start_on(free_port()?, dir)?;
+            let mut server = Self::start_on(free_port()?, dir, watched)?;
             if server.wait_until_up()? {
                 return Ok(server);
             }
@@ -223,10 +235,10 @@ impl Server {
         Err("redis-server ended as soon as it was started, five times".into())
     }
 
-    fn start_on(port: u16, dir: &Path) -> Outcome<Self> {
+    fn start_on(port: u16, dir: &Path, watched: &[String]) -> Outcome<Self> {
         let home = dir.join(format!("server-{port}"));
         fs::create_dir_all(&home)?;
-        Ok(Self { process: Leashed::start(&mut command(port, &home))?, port })
+        Ok(Self { process: Leashed::start(&mut command(port, &home, watched)?)?, port })
     }
 
     /// Returns false if the server ended instead.
@@ -247,16 +259,23 @@ impl Server {
     }
 }
 
-fn command(port: u16, home: &Path) -> Command {
+/// A server, or a Sentinel if it watches some. A Sentinel rewrites its file.
+fn command(port: u16, home: &Path, watched: &[String]) -> Outcome<Command> {
     let mut command = Command::new("redis-server");
+    if watched.is_empty() {
+        command.args(["--save", "", "--appendonly", "no"]);
+    } else {
+        let file = home.join("sentinel.conf");
+        fs::write(&file, watched.concat())?;
+        command.arg(file).arg("--sentinel");
+    }
     command
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-        .args(["--save", "", "--appendonly", "no", "--dir"])
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
         .arg(home)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command
+    Ok(command)
 }
 
 fn free_port() -> Outcome<u16> {

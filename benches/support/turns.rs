@@ -6,7 +6,7 @@ use super::Outcome;
 use super::contenders::{Contenders, Who};
 use super::figures::Figures;
 use super::machine::{Usage, private_memory};
-use super::servers::{Sent, Servers};
+use super::servers::{Sent, Server, Servers};
 use super::talk::{Hung, Talk};
 
 /// How long a program may take to start. Also how much longer than told it may run before it counts as hung.
@@ -24,6 +24,9 @@ pub(crate) enum Load {
     InFlight(usize),
     /// One worker with several kinds of locks, a few of each in turn.
     Kinds,
+    /// One worker that names its servers by their addresses, or by Sentinels with and without the failover guard, a few
+    /// locks of each in turn.
+    Watched,
     /// Managers that connect, with and without the guard against servers that forget.
     Connecting,
     /// This many workers with a resource each, together with as many readers.
@@ -59,7 +62,7 @@ impl Load {
             | Self::Threads(count)
             | Self::Processes(count) => count,
             Self::Permits(permits) => permits.at_once,
-            Self::Kinds | Self::Connecting => 1,
+            Self::Kinds | Self::Watched | Self::Connecting => 1,
         }
     }
 
@@ -163,7 +166,11 @@ fn run(
     if let Some(slow) = &slow {
         ports[victim].clone_from(&slow.port);
     }
-    let mut talk = Talk::begin(&mut command(turn, key, times, contenders, &ports))?;
+    let sentinels = match turn.load {
+        Load::Watched => servers.watch_all()?,
+        _ => Vec::new(),
+    };
+    let mut talk = Talk::begin(&mut command(turn, key, times, contenders, &sentinels, &ports))?;
     talk.expect("ready", times.warm + GRACE)?;
     let memory = private_memory(talk.process_id());
     talk.say("go")?;
@@ -205,9 +212,14 @@ fn command(
     key: &str,
     times: Times,
     contenders: &Contenders,
+    sentinels: &[Server],
     ports: &[String],
 ) -> std::process::Command {
     let mut command = contenders.command(turn.who, turn.load);
+    if !sentinels.is_empty() {
+        let ports: Vec<_> = sentinels.iter().map(|it| it.port.to_string()).collect();
+        command.args(["--watched", &ports.join(",")]);
+    }
     command
         .args([turn.load.mode(), &turn.load.workers().to_string(), key])
         .args([times.warm, times.run].map(|t| t.as_millis().to_string()))
