@@ -4,7 +4,7 @@
  * loop.c does with bare sockets.
  *
  *     submitted cycles  CLIENTS KEY WARM_MS RUN_MS PORT...
- *     submitted exactly COUNT   KEY PORT...
+ *     submitted exactly CLIENTS KEY COUNT PORT...
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -132,15 +132,15 @@ static void measure(int64_t warm_ms, int64_t run_ms)
 
 int main(int argc, char **argv)
 {
-    if (argc > 4 && strcmp(argv[1], "exactly") == 0) {
-        prepare(1, argv[3], argc - 4, argv + 4);
-        run(3600000, (size_t)atol(argv[2]));
+    if (argc > 5 && strcmp(argv[1], "exactly") == 0 && atol(argv[2]) > 0) {
+        prepare((size_t)atol(argv[2]), argv[3], argc - 5, argv + 5);
+        run(3600000, (size_t)atol(argv[4]));
     } else if (argc > 6 && strcmp(argv[1], "cycles") == 0 && atol(argv[2]) > 0) {
         prepare((size_t)atol(argv[2]), argv[3], argc - 6, argv + 6);
         measure(atoll(argv[4]), atoll(argv[5]));
     } else {
         fputs("submitted cycles CLIENTS KEY WARM_MS RUN_MS PORT...\n"
-              "submitted exactly COUNT KEY PORT...\n", stderr);
+              "submitted exactly CLIENTS KEY COUNT PORT...\n", stderr);
         return 2;
     }
     finish();

@@ -25,6 +25,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     encode,
     decode,
+    usual: Some(b"+OK\r\n"),
 };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {

@@ -12,7 +12,7 @@ use super::pttl;
 use super::shared::readers;
 
 pub(super) static DEFINITION: Definition =
-    Definition { replies: 3, names: 3, encode, decode, ..acquire::DEFINITION };
+    Definition { replies: 3, names: 3, encode, decode, usual: None, ..acquire::DEFINITION };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

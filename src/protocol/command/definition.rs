@@ -25,6 +25,11 @@ pub(super) struct Definition {
     pub(super) form: fn(Capabilities) -> usize,
     pub(super) encode: Encode,
     pub(super) decode: Decode,
+    /// The first reply when it has done what was asked ([`Answer::Done`]), if such a reply can be told by its bytes. The
+    /// only other reply that may follow is the number of [`Request::tells_end`].
+    ///
+    /// [`Request::tells_end`]: super::Request::tells_end
+    pub(super) usual: Option<&'static [u8]>,
 }
 
 type Encode = fn(&Subject, Capabilities, &mut Encoder);
@@ -35,7 +40,7 @@ type Decode = fn(&Subject, &mut Replies<'_>) -> Option<Answer>;
 impl Definition {
     /// A command that is one script for all servers, and names the resource so often.
     pub(super) const fn script(names: usize, encode: Encode, decode: Decode) -> Self {
-        Self { replies: 1, names, form: |_| 0, encode, decode }
+        Self { replies: 1, names, form: |_| 0, encode, decode, usual: None }
     }
 }
 

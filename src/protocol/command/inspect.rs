@@ -9,7 +9,7 @@ use super::encoder::Encoder;
 use super::pttl;
 
 pub(super) static DEFINITION: Definition =
-    Definition { replies: 2, names: 2, form: |_| 0, encode, decode };
+    Definition { replies: 2, names: 2, form: |_| 0, encode, decode, usual: None };
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

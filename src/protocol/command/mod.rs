@@ -556,6 +556,11 @@ impl Request {
         self.definition.replies
     }
 
+    /// The first reply that means [`Answer::Done`], if it can be told by its bytes.
+    pub(crate) fn usual_reply(&self) -> Option<&'static [u8]> {
+        self.definition.usual
+    }
+
     /// The answer that the replies mean. The replies are taken out of `replies`. None if they are not valid
     /// for the request in the form that wakes, or that does not.
     pub(crate) fn answer(&self, wakes: bool, replies: &mut Vec<Value>) -> Option<Answer> {

@@ -1,8 +1,7 @@
 //! Shared parts of the commands about semaphores: the slots of a semaphore, each of which is a key.
 
-use redis::Cmd;
-
 use super::definition::Subject;
+use super::encoder::Command;
 use super::waking::line;
 use crate::protocol::lock_kind::slot_key;
 
@@ -21,7 +20,7 @@ pub(super) fn size(subject: &Subject) -> usize {
 }
 
 /// Begins a script about all slots. The caller then adds its other arguments.
-pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
+pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Command) -> &'a mut Command {
     let of = slots(subject);
     command.arg(of);
     for slot in 0..of {
@@ -31,7 +30,7 @@ pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd 
 }
 
 /// Begins a script about all slots and the wait queue of the semaphore.
-pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
+pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Command) -> &'a mut Command {
     let of = slots(subject);
     command.arg(of + 1);
     for slot in 0..of {

@@ -15,6 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
     form: |capabilities| capabilities.delete as usize,
     encode,
     decode,
+    usual: Some(b":1\r\n"),
 };
 
 pub(super) static SCRIPT: &str = script!("release.lua");

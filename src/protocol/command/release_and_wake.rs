@@ -7,7 +7,7 @@ use redis::Value;
 use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::definition::{Definition, Replies, Subject};
-use super::encoder::Encoder;
+use super::encoder::{Command, Encoder};
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_lined};
 
@@ -15,7 +15,7 @@ use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_l
 const WAKES: usize = 3;
 
 pub(super) static DEFINITION: Definition =
-    Definition { form, ..Definition::script(3, encode, decode) };
+    Definition { form, usual: Some(b":1\r\n"), ..Definition::script(3, encode, decode) };
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
@@ -29,7 +29,10 @@ pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
 /// Asks whether anybody waits for the resource, or for any permit of the semaphore to which it belongs as a
 /// slot.
 pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
-    redis::cmd("EXISTS").arg(line(resource)).arg(line_of_permits(resource)).get_packed_command()
+    let (mut command, mut bytes) = (Command::default(), Vec::new());
+    command.arg("EXISTS").arg(line(resource)).arg(line_of_permits(resource));
+    command.take(&mut bytes);
+    bytes
 }
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {

@@ -15,8 +15,8 @@ pub(super) static DEFINITION: Definition = Definition::script(
         };
         encoder.put_script(&SCRIPT, |command| {
             command.arg(2).arg(KEY).arg(guard::KEY);
-            command.arg(memory.generation).arg(memory.life.as_str()).arg(base);
-            command.arg(clock_us).arg(SPREAD_US).arg(i32::from(*is_by_clock)).arg(seen_ms)
+            command.arg(memory.generation).arg(memory.life.as_str()).arg(*base);
+            command.arg(*clock_us).arg(SPREAD_US).arg(i32::from(*is_by_clock)).arg(*seen_ms)
         });
     },
     done_or_absent,

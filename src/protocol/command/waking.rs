@@ -5,9 +5,7 @@
 //! waits. The client that releases the resource takes the first waiter out and publishes to its channel, in
 //! the same script. These messages are hints: a lock is taken as usual.
 
-use std::io::Write;
-
-use redis::{PushKind, RedisWrite, ToRedisArgs, Value};
+use redis::{PushKind, Value};
 
 use super::answer::failure_of;
 use super::encoder::Encoder;
@@ -33,11 +31,12 @@ pub(super) struct WaitlistKey<'a> {
     resource: &'a [u8],
 }
 
-impl ToRedisArgs for WaitlistKey<'_> {
-    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        let mut key = out.writer_for_next_arg();
-        // Writing to memory does not fail.
-        let _ = key.write_all(self.resource).and_then(|()| key.write_all(b":w"));
+impl<'a> WaitlistKey<'a> {
+    /// What follows the name of the resource.
+    pub(super) const SUFFIX: &'static [u8] = b":w";
+
+    pub(super) fn resource(&self) -> &'a [u8] {
+        self.resource
     }
 }
 

@@ -10,24 +10,17 @@ use super::script::Script;
 pub(crate) struct Encoded {
     script: Option<Script>,
     bytes: Box<[u8]>,
-    /// Where the text of the script is inserted.
+    /// Where the line with the number of the script's words ends, and where its text is inserted.
+    count_end: usize,
     text_at: usize,
 }
 
-/// Two empty words, which the script replaces.
-const BLANK: &[u8] = b"$0\r\n\r\n$0\r\n\r\n";
-
 impl Encoded {
-    /// From the commands in `bytes`. The first two words of a script are empty.
-    pub(super) fn new(script: Option<Script>, bytes: &[u8]) -> Self {
-        let Some(text) = script else {
-            return Self { script, bytes: bytes.into(), text_at: 0 };
-        };
-        let (count, rest) = split(bytes);
-        let rest = rest.strip_prefix(BLANK).unwrap_or(rest);
-        let command = format!("$4\r\nEVAL\r\n${}\r\n", text.len());
-        let bytes = [count, command.as_bytes(), b"\r\n", rest].concat().into();
-        Self { script, bytes, text_at: count.len() + command.len() }
+    /// From the commands in `bytes`. A script comes with the places where its number of words ends and its text is
+    /// inserted.
+    pub(super) fn new(script: Option<(Script, usize, usize)>, bytes: &[u8]) -> Self {
+        let (count_end, text_at) = script.map_or((0, 0), |it| (it.1, it.2));
+        Self { script: script.map(|it| it.0), bytes: bytes.into(), count_end, text_at }
     }
 
     /// The script with which it begins, if any.
@@ -43,7 +36,7 @@ impl Encoded {
         let (head, rest) = self.bytes.split_at(self.text_at);
         match hash {
             Some(hash) => {
-                outbox.extend_from_slice(split(head).0);
+                outbox.extend_from_slice(&head[..self.count_end]);
                 outbox.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
                 outbox.extend_from_slice(&hash.0);
             }
@@ -62,12 +55,6 @@ impl Encoded {
         self.put(None, &mut bytes);
         bytes
     }
-}
-
-/// The line with the number of words of the first command, and the bytes behind it.
-fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let end = bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    bytes.split_at(end)
 }
 
 /// Identifies a script that the server was sent before: SHA-1, in hexadecimal.

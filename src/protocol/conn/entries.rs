@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) tells_end: bool,
     /// Whether the question when its key ends is left out.
     pub(crate) leaves_out_end: bool,
+    /// The first reply if it does what is asked, and nothing is asked before it.
+    pub(crate) usual: Option<&'static [u8]>,
     /// It was not sent before this time.
     pub(crate) written_at: Moment,
     /// Whether it is sent once more, in another form, and how long after the first time, in ms.
@@ -74,6 +76,7 @@ impl Entry {
             reads_clock: false,
             tells_end: false,
             leaves_out_end: false,
+            usual: None,
             written_at: now,
             is_again: false,
             again_after_ms: 0,
@@ -112,7 +115,12 @@ impl Entry {
         let beside =
             one(self.asks_role) + one(self.raises) + one(self.subscribes) + one(self.looks);
         let readings = one(self.reads) + one(self.reads_clock);
-        self.request.replies() + beside + readings - one(self.leaves_out_end)
+        self.replies_to_it() + beside + readings
+    }
+
+    /// The number of replies to the request itself.
+    pub(crate) fn replies_to_it(&self) -> usize {
+        self.request.replies() - usize::from(self.leaves_out_end)
     }
 
     /// A copy for another connection, which takes over the waiting ticket.

@@ -99,15 +99,27 @@ impl Inbox {
         }
     }
 
+    /// The unread bytes, if no reply or push message was found before them that nobody has taken.
+    pub(crate) fn unread(&self) -> Option<&[u8]> {
+        let is_new = self.found.is_empty() && self.pushes.is_empty();
+        is_new.then(|| &self.bytes[self.start..self.end])
+    }
+
+    /// Takes so many unread bytes, which are whole replies.
+    pub(crate) fn skip(&mut self, length: usize) {
+        self.scan.restart();
+        self.start += length;
+        if self.is_empty() {
+            self.empty();
+        }
+    }
+
     /// The next reply, if it is complete.
     pub(crate) fn next(&mut self) -> Result<Option<Value>, ProtocolError> {
         let Some((value, length)) = self.scan.take(&self.bytes[self.start..self.end])? else {
             return Ok(None);
         };
-        self.start += length;
-        if self.is_empty() {
-            self.empty();
-        }
+        self.skip(length);
         Ok(Some(value))
     }
 

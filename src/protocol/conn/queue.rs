@@ -22,6 +22,7 @@ use super::memories::Lasting;
 use super::numbers::Numbers;
 use super::reply::ProtocolError;
 use super::scripts::Scripts;
+use super::simple_reply;
 use super::subscription::Subscription;
 use crate::protocol::command::fence::name_memory;
 use crate::protocol::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
@@ -46,6 +47,28 @@ struct Reading {
     is_forbidden: bool,
 }
 
+/// A note that was read, and its meaning. It is nearly always the same as before, and comparing it is cheaper than
+/// parsing it.
+struct LastNote {
+    said: Value,
+    /// The reply. Empty if it was no string.
+    reply: Vec<u8>,
+    note: Option<Borne>,
+}
+
+impl LastNote {
+    fn of(said: Value) -> Self {
+        let note = Borne::of(&said);
+        let reply = match &said {
+            Value::BulkString(text) => {
+                [format!("${}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
+            }
+            _ => Vec::new(),
+        };
+        Self { said, reply, note }
+    }
+}
+
 pub(crate) struct Queue {
     server: usize,
     rules: Arc<Rules>,
@@ -56,8 +79,8 @@ pub(crate) struct Queue {
     lasting: Arc<Lasting>,
     /// What was read of the server's memory for the requests that are settled next.
     reading: Option<Reading>,
-    /// The note that was read last, and its meaning.
-    last_note: Option<(Value, Option<Borne>)>,
+    /// The note that was read last.
+    last_note: Option<LastNote>,
     encoder: Encoder,
     scripts: Scripts,
     unsent: Entries,
@@ -195,6 +218,9 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
         loop {
+            if let Some(settled) = self.next_usual(inbox, now)? {
+                return Ok(Some(settled));
+            }
             let Some(oldest) = self.awaiting.front() else {
                 // Nothing is owed, so any received data is an error.
                 return match inbox.has_surplus()? {
@@ -236,8 +262,18 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
-        let mut entry = self.awaiting.pop_front().ok_or(ProtocolError::Unwanted)?;
+        let entry = self.awaiting.pop_front().ok_or(ProtocolError::Unwanted)?;
         let answer = self.answer(&entry, replies, now);
+        self.conclude(entry, answer, now)
+    }
+
+    /// The oldest request, which was taken out, has this answer. Returns nothing if it must be sent once more.
+    fn conclude(
+        &mut self,
+        mut entry: Entry,
+        answer: Result<Answer, CloseReason>,
+        now: Moment,
+    ) -> Result<Option<Settled>, CloseReason> {
         self.count_reading();
         let answer = match answer {
             Ok(answer) => answer,
@@ -275,6 +311,87 @@ impl Queue {
             return Ok(Some(Settled { kind, ticket, answer, sent_at, claims }));
         }
         Ok(Some(Settled { kind, ticket, answer, sent_at, claims }))
+    }
+}
+
+/// The replies that nearly every request gets, told by their bytes: it has done what was asked, and the server's note is
+/// the same as before. All other replies are read as values ([`Queue::settle`]).
+struct Usual {
+    /// How many bytes they have.
+    length: usize,
+    /// When the key ends, and the server's time in microseconds.
+    end_ms: Option<i64>,
+    time_us: Option<i64>,
+}
+
+impl Queue {
+    /// The next request, if it and those that share its reading have the usual replies, and all of these have arrived.
+    fn next_usual(
+        &mut self,
+        inbox: &mut Inbox,
+        now: Moment,
+    ) -> Result<Option<Settled>, CloseReason> {
+        let Some(bytes) = inbox.unread().filter(|it| !it.is_empty()) else { return Ok(None) };
+        let Some(usual) = self.awaiting.front().and_then(|it| self.usual(it, bytes)) else {
+            return Ok(None);
+        };
+        if self.awaiting.len() == 1 && usual.length < bytes.len() {
+            // It may be a push message, or one reply too many.
+            return Ok(None);
+        }
+        if !self.read_usual(&usual, bytes, now) {
+            return Ok(None);
+        }
+        inbox.skip(usual.length);
+        let Some(entry) = self.awaiting.pop_front() else { return Ok(None) };
+        let answer = self.note_waiters(&entry, None, Answer::Done);
+        let answer = self.judge(&entry, answer, usual.end_ms, now);
+        self.conclude(entry, answer, now)
+    }
+
+    /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
+    fn usual(&self, entry: &Entry, bytes: &[u8]) -> Option<Usual> {
+        let mut rest = bytes.strip_prefix(entry.usual?)?;
+        let (mut end_ms, mut time_us) = (None, None);
+        if entry.tells_end {
+            let (end, length) = simple_reply::number(rest).filter(|it| it.0 >= 0)?;
+            rest = &rest[length..];
+            end_ms = Some(end);
+        } else if entry.replies_to_it() > 1 {
+            return None;
+        }
+        if entry.looks {
+            rest = rest.strip_prefix(b":0\r\n")?;
+        }
+        if entry.reads {
+            let known = self.last_note.as_ref().filter(|it| !it.reply.is_empty())?;
+            rest = rest.strip_prefix(&*known.reply)?;
+        }
+        if entry.reads_clock {
+            let (us, length) = simple_reply::time_us(rest)?;
+            rest = &rest[length..];
+            time_us = Some(us);
+        }
+        Some(Usual { length: bytes.len() - rest.len(), end_ms, time_us })
+    }
+
+    /// Takes note of what was read behind the oldest request, or behind a later one for both. Returns whether the replies
+    /// are the usual ones up to there.
+    fn read_usual(&mut self, oldest: &Usual, bytes: &[u8], now: Moment) -> bool {
+        let behind = self.awaiting.front().and_then(|it| it.read_behind);
+        let Some(behind) = behind.filter(|_| self.reading.is_none()) else { return true };
+        let (mut length, mut time_us) = (oldest.length, oldest.time_us);
+        for entry in self.awaiting.iter().skip(1).take(behind.into()) {
+            let Some(usual) = self.usual(entry, &bytes[length..]) else { return false };
+            length += usual.length;
+            time_us = usual.time_us;
+        }
+        let Some(carrier) = self.awaiting.get(behind.into()) else { return false };
+        if let Some(us) = time_us {
+            self.note_clock(carrier.written_at, us.saturating_mul(US), US, now);
+        }
+        self.reading = Some(Reading { left: usize::from(behind) + 1, is_forbidden: false });
+        true
     }
 }
 
@@ -462,10 +579,8 @@ impl Queue {
         }
         let Some(said) = note else { return };
         self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said) });
-        // The note is nearly always the same as before, and comparing it is cheaper than parsing it.
-        if self.last_note.as_ref().is_none_or(|known| known.0 != said) {
-            let note = Borne::of(&said);
-            self.last_note = Some((said, note));
+        if self.last_note.as_ref().is_none_or(|known| known.said != said) {
+            self.last_note = Some(LastNote::of(said));
         }
     }
 
@@ -565,6 +680,8 @@ impl Queue {
         outbox.extend_from_slice(&look.unwrap_or_default());
         let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
         entry.read_behind = is_guarded.then_some(0);
+        let is_alone = !(entry.asks_role || entry.raises || entry.subscribes);
+        entry.usual = entry.request.usual_reply().filter(|_| is_alone);
     }
 
     /// The server is a replica. So it has another server's data when it is a primary again, which it may not show by then.
@@ -604,13 +721,25 @@ impl Queue {
         };
         let answer = entry.request.answer(entry.wakes, replies).ok_or(ProtocolError::Unwanted)?;
         let answer = self.note_waiters(entry, waiters.as_ref(), answer);
+        self.judge(entry, answer, end_ms, now)
+    }
+
+    /// What the answer means with what is known of the server: whether it counts, and what it shows of the server. Its key
+    /// ends at `end_ms` by the server's clock, if the answer tells that.
+    fn judge(
+        &mut self,
+        entry: &Entry,
+        answer: Answer,
+        end_ms: Option<i64>,
+        now: Moment,
+    ) -> Result<Answer, CloseReason> {
         if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
             return Ok(Answer::Failed(failure));
         }
         match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
             Some(reading) if reading.is_forbidden => self.guard.go_blind(),
             Some(_) => {
-                let note = self.last_note.as_ref().and_then(|it| it.1.as_ref());
+                let note = self.last_note.as_ref().and_then(|it| it.note.as_ref());
                 let memories = &self.lasting.memories;
                 match answer.is_grant() {
                     true => self.guard.check(note, memories, now, &self.rules)?,

@@ -67,6 +67,11 @@ impl Scan {
         Self { is_resp3, ..Self::default() }
     }
 
+    /// The next bytes begin another reply.
+    pub(crate) fn restart(&mut self) {
+        (self.at, self.seen, self.depth, self.elements) = (0, 0, 0, 0);
+    }
+
     /// The first reply in `bytes` and its length, if it is complete. If it is not, the next call must pass
     /// the same bytes with more bytes behind them.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
@@ -78,7 +83,7 @@ impl Scan {
         }
         let Some(length) = self.end(bytes)? else { return Ok(None) };
         let whole = (read(&bytes[..length])?, length);
-        *self = Self::new(self.is_resp3);
+        self.restart();
         Ok(Some(whole))
     }
 

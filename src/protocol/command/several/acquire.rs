@@ -15,6 +15,7 @@ pub(in crate::protocol::command) static DEFINITION: Definition = Definition {
         put_script(subject, script, &[subject.ttl_ms], encoder);
     },
     decode,
+    usual: None,
 };
 
 pub(crate) static SCRIPT: &str = script!("in_the_way.lua", "acquire.lua");
