@@ -81,6 +81,7 @@ help:
 	@echo 'make bench        measure (a quarter of an hour; ONLY=kinds,woken: these parts; make bench-short: 4 minutes)'
 	@echo 'make bench-calls  measure only calls that block nobody (make bench-kept: locks that are kept for ten minutes)'
 	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
+	@echo 'make bench-instructions count the instructions and allocations of a lock and its release (2 minutes)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write docs/BENCH.md with its picture, and the figures of the pages'
 	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
@@ -327,6 +328,13 @@ bench: bench-tools build
 
 bench-short: bench-tools build
 	$(BENCH) --short
+
+# The client's instructions and allocations, which do not depend on other programs. Fails if they are more than recorded in
+# benches/instructions.txt, with the tools that are named there. RECORD=1 records them.
+.PHONY: bench-instructions
+bench-instructions: ONLY = instructions
+bench-instructions: bench-tools build
+	$(BENCH) $(if $(RECORD),--record)
 
 bench-report: bench-tools bench-peers build
 	$(BENCH) --kept 120 --write docs/BENCH.md

@@ -5,7 +5,8 @@
 //!
 //! - `--short`: a quick look, within four minutes rather than a quarter of an hour
 //! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, contention-3, woken, waiting, kinds, faults,
-//!   footprint, submitted, command, kept, lost, waiters, with commas between them
+//!   footprint, instructions, submitted, command, kept, lost, waiters, with commas between them
+//! - `--record`: records the counted instructions, with which later runs are compared
 //! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)
 //! - `--write FILE.md`: writes the report into that file, and the picture beside it
 //!
@@ -25,6 +26,7 @@ use support::Outcome;
 use support::command;
 use support::contenders::{Contenders, Who};
 use support::footprint;
+use support::instructions;
 use support::kept;
 use support::machine;
 use support::plan::Plan;
@@ -42,18 +44,23 @@ fn main() -> ExitCode {
     }
     let Some(plan) = Plan::from_args() else {
         eprintln!(
-            "cargo bench --bench lock -- [--short] [--only PARTS] [--kept SECONDS] [--write FILE.md]"
+            "cargo bench --bench lock -- [--short] [--only PARTS] [--record] [--kept SECONDS] [--write FILE.md]"
         );
         return ExitCode::FAILURE;
     };
     catch_interrupts();
-    match measure(&plan).and_then(|measured| report::publish(&plan, &measured)) {
+    match measure(&plan).and_then(|measured| conclude(&plan, &measured)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("bench: {why}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn conclude(plan: &Plan, measured: &Measured) -> Outcome<()> {
+    report::publish(plan, measured)?;
+    measured.instructions.as_ref().map_or(Ok(()), |it| it.judge(plan.record))
 }
 
 fn measure(plan: &Plan) -> Outcome<Measured> {
@@ -79,6 +86,12 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         }
         let seen = footprint::in_flight(&contenders, &dir.0);
         in_flight = results.tolerate("memory of a call in flight", seen)?;
+    }
+
+    let mut instructions = None;
+    if plan.wants("instructions") {
+        let counted = instructions::count(plan.counts(), &contenders, &dir.0);
+        instructions = results.tolerate("instructions", counted)?;
     }
 
     // If a part does not use all of its time, the other parts get the rest.
@@ -116,7 +129,18 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         let seen = kept::keep(plan.kept, &contenders, &dir.0);
         kept = results.tolerate("kept locks", seen)?;
     }
-    Ok(Measured { results, calls, idle, in_flight, kept, deaths, waiters, waiting, command })
+    Ok(Measured {
+        results,
+        instructions,
+        calls,
+        idle,
+        in_flight,
+        kept,
+        deaths,
+        waiters,
+        waiting,
+        command,
+    })
 }
 
 /// A directory for this run only, removed when dropped.

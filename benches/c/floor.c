@@ -4,7 +4,9 @@
  * once, and it returns at the majority. There is no retry, no reconnect and no deadline: any fault ends the
  * program.
  *
- *     floor ...   and on as in workers.h
+ *     floor [--same SCRIPT] ...   and on as in workers.h
+ *
+ * With --same, it sends what the library sends, and checks the servers' notes ("wire.h").
  *
  * Each worker has connections of its own. For a floor with shared connections, see loop.c.
  */
@@ -21,13 +23,14 @@
 
 struct server {
     int fd;
-    uint64_t answered; /* replies read since the connection was made */
+    uint64_t answered; /* lines read since the connection was made */
     bool in_favour;    /* its vote on the command in hand */
+    struct note note;
     char input[4096];
     size_t have;
 };
 
-/* Every command goes to every server. So one count of expected replies is enough for all servers, and the
+/* Every command goes to every server. So one count of expected lines is enough for all servers, and the
  * position of a reply in a server's stream tells its command. */
 struct quorum {
     struct server servers[WIRE_SERVERS_MAX];
@@ -38,8 +41,8 @@ struct quorum {
 };
 
 
-/* Counts the received replies. A reply here is always one line. */
-static void receive(struct server *s, uint64_t vote, const char *yes)
+/* Counts the received lines. */
+static void receive(struct server *s, uint64_t vote, const struct command *c)
 {
     ssize_t n = recv(s->fd, s->input + s->have, sizeof s->input - s->have, 0);
     if (n <= 0)
@@ -49,7 +52,9 @@ static void receive(struct server *s, uint64_t vote, const char *yes)
     char *line = s->input, *rest = s->input + s->have, *end;
     while ((end = memchr(line, '\n', (size_t)(rest - line))) != NULL) {
         if (s->answered++ == vote)
-            s->in_favour = strncmp(line, yes, strlen(yes)) == 0;
+            s->in_favour = strncmp(line, c->yes, strlen(c->yes)) == 0;
+        if (c->note > 0 && s->answered == vote + c->note)
+            wire_check_note(&s->note, line, (size_t)(end - line));
         line = end + 1;
     }
     s->have = (size_t)(rest - line);
@@ -62,7 +67,7 @@ static bool ask(struct quorum *q, const struct command *c)
     uint64_t vote = q->asked;
     nfds_t in_favour = 0, done = 0;
 
-    q->asked += c->replies;
+    q->asked += c->lines;
     for (nfds_t i = 0; i < q->count; i++)
         if (send(q->servers[i].fd, c->bytes, c->length, MSG_NOSIGNAL) != (ssize_t)c->length)
             measure_fail("send");
@@ -76,7 +81,7 @@ static bool ask(struct quorum *q, const struct command *c)
             if (q->ready[i].revents == 0)
                 continue;
             left--;
-            receive(s, vote, c->yes);
+            receive(s, vote, c);
             if (s->answered == q->asked) {
                 done++;
                 in_favour += s->in_favour;
@@ -141,5 +146,10 @@ int main(int argc, char **argv)
     static const struct contender floor = {open_connections, lock, unlock, wait_for,
                                            close_connections};
 
+    if (argc > 2 && strcmp(argv[1], "--same") == 0) {
+        wire_send_the_same(argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
     return workers_main(&floor, argc - 1, argv + 1);
 }

@@ -15,6 +15,14 @@
 #define SCRIPT                                                                                     \
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) else return 0 end"
 
+/* The library's script, if commands are those of the library. */
+static const char *same;
+
+void wire_send_the_same(const char *script)
+{
+    same = script;
+}
+
 static void add(struct command *c, int count, const char *const *words)
 {
     size_t at = c->length, room = sizeof c->bytes;
@@ -27,7 +35,26 @@ static void add(struct command *c, int count, const char *const *words)
         measure_fail("encode");
     }
     c->length = at;
-    c->replies++;
+    c->lines++;
+}
+
+/* Its reply has two lines: the length, and the note. */
+static void add_reading(struct command *c)
+{
+    add(c, 4, (const char *[]){"GETRANGE", "redlock:guard", "0", "255"});
+    c->note = ++c->lines;
+}
+
+void wire_check_note(struct note *note, const char *line, size_t length)
+{
+    if (note->length == 0 && length < sizeof note->text) {
+        memcpy(note->text, line, length);
+        note->length = length;
+    }
+    if (length != note->length || memcmp(note->text, line, length) != 0) {
+        errno = EPROTO;
+        measure_fail("another note");
+    }
 }
 
 static int dial(const char *port)
@@ -49,7 +76,7 @@ static void load_script(int fd, char digest[41])
     struct command load = {.length = 0};
     char reply[47];
 
-    add(&load, 3, (const char *[]){"SCRIPT", "LOAD", SCRIPT});
+    add(&load, 3, (const char *[]){"SCRIPT", "LOAD", same == NULL ? SCRIPT : same});
     if (send(fd, load.bytes, load.length, MSG_NOSIGNAL) != (ssize_t)load.length)
         measure_fail("send");
     if (recv(fd, reply, sizeof reply, MSG_WAITALL) != (ssize_t)sizeof reply || reply[0] != '$')
@@ -77,20 +104,54 @@ struct token wire_token(void)
     return token;
 }
 
-struct command wire_acquire(const char *key, const struct token *token)
+static struct command set(const char *key, const struct token *token)
 {
     struct command c = {.yes = "+OK"};
     char ttl[16];
 
     snprintf(ttl, sizeof ttl, "%d", MEASURE_TTL_MS);
-    add(&c, 6, (const char *[]){"SET", key, token->digits, "NX", "PX", ttl});
+    add(&c, 6, (const char *[]){"SET", key, token->digits, "PX", ttl, "NX"});
+    return c;
+}
+
+struct command wire_acquire(const char *key, const struct token *token)
+{
+    struct command c = set(key, token);
+
+    if (same != NULL) {
+        add(&c, 2, (const char *[]){"PEXPIRETIME", key});
+        add_reading(&c);
+    }
+    return c;
+}
+
+struct command wire_acquire_of_several(const char *key, const struct token *token)
+{
+    return set(key, token);
+}
+
+/* The reply to TIME has five lines: the number of strings, and two for each. */
+struct command wire_reading(void)
+{
+    struct command c = {.yes = ""};
+
+    if (same != NULL) {
+        add_reading(&c);
+        add(&c, 1, (const char *[]){"TIME"});
+        c.lines += 4;
+    }
     return c;
 }
 
 struct command wire_release(const char *key, const struct token *token, const char *digest)
 {
     struct command c = {.yes = ":1"};
+    char queue[160];
 
-    add(&c, 5, (const char *[]){"EVALSHA", digest, "1", key, token->digits});
+    snprintf(queue, sizeof queue, "%s:w", key);
+    if (same == NULL)
+        add(&c, 5, (const char *[]){"EVALSHA", digest, "1", key, token->digits});
+    else
+        add(&c, 6, (const char *[]){"EVALSHA", digest, "2", key, queue, token->digits});
     return c;
 }

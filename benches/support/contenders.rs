@@ -14,6 +14,8 @@ pub(crate) enum Who {
     Ours,
     /// Raw sockets: a blocking style for one worker, one event loop for several.
     Floor,
+    /// The same, with the requests of the library. For several workers: as many threads, with connections of their own.
+    Same,
     /// hiredis with the pauses of CRedLock.
     Serial,
     /// The same client, but it asks again after 0 to 5 ms.
@@ -26,9 +28,10 @@ pub(crate) enum Who {
 }
 
 impl Who {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Ours,
         Self::Floor,
+        Self::Same,
         Self::Serial,
         Self::Polling,
         Self::Rslock,
@@ -46,6 +49,7 @@ impl Who {
         match self {
             Self::Ours => "ours",
             Self::Floor => "floor",
+            Self::Same => "floor, same requests",
             Self::Serial => "hiredis",
             Self::Polling => "hiredis, polling",
             Self::Rslock => "rslock",
@@ -76,7 +80,7 @@ impl Contenders {
     /// Why this contender cannot be measured here.
     pub(crate) fn missing(&self, who: Who) -> Option<String> {
         let needed = match who {
-            Who::Ours | Who::Floor => return None,
+            Who::Ours | Who::Floor | Who::Same => return None,
             Who::Serial | Who::Polling => return self.programs.without_hiredis.clone(),
             Who::Rslock => self.rslock(),
             Who::NodeRedlock => self.node_modules().join("redlock"),
@@ -96,6 +100,7 @@ impl Contenders {
                 with(self.with_library("semaphore"), [it.all, it.held].map(|n| n.to_string()))
             }
             (Who::Floor, Load::InFlight(_)) => Command::new(self.programs.path("loop")),
+            (Who::Same, Load::InFlight(_)) => self.with_same_requests("loop"),
             _ => self.program(who, load.workers()),
         };
         if matches!(load, Load::Readers(_)) {
@@ -115,11 +120,16 @@ impl Contenders {
         command
     }
 
+    fn with_same_requests(&self, program: &str) -> Command {
+        with(Command::new(self.programs.path(program)), ["--same", &release_script()])
+    }
+
     pub(crate) fn program(&self, who: Who, workers: usize) -> Command {
         match who {
             Who::Ours => self.with_library("ours"),
             Who::Floor if workers == 1 => Command::new(self.programs.path("floor")),
             Who::Floor => Command::new(self.programs.path("loop")),
+            Who::Same => self.with_same_requests("floor"),
             Who::Serial => Command::new(self.programs.path("serial")),
             Who::Polling => with(Command::new(self.programs.path("serial")), ["--pause", "0", "5"]),
             Who::Rslock => Command::new(self.rslock()),
@@ -149,6 +159,16 @@ impl Contenders {
     fn python(&self) -> PathBuf {
         self.peers.join("python").join("bin").join("python")
     }
+}
+
+/// The script with which the library releases a lock and wakes a waiter, without comments.
+fn release_script() -> String {
+    let files = [
+        include_str!("../../src/protocol/command/wake.lua"),
+        include_str!("../../src/protocol/command/release_and_wake.lua"),
+    ];
+    let lines = files.iter().flat_map(|it| it.lines().map(str::trim));
+    lines.filter(|it| !it.is_empty() && !it.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
 fn with<const N: usize>(mut command: Command, args: [impl AsRef<OsStr>; N]) -> Command {

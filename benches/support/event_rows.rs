@@ -6,7 +6,7 @@ use super::kept::{Deaths, Kept};
 use super::plan::healthy;
 use super::report::Measured;
 use super::results::Results;
-use super::rows::{CPU, LOCK, LOCK_SLOW, Row, beside, beside_best_peer};
+use super::rows::{CPU, LOCK, LOCK_SLOW, Row, SAME, beside, beside_best_peer};
 use super::table::{Goal, Table, number};
 use super::turns::Load;
 use super::waiters::Waiters;
@@ -25,8 +25,11 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
             ("the servers' processor time per cycle", "servers_cpu_us", "µs", Goal::None),
         ] {
             let row = Row { what: format!("{whose}: {what}"), turn: ours, name, unit };
-            beside(table, results, &row, (ours.by(Who::Floor), "event loop"), goal);
+            beside(table, results, &row, (ours.by(Who::Same), SAME), goal);
         }
+        let what = format!("{whose}, beside one event loop: cycles/s");
+        let row = Row { what, turn: ours, name: "per_s", unit: "" };
+        beside(table, results, &row, (ours.by(Who::Floor), "event loop"), Goal::None);
         let what = format!("{count} submitted calls beside the best peer, 5 servers: cycles/s");
         beside_best_peer(table, results, &what, ours, Goal::AtLeast(1.8));
     }

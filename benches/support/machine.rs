@@ -118,7 +118,7 @@ fn server_version() -> String {
     version.map_or_else(String::new, |v| format!("redis-server {v}"))
 }
 
-fn output(program: &str, args: &[&str]) -> String {
+pub(crate) fn output(program: &str, args: &[&str]) -> String {
     let done = Command::new(program).args(args).output();
     done.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }

@@ -6,6 +6,7 @@ pub(crate) mod contenders;
 pub(crate) mod event_rows;
 pub(crate) mod figures;
 pub(crate) mod footprint;
+pub(crate) mod instructions;
 pub(crate) mod kept;
 pub(crate) mod kind_rows;
 pub(crate) mod machine;

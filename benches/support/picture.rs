@@ -31,6 +31,7 @@ fn colour(who: Who) -> &'static str {
     match who {
         Who::Ours => "#d55e00",
         Who::Floor => "#000000",
+        Who::Same => "#666666",
         Who::Serial | Who::Polling => "#0072b2",
         Who::Rslock => "#009e73",
         Who::NodeRedlock => "#cc79a7",

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) budget: Duration,
     pub(crate) only: Option<String>,
     pub(crate) write: Option<PathBuf>,
+    /// Whether the counted instructions are recorded.
+    pub(crate) record: bool,
     /// How long locks are kept while servers fail.
     pub(crate) kept: Duration,
 }
@@ -50,7 +52,7 @@ impl Plan {
     /// Returns `None` if the arguments make no sense.
     pub(crate) fn from_args() -> Option<Self> {
         let (budget, kept) = (Duration::from_secs(660), Duration::from_secs(40));
-        let mut plan = Self { short: false, budget, only: None, write: None, kept };
+        let mut plan = Self { short: false, budget, only: None, write: None, record: false, kept };
         let mut kept_for = None;
         let mut args = env::args().skip(1).filter(|a| a != "--bench");
         while let Some(arg) = args.next() {
@@ -60,6 +62,7 @@ impl Plan {
                     plan.budget = Duration::from_secs(75);
                     plan.kept = Duration::from_secs(20);
                 }
+                "--record" => plan.record = true,
                 "--only" => plan.only = Some(args.next()?),
                 "--kept" => kept_for = Some(Duration::from_secs(args.next()?.parse().ok()?)),
                 "--write" => plan.write = Some(args.next()?.into()),
@@ -108,6 +111,7 @@ impl Plan {
             for who in Who::ALL {
                 let every = match who {
                     Who::Ours | Who::Floor => 1,
+                    Who::Same if servers == MOST_SERVERS => 1,
                     // The best peer so far, which a goal compares with.
                     Who::Rslock if workers == 8 => 1,
                     Who::Rslock => often,
@@ -137,7 +141,7 @@ impl Plan {
             turns.push(Planned { turn, every, ..self.planned(1000, 400) });
         };
         for load in [Load::InFlight(8), Load::InFlight(64)] {
-            for who in [Who::Ours, Who::Floor, Who::Rslock] {
+            for who in [Who::Ours, Who::Floor, Who::Same, Who::Rslock] {
                 plan(who, load, 1);
             }
             // Some peers are too slow to be the best. They are measured now and then, to confirm this.

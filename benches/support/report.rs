@@ -9,6 +9,7 @@ use super::compile::target_directory;
 use super::contenders::Who;
 use super::event_rows;
 use super::footprint::{Calls, Idle, InFlight};
+use super::instructions::Instructions;
 use super::kept::{Deaths, Kept};
 use super::kind_rows;
 use super::machine;
@@ -29,6 +30,7 @@ const PICTURED: &str = "5-servers";
 
 pub(crate) struct Measured {
     pub(crate) results: Results,
+    pub(crate) instructions: Option<Instructions>,
     pub(crate) calls: Option<Calls>,
     pub(crate) idle: Vec<Idle>,
     pub(crate) in_flight: Option<InFlight>,
@@ -64,6 +66,8 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     let mut columns = results.contenders();
     columns.insert(Who::Ours);
     columns.extend(measured.calls.iter().flat_map(|calls| &calls.by).map(|it| it.0));
+    let counted = measured.instructions.iter().flat_map(|it| &it.all).flat_map(|it| &it.1);
+    columns.extend(counted.map(|it| it.0));
     let mut table = Table::new(columns.into_iter().collect());
     rows::one_thread(&mut table, results);
     rows::many_threads(&mut table, results);
@@ -73,6 +77,7 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     waking_rows::woken(&mut table, results);
     waking_rows::waiting(&mut table, measured.waiting.as_ref());
     rows::faults(&mut table, results);
+    rows::instructions(&mut table, measured.instructions.as_ref());
     rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);
     event_rows::single(&mut table, measured);
     command::row(&mut table, measured.command.as_ref());

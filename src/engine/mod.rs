@@ -462,6 +462,9 @@ impl Engine {
     }
 }
 
+/// A moment that has passed: what is due then is due at once.
+const NOW: Moment = Moment::from_nanos(0);
+
 /// The cancellation of an operation that has asked no server.
 fn cancelled() -> Event {
     Event::Cancelled { sent: ServerSet::default() }
@@ -600,7 +603,8 @@ impl Driven for Engine {
         }
         let due = self.due_of_descriptor(is_driven);
         let Some(readiness) = &mut self.readiness else { return };
-        if !is_driven {
+        // While it is readable in any case, the sockets need not be watched. The program calls again before it waits.
+        if !is_driven && due != Some(NOW) {
             let own = self.state.servers.iter().filter_map(Server::interest);
             let beside = self.state.servers.iter().flat_map(Server::interests_beside);
             readiness.watch(own.chain(beside));
@@ -633,7 +637,7 @@ impl Engine {
     /// thread sets the descriptor when it stops driving.
     fn due_of_descriptor(&mut self, is_driven: bool) -> Option<Moment> {
         if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
-            return Some(Moment::from_nanos(0));
+            return Some(NOW);
         }
         (!is_driven).then(|| self.next_due())
     }

@@ -85,7 +85,9 @@ impl Command {
         self.count += 1;
         put_line(b'$', first.len() + second.len(), &mut self.bytes);
         self.bytes.extend_from_slice(first);
-        self.bytes.extend_from_slice(second);
+        if !second.is_empty() {
+            self.bytes.extend_from_slice(second);
+        }
         self.bytes.extend_from_slice(b"\r\n");
     }
 
@@ -99,9 +101,19 @@ impl Command {
 
 /// Appends a line that announces words or bytes.
 fn put_line(kind: u8, count: usize, bytes: &mut Vec<u8>) {
-    bytes.push(kind);
-    with_digits(count as u64, |digits| bytes.extend_from_slice(digits));
-    bytes.extend_from_slice(b"\r\n");
+    let digit = |number: usize| b'0' + (number % 10) as u8;
+    match count {
+        // Nearly all are so short.
+        0..=9 => bytes.extend_from_slice(&[kind, digit(count), b'\r', b'\n']),
+        10..=99 => {
+            bytes.extend_from_slice(&[kind, digit(count / 10), digit(count), b'\r', b'\n']);
+        }
+        _ => {
+            bytes.push(kind);
+            with_digits(count as u64, |digits| bytes.extend_from_slice(digits));
+            bytes.extend_from_slice(b"\r\n");
+        }
+    }
 }
 
 /// Passes on the decimal digits of a number.

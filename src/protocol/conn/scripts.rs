@@ -2,10 +2,13 @@
 //! it, and the text is often most of the data that is sent at all.
 //!
 //! A server may have dropped a script that it received (`SCRIPT FLUSH`; Redis 7.4 keeps at most 500), and
-//! then answers `NOSCRIPT`. The request is then sent once more, with the text. A releasing process may be
-//! gone by then, and the key would stay. So an undoing request goes by the hash only behind the text in the
-//! same write, because the server has no time to drop it there. Any other request goes by the hash if a
-//! caller waits for its answer, unless another request relies on being executed after it.
+//! then answers `NOSCRIPT`. The request is then sent once more, with the text. So a request goes by the hash if a
+//! caller waits for its answer, unless another request relies on being executed after it. Nobody may be there to
+//! send it once more if no caller waits. So such a request goes by the hash only if it undoes something, behind the
+//! text in the same write, because the server has no time to drop it there.
+//!
+//! A release returns when a majority has released. If its process ends then, and another server has just dropped
+//! the script, the key stays on that one until its TTL ends.
 
 use std::ptr;
 
@@ -17,10 +20,15 @@ use crate::protocol::command::{Answer, Encoded, Hash};
 #[derive(Default)]
 pub(crate) struct Scripts {
     sent: Vec<Sent>,
-    /// Whether no script is sent by its hash, because this user may not do that, or the server never finds
+    /// How often the server did not find a script.
+    lost: u32,
+    /// Whether no script is sent by its hash, because this user may not do that, or the server often does not find
     /// one.
     are_useless: bool,
 }
+
+/// A server that has so often not found a script is a proxy with several servers behind it.
+const LOST_MAX: u32 = 3;
 
 struct Sent {
     script: Script,
@@ -53,10 +61,9 @@ impl Scripts {
             self.sent.push(Sent { script, hash: None, is_in_write: true });
             return None;
         };
-        let is_waited_for = entry.ticket.is_some();
-        let may_go = match entry.request.undoes() {
-            true => sent.is_in_write,
-            false => is_waited_for && !entry.request.is_followed(),
+        let may_go = match entry.ticket {
+            Some(_) => !entry.request.is_followed(),
+            None => entry.request.undoes() && sent.is_in_write,
         };
         if !may_go || entry.is_again {
             sent.is_in_write = true;
@@ -75,11 +82,11 @@ impl Scripts {
             return false;
         }
         let is_lost = failure.is_of_no_script();
-        if is_lost && !entry.request.undoes() {
+        if is_lost {
             self.sent.clear();
-        } else if is_lost || failure.is_of_the_command() {
-            self.are_useless = true;
+            self.lost += 1;
         }
+        self.are_useless |= failure.is_of_the_command() || self.lost == LOST_MAX;
         is_lost || failure.is_of_the_command()
     }
 }
@@ -121,17 +128,22 @@ mod tests {
     }
 
     #[test]
-    fn releases_use_the_hash_only_behind_the_text() {
+    fn releases_use_the_hash_if_awaited_or_behind_the_text() {
         let mut queue = fresh();
-        for _ in 0..2 {
-            let requests =
-                [(&release(1), Some(TICKET)), (&release(2), Some(OTHER)), (&release(3), None)];
-            assert_eq!(send(&mut queue, &requests), ["EVAL", "EVALSHA", "EVALSHA"]);
-            for ticket in [Some(TICKET), Some(OTHER), None] {
+        for (tickets, words) in [
+            ([Some(TICKET), Some(OTHER), None], ["EVAL", "EVALSHA", "EVALSHA"]),
+            ([Some(TICKET), Some(OTHER), None], ["EVALSHA", "EVALSHA", "EVAL"]),
+            ([None, Some(TICKET), None], ["EVAL", "EVALSHA", "EVALSHA"]),
+        ] {
+            let releases = [1, 2, 3].map(release);
+            let requests: Vec<_> = releases.iter().zip(tickets).collect();
+            assert_eq!(send(&mut queue, &requests), words);
+            for ticket in tickets {
                 let told = settle(&mut queue, &[Value::Int(1)]).unwrap();
                 assert_eq!((told.ticket, told.answer), (ticket, Answer::Done));
             }
         }
+        let mut queue = fresh();
         // The text of another script does not help this one.
         let other = of_reader(Verb::Extend);
         let requests = [(&other, Some(TICKET)), (&release(1), Some(OTHER))];
@@ -213,17 +225,34 @@ mod tests {
         .enumerate()
         {
             let mut queue = fresh();
-            let requests = [(&release(1), Some(TICKET)), (&release(2), None), (&release(3), None)];
+            let (first, others) = (release(1), [2, 3, 4].map(release));
+            let mut requests = vec![(&first, Some(TICKET))];
+            requests.extend(others.iter().map(|it| (it, None)));
             send(&mut queue, &requests);
             settle(&mut queue, &[Value::Int(1)]).unwrap();
-            for _ in 0..2 {
+            for _ in 0..3 {
                 assert_eq!(settle_or_again(&mut queue, &error(words)), Ok(None), "{index}");
             }
-            assert_eq!(send_on(&mut queue), ["EVAL", "EVAL"], "{words}");
-            for _ in 0..2 {
+            assert_eq!(send_on(&mut queue), ["EVAL", "EVAL", "EVAL"], "{words}");
+            for _ in 0..3 {
                 assert_eq!(settle(&mut queue, &[Value::Int(1)]).unwrap().answer, Answer::Done);
             }
-            assert_eq!(send(&mut queue, &requests), ["EVAL", "EVAL", "EVAL"], "{words}");
+            assert_eq!(send(&mut queue, &requests), ["EVAL", "EVAL", "EVAL", "EVAL"], "{words}");
+        }
+    }
+
+    /// Also if its caller has returned meanwhile.
+    #[test]
+    fn a_release_whose_script_was_lost_is_sent_again_as_text() {
+        let mut queue = fresh();
+        for (lost, words) in [(false, ["EVAL"]), (true, ["EVALSHA"]), (true, ["EVALSHA"])] {
+            assert_eq!(send(&mut queue, &[(&release(1), Some(TICKET))]), words);
+            if lost {
+                queue.abandon(TICKET);
+                assert_eq!(settle_or_again(&mut queue, &error("NOSCRIPT no")), Ok(None));
+                assert_eq!(send_on(&mut queue), ["EVAL"]);
+            }
+            assert_eq!(settle(&mut queue, &[Value::Int(1)]).unwrap().answer, Answer::Done);
         }
     }
 
