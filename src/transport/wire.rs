@@ -6,6 +6,14 @@ use super::tls::Session;
 use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
 use crate::system::socket::Socket;
 
+/// The most memory that an empty outbox keeps for later, if the writes are large.
+const KEPT_FOR_LARGE_MAX: usize = 64 * 1024;
+
+/// The most memory that an outbox keeps after a write of so many bytes. The next one may be as large.
+fn kept_max(written: usize) -> usize {
+    KEPT_MAX.max(KEPT_FOR_LARGE_MAX.min(4 * written))
+}
+
 pub(super) enum Wire {
     Plain(Socket),
     Tls(Box<Session>),
@@ -29,7 +37,7 @@ impl Wire {
         }
         let sent = self.send(outbox)?;
         outbox.drain(..sent);
-        if outbox.is_empty() && outbox.capacity() > KEPT_MAX {
+        if outbox.is_empty() && outbox.capacity() > kept_max(sent) {
             *outbox = Vec::new();
         }
         Ok(())
@@ -85,6 +93,20 @@ impl Wire {
         match self {
             Self::Plain(socket) => socket.forget(),
             Self::Tls(session) => session.forget(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outbox_keeps_room_for_another_write_of_its_size() {
+        for (written, kept) in
+            [(0, KEPT_MAX), (2_000, KEPT_MAX), (10_000, 40_000), (1 << 20, KEPT_FOR_LARGE_MAX)]
+        {
+            assert_eq!(kept_max(written), kept, "{written}");
         }
     }
 }

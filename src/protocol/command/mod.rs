@@ -52,7 +52,7 @@ pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::numbers::Restored;
 pub use self::numbers::{Fences, FencesState, NotedMemory};
-pub(crate) use self::wire_form::{Encoded, Hash};
+pub(crate) use self::wire_form::{Encoded, Form, Hash};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::moment::Moment;
@@ -465,7 +465,7 @@ impl Request {
     }
 
     /// Whether the answer gives the key's end by the server's clock, in milliseconds, and not its remaining time.
-    pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
+    fn tells_end(&self, capabilities: Capabilities) -> bool {
         let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
         is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
     }
@@ -540,25 +540,29 @@ impl Request {
     pub(crate) fn encoded(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &Encoded {
         self.encoded[self.form(capabilities)].get_or_init(|| {
             (self.definition.encode)(&self.subject, capabilities, encoder);
-            encoder.take()
+            encoder.take_as(self.form_for(capabilities))
         })
     }
 
+    /// The form in which it is sent to servers with these capabilities. Its number tells everything else.
+    fn form_for(&self, capabilities: Capabilities) -> Form {
+        let number = self.form(capabilities);
+        let leaves_out_end = capabilities.leaves_out_end && self.may_leave_out_end();
+        Form {
+            number,
+            is_special: number != 0 && self.relies_on(capabilities),
+            wakes: self.wakes_in(capabilities),
+            tells_end: !leaves_out_end && self.tells_end(capabilities),
+            replies: self.definition.replies - usize::from(leaves_out_end),
+            usual: self.definition.usual,
+        }
+    }
+
     /// Whether it is sent in a form that only servers with these capabilities know, although all know another form.
-    pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
+    fn relies_on(&self, capabilities: Capabilities) -> bool {
         // An acquire without `PEXPIRETIME` has an equally good answer.
         let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
         !is_one && self.form(capabilities) != self.form(Capabilities::default())
-    }
-
-    /// The number of replies to it.
-    pub(crate) fn replies(&self) -> usize {
-        self.definition.replies
-    }
-
-    /// The first reply that means [`Answer::Done`], if it can be told by its bytes.
-    pub(crate) fn usual_reply(&self) -> Option<&'static [u8]> {
-        self.definition.usual
     }
 
     /// The answer that the replies mean. The replies are taken out of `replies`. None if they are not valid
@@ -577,17 +581,12 @@ impl Request {
 
     /// The capabilities to assume after a server has refused this form, in the variant that wakes or not.
     /// They stay unchanged if they do not lead to this form any more.
-    pub(crate) fn after_refusal(
-        &self,
-        capabilities: Capabilities,
-        form: usize,
-        wakes: bool,
-    ) -> Capabilities {
-        let is_known = self.form(capabilities.expecting(wakes)) != form;
+    pub(crate) fn after_refusal(&self, capabilities: Capabilities, form: &Form) -> Capabilities {
+        let is_known = self.form(capabilities.expecting(form.wakes)) != form.number;
         if is_known {
             capabilities
         } else {
-            capabilities.after_refusal(wakes, self.definition.form)
+            capabilities.after_refusal(form.wakes, self.definition.form)
         }
     }
 
@@ -636,7 +635,7 @@ impl Request {
     }
 
     /// Whether it wakes in the form in which it is sent to a server with these capabilities.
-    pub(crate) fn wakes_in(&self, capabilities: Capabilities) -> bool {
+    fn wakes_in(&self, capabilities: Capabilities) -> bool {
         self.form(capabilities) != self.form(capabilities.without_waking())
     }
 

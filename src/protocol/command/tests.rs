@@ -182,7 +182,7 @@ fn only_the_refused_capability_is_dropped() {
     let waking = Capabilities { expiry_time: true, sets_several: true, ..Capabilities::WAKING };
     let after = |verb, of: Capabilities| {
         let request = request(verb);
-        request.after_refusal(of, request.form(of), false)
+        request.after_refusal(of, &request.form_for(of))
     };
     let without_time = Capabilities { expiry_time: false, ..waking };
     assert_eq!(after(Verb::Acquire, waking), without_time);
@@ -193,7 +193,7 @@ fn only_the_refused_capability_is_dropped() {
     let target = Target { kind, resource: Arc::from(&b"r"[..]) };
     let several = Request::new(Verb::Acquire, target, Token::from_random([0xAB; 20]), 30_000);
     let without_several = Capabilities { sets_several: false, ..waking };
-    assert_eq!(several.after_refusal(waking, several.form(waking), false), without_several);
+    assert_eq!(several.after_refusal(waking, &several.form_for(waking)), without_several);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_refused_key_is_named_by_the_keys_of_the_request() {
         let request = Request::new(verb, target, Token::from_random([0xAB; 20]), 10_000);
         let refusal = b"-NOPERM No permissions to access a key\r\n";
         let reply = redis::parse_redis_value(refusal).expect("a reply");
-        let mut replies = vec![reply; request.replies()];
+        let mut replies = vec![reply; request.form_for(PLAIN).replies];
         match request.answer(true, &mut replies) {
             Some(Answer::Failed(failure)) => failure.to_string(),
             other => panic!("{other:?}"),

@@ -8,6 +8,7 @@ use super::script::Script;
 /// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
 /// behind the text are kept.
 pub(crate) struct Encoded {
+    form: Form,
     script: Option<Script>,
     bytes: Box<[u8]>,
     /// Where the line with the number of the script's words ends, and where its text is inserted.
@@ -15,12 +16,34 @@ pub(crate) struct Encoded {
     text_at: usize,
 }
 
+/// One of the forms of a request, and what it means for the answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Form {
+    /// All servers know form 0.
+    pub(crate) number: usize,
+    /// Whether only some servers know it, and all know another one.
+    pub(crate) is_special: bool,
+    /// Whether it wakes waiters.
+    pub(crate) wakes: bool,
+    /// Whether the answer tells when the key ends.
+    pub(crate) tells_end: bool,
+    /// The number of replies.
+    pub(crate) replies: usize,
+    /// The first reply when it has done what was asked, if that can be told by its bytes.
+    pub(crate) usual: Option<&'static [u8]>,
+}
+
 impl Encoded {
     /// From the commands in `bytes`. A script comes with the places where its number of words ends and its text is
     /// inserted.
-    pub(super) fn new(script: Option<(Script, usize, usize)>, bytes: &[u8]) -> Self {
+    pub(super) fn new(form: Form, script: Option<(Script, usize, usize)>, bytes: &[u8]) -> Self {
         let (count_end, text_at) = script.map_or((0, 0), |it| (it.1, it.2));
-        Self { script: script.map(|it| it.0), bytes: bytes.into(), count_end, text_at }
+        Self { form, script: script.map(|it| it.0), bytes: bytes.into(), count_end, text_at }
+    }
+
+    /// The form in which it is sent.
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
     }
 
     /// The script with which it begins, if any.

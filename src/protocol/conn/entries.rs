@@ -3,7 +3,7 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use crate::protocol::command::Request;
+use crate::protocol::command::{Form, Request};
 use crate::protocol::moment::Moment;
 use crate::protocol::op_id::OpId;
 use crate::protocol::token::Token;
@@ -14,14 +14,10 @@ pub(crate) struct Entry {
     pub(crate) ticket: Option<OpId>,
     /// When the request was queued. Later, when it was sent.
     pub(crate) since: Moment,
-    /// Whether it was sent in a form that only some servers know, and could be sent in another form.
-    pub(crate) is_special: bool,
+    /// The form in which it was sent.
+    pub(crate) form: Form,
     /// Whether it was sent by the hash of its script.
     pub(crate) goes_by_hash: bool,
-    /// Whether it was sent in a form that wakes waiters.
-    pub(crate) wakes: bool,
-    /// The form in which it was sent.
-    pub(crate) form: usize,
     /// Whether the server was asked for its role before it, and whether a longer TTL was noted before it.
     pub(crate) asks_role: bool,
     pub(crate) raises: bool,
@@ -32,13 +28,8 @@ pub(crate) struct Entry {
     /// Whether we subscribe to our channel before it, and whether the server is asked behind it for waiters.
     pub(crate) subscribes: bool,
     pub(crate) looks: bool,
-    /// Whether the server's clock is read behind it, and whether its answer tells when its key ends.
+    /// Whether the server's clock is read behind it.
     pub(crate) reads_clock: bool,
-    pub(crate) tells_end: bool,
-    /// Whether the question when its key ends is left out.
-    pub(crate) leaves_out_end: bool,
-    /// The first reply if it does what is asked, and nothing is asked before it.
-    pub(crate) usual: Option<&'static [u8]>,
     /// It was not sent before this time.
     pub(crate) written_at: Moment,
     /// Whether it is sent once more, in another form, and how long after the first time, in ms.
@@ -63,10 +54,8 @@ impl Entry {
             request,
             ticket,
             since: now,
-            is_special: false,
+            form: Form::default(),
             goes_by_hash: false,
-            wakes: false,
-            form: 0,
             asks_role: false,
             raises: false,
             reads: false,
@@ -74,9 +63,6 @@ impl Entry {
             subscribes: false,
             looks: false,
             reads_clock: false,
-            tells_end: false,
-            leaves_out_end: false,
-            usual: None,
             written_at: now,
             is_again: false,
             again_after_ms: 0,
@@ -115,12 +101,12 @@ impl Entry {
         let beside =
             one(self.asks_role) + one(self.raises) + one(self.subscribes) + one(self.looks);
         let readings = one(self.reads) + one(self.reads_clock);
-        self.replies_to_it() + beside + readings
+        self.form.replies + beside + readings
     }
 
-    /// The number of replies to the request itself.
-    pub(crate) fn replies_to_it(&self) -> usize {
-        self.request.replies() - usize::from(self.leaves_out_end)
+    /// The first reply when it has done what was asked, if that can be told by its bytes and nothing was asked before it.
+    pub(crate) fn usual(&self) -> Option<&'static [u8]> {
+        self.form.usual.filter(|_| !(self.asks_role || self.raises || self.subscribes))
     }
 
     /// A copy for another connection, which takes over the waiting ticket.

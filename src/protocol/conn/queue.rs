@@ -246,7 +246,7 @@ impl Queue {
             // The server has a special command that this user may not use. If the request goes by hash, the
             // server only lacks the text of the script.
             if let Some(entry) = self.unsent.iter().next_back().filter(|it| !it.goes_by_hash) {
-                *capabilities = entry.request.after_refusal(*capabilities, entry.form, entry.wakes);
+                *capabilities = entry.request.after_refusal(*capabilities, &entry.form);
             }
         }
     }
@@ -291,7 +291,7 @@ impl Queue {
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
         entry.goes_by_hash = self.scripts.wants_text(&entry, &answer);
         let is_of_the_form =
-            entry.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_form());
+            entry.form.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_form());
         if may_go_again && (entry.goes_by_hash || is_of_the_form) {
             entry.is_again = true;
             self.unsent.push_back(entry);
@@ -351,13 +351,13 @@ impl Queue {
 
     /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
     fn usual(&self, entry: &Entry, bytes: &[u8]) -> Option<Usual> {
-        let mut rest = bytes.strip_prefix(entry.usual?)?;
+        let mut rest = bytes.strip_prefix(entry.usual()?)?;
         let (mut end_ms, mut time_us) = (None, None);
-        if entry.tells_end {
+        if entry.form.tells_end {
             let (end, length) = simple_reply::number(rest).filter(|it| it.0 >= 0)?;
             rest = &rest[length..];
             end_ms = Some(end);
-        } else if entry.replies_to_it() > 1 {
+        } else if entry.form.replies > 1 {
             return None;
         }
         if entry.looks {
@@ -396,7 +396,7 @@ impl Queue {
 }
 
 /// The approximate size of a request on the wire.
-const USUAL_BYTES: usize = 600;
+const USUAL_BYTES: usize = 256;
 
 /// How the waiting requests are written.
 impl Queue {
@@ -416,7 +416,10 @@ impl Queue {
             if entry.request.needs_pushes() {
                 self.read_note(&mut group, outbox);
             }
-            entry.leaves_out_end = leaves_out_ends && entry.request.may_leave_out_end();
+            let capabilities = match leaves_out_ends && entry.request.may_leave_out_end() {
+                true => capabilities.without_end(),
+                false => capabilities,
+            };
             self.write(&mut entry, outbox, capabilities, now);
             entry.note_sent(now);
             entry.written_at = now;
@@ -494,7 +497,7 @@ impl Group {
             self.length += 1;
             self.grants += usize::from(is_guarded);
             let leaves = entry.request.effect() == KeyEffect::Leaves;
-            self.reads_clock |= is_guarded && leaves && !entry.tells_end;
+            self.reads_clock |= is_guarded && leaves && !entry.form.tells_end;
         }
     }
 
@@ -649,10 +652,7 @@ impl Queue {
         capabilities: Capabilities,
         now: Moment,
     ) {
-        let mut capabilities = capabilities.expecting(self.expects_waiters);
-        if entry.leaves_out_end {
-            capabilities = capabilities.without_end();
-        }
+        let capabilities = capabilities.expecting(self.expects_waiters);
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         entry.asks_role = entry.request.asks_for_vote() && self.guard.asks_role(now);
         if entry.asks_role {
@@ -668,20 +668,15 @@ impl Queue {
         }
         entry.subscribes = self.subscribe(&entry.request, outbox);
         let encoded = entry.request.encoded(capabilities, &mut self.encoder);
+        let form = *encoded.form();
         entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
+        entry.form = form;
         self.name_memory(&entry.request, outbox);
-        entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
-        entry.form = entry.request.form(capabilities);
-        // All servers know form 0.
-        entry.is_special = entry.form != 0 && entry.request.relies_on(capabilities);
-        entry.wakes = entry.request.wakes_in(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
         entry.looks = look.is_some();
         outbox.extend_from_slice(&look.unwrap_or_default());
         let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
         entry.read_behind = is_guarded.then_some(0);
-        let is_alone = !(entry.asks_role || entry.raises || entry.subscribes);
-        entry.usual = entry.request.usual_reply().filter(|_| is_alone);
     }
 
     /// The server is a replica. So it has another server's data when it is a primary again, which it may not show by then.
@@ -716,10 +711,11 @@ impl Queue {
         self.read(entry, replies, now);
         let waiters = if entry.looks { replies.pop() } else { None };
         let end_ms = match replies.last() {
-            Some(&Value::Int(end_ms)) if entry.tells_end => Some(end_ms),
+            Some(&Value::Int(end_ms)) if entry.form.tells_end => Some(end_ms),
             _ => None,
         };
-        let answer = entry.request.answer(entry.wakes, replies).ok_or(ProtocolError::Unwanted)?;
+        let answer =
+            entry.request.answer(entry.form.wakes, replies).ok_or(ProtocolError::Unwanted)?;
         let answer = self.note_waiters(entry, waiters.as_ref(), answer);
         self.judge(entry, answer, end_ms, now)
     }

@@ -155,6 +155,66 @@ fn all_grants_before_a_clock_step_are_void() {
     }
 }
 
+/// What becomes of two acquires and a release in one write. The replies come in one piece, or in two.
+fn settle_all(replies: &[u8], pieces: usize) -> (Result<Vec<Settled>, CloseReason>, String) {
+    let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+    inbox.begin(true);
+    send(&mut queue, &acquires(1), Capabilities::EXPIRY_TIME);
+    let first = [b"+OK\r\n:70000\r\n", &note(-1)[..]].concat();
+    assert_eq!(hear(&mut queue, &mut inbox, &first).unwrap().len(), 1);
+    let requests = [&acquires(2)[..], &[request(Verb::Release)]].concat();
+    send(&mut queue, &requests, Capabilities::EXPIRY_TIME);
+    let mut settled = Ok(vec![]);
+    for piece in replies.chunks(replies.len().div_ceil(pieces)) {
+        match (hear(&mut queue, &mut inbox, piece), &mut settled) {
+            (Ok(more), Ok(all)) => all.extend(more),
+            (Err(why), all) => *all = Err(why),
+            (Ok(_), Err(_)) => panic!("it goes on after an error"),
+        }
+    }
+    let reading = queue.reading.is_some();
+    let (granted, done) = (queue.granted, queue.is_done());
+    let (pushes, is_empty) = (inbox.pushes_amid(0).count(), inbox.is_empty());
+    let clock = queue.lasting.clock.shown_ms(NOW);
+    let state = format!("{reading} {granted} {done} {pushes} {is_empty} {clock:?}");
+    (settled, state)
+}
+
+/// Usual replies that come in one piece are told by their bytes. All others are read as values, and so are those that come
+/// in two pieces.
+#[test]
+fn usual_replies_mean_what_their_values_mean() {
+    let acquired = [
+        "+OK\r\n:70000\r\n",
+        "$-1\r\n:65000\r\n",
+        "+OK\r\n:-2\r\n",
+        "-OOM no\r\n:-2\r\n",
+        "+OK\r\n:75000\r\n",
+    ];
+    let released = [":1\r\n", ":0\r\n", "-ERR no\r\n"];
+    let other: Vec<u8> = note(-1).iter().map(|&it| if it == b'a' { b'b' } else { it }).collect();
+    let notes = [note(-1), other, string(""), b"-NOPERM no\r\n".to_vec()];
+    let push = ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
+    for (first, second) in acquired.iter().flat_map(|it| acquired.map(|other| (it, other))) {
+        for (third, note) in released.iter().flat_map(|it| notes.iter().map(move |note| (it, note)))
+        {
+            for (amid, behind) in [("", ""), (push, ""), ("", push), ("", ":1\r\n")] {
+                let words =
+                    [first.as_bytes(), amid.as_bytes(), second.as_bytes(), third.as_bytes()];
+                let replies = [&words.concat()[..], note, behind.as_bytes()].concat();
+                let whole = settle_all(&replies, 1);
+                let said = String::from_utf8_lossy(&replies).into_owned();
+                assert_eq!(settle_all(&replies, 2), whole, "{said}");
+                let is_fine =
+                    first.ends_with("70000\r\n") && second == acquired[0] && *note == notes[0];
+                if is_fine && third == &released[0] && behind != ":1\r\n" {
+                    assert_eq!(whole.0.map(|it| it.len()), Ok(3), "{said}");
+                }
+            }
+        }
+    }
+}
+
 /// The clock may have been read at any time between the write and the answer.
 #[test]
 fn a_slow_answer_to_a_group_shows_no_step() {
