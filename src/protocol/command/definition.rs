@@ -18,7 +18,7 @@ use crate::protocol::token::Token;
 /// A command of ours. It may consist of several server commands that are sent together.
 pub(super) struct Definition {
     /// The number of replies: one for each server command.
-    pub(super) replies: usize,
+    pub(super) replies: u8,
     /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
     /// The form in which it is sent, below [`FORMS`]. All servers know form 0.

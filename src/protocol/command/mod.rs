@@ -549,11 +549,11 @@ impl Request {
         let number = self.form(capabilities);
         let leaves_out_end = capabilities.leaves_out_end && self.may_leave_out_end();
         Form {
-            number,
+            number: number as u8,
             is_special: number != 0 && self.relies_on(capabilities),
             wakes: self.wakes_in(capabilities),
             tells_end: !leaves_out_end && self.tells_end(capabilities),
-            replies: self.definition.replies - usize::from(leaves_out_end),
+            replies: self.definition.replies - u8::from(leaves_out_end),
             usual: self.definition.usual,
         }
     }
@@ -582,7 +582,7 @@ impl Request {
     /// The capabilities to assume after a server has refused this form, in the variant that wakes or not.
     /// They stay unchanged if they do not lead to this form any more.
     pub(crate) fn after_refusal(&self, capabilities: Capabilities, form: &Form) -> Capabilities {
-        let is_known = self.form(capabilities.expecting(form.wakes)) != form.number;
+        let is_known = self.form(capabilities.expecting(form.wakes)) != usize::from(form.number);
         if is_known {
             capabilities
         } else {

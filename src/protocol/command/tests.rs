@@ -203,7 +203,7 @@ fn a_refused_key_is_named_by_the_keys_of_the_request() {
         let request = Request::new(verb, target, Token::from_random([0xAB; 20]), 10_000);
         let refusal = b"-NOPERM No permissions to access a key\r\n";
         let reply = redis::parse_redis_value(refusal).expect("a reply");
-        let mut replies = vec![reply; request.form_for(PLAIN).replies];
+        let mut replies = vec![reply; request.form_for(PLAIN).replies.into()];
         match request.answer(true, &mut replies) {
             Some(Answer::Failed(failure)) => failure.to_string(),
             other => panic!("{other:?}"),

@@ -20,7 +20,7 @@ pub(crate) struct Encoded {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Form {
     /// All servers know form 0.
-    pub(crate) number: usize,
+    pub(crate) number: u8,
     /// Whether only some servers know it, and all know another one.
     pub(crate) is_special: bool,
     /// Whether it wakes waiters.
@@ -28,7 +28,7 @@ pub(crate) struct Form {
     /// Whether the answer tells when the key ends.
     pub(crate) tells_end: bool,
     /// The number of replies.
-    pub(crate) replies: usize,
+    pub(crate) replies: u8,
     /// The first reply when it has done what was asked, if that can be told by its bytes.
     pub(crate) usual: Option<&'static [u8]>,
 }

@@ -101,7 +101,7 @@ impl Entry {
         let beside =
             one(self.asks_role) + one(self.raises) + one(self.subscribes) + one(self.looks);
         let readings = one(self.reads) + one(self.reads_clock);
-        self.form.replies + beside + readings
+        usize::from(self.form.replies) + beside + readings
     }
 
     /// The first reply when it has done what was asked, if that can be told by its bytes and nothing was asked before it.
