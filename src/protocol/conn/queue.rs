@@ -700,7 +700,14 @@ impl Queue {
             if told == RoleTold::Replica {
                 self.note_replica(now);
             }
-            self.guard.note_role(told)?;
+            let is_known = self.guard.note_role(told);
+            if is_known.is_err()
+                && let Some((_, life)) = self.guard.source()
+            {
+                // The next connection may find the same note, and no promotion any more.
+                self.lasting.memories.doubt(life, now);
+            }
+            is_known?;
         }
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();

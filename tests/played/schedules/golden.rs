@@ -107,7 +107,10 @@ fn compare(lines: &[Line]) {
 
 #[test]
 fn golden_plays_of_a_few_seeds() {
-    compare(&lines(&KINDS[..QUICK], 1));
+    // They are being recorded meanwhile.
+    if env::var_os(RECORD).is_none() {
+        compare(&lines(&KINDS[..QUICK], 1));
+    }
 }
 
 #[test]

@@ -175,6 +175,22 @@ fn a_quiet_server_is_asked_about_a_promotion() {
     assert_eq!(ask(500, &said(replica)), (true, forgotten()));
 }
 
+/// The next connection finds the note of before, because the server has an old copy of it, and no promotion, because the
+/// server has forgotten it.
+#[test]
+fn a_promotion_that_was_seen_counts_after_the_server_has_forgotten_it() {
+    let (mut queue, now) = (guarded(-1, 10_000), NOW.plus_ms(200));
+    queue.push(&request(Verb::Acquire), Some(TICKET), now);
+    queue.send(&mut Vec::new(), Capabilities::PLAIN, now);
+    let promoted = Value::BulkString("ab".repeat(20).into_bytes());
+    let replies = [promoted, Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+    let forgotten = CloseReason::Forgotten(Forgotten);
+    assert_eq!(queue.settle(&mut replies.to_vec(), now), Err(forgotten));
+    let Some(Borne::Note(same)) = Borne::of(&note(-1, 10_000)) else { panic!() };
+    let verdict = queue.lasting.memories.judge(&same, now.plus_ms(10));
+    assert_eq!(verdict, Verdict::Sound { found_at: Some(now) });
+}
+
 /// It is promoted soon, and may not show it by then.
 #[test]
 fn a_refusing_replica_has_another_memory() {
