@@ -93,7 +93,10 @@ fn a01_missing_rights_on_a_majority_are_named() {
         judge("confirm", 2, manager.confirm(&held, 1000), &held);
         assert!(held.is_held(), "{rules:?}");
         judge("unlock", 3, manager.unlock(&held), &held);
-        if lease.is_held() {
+        if lease.is_held() && rules == ["-eval"] {
+            // It goes by the hash of the script, which the servers know from others.
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        } else if lease.is_held() {
             judge("unlock", 3, manager.unlock(&lease), &lease);
         }
         tells_no_password(&[log.text()]);
