@@ -4,7 +4,6 @@
 //! instructions to encode with them, and take 2,600 here.
 
 use super::script::Script;
-use super::waking::WaitlistKey;
 use super::wire_form::{Encoded, Form};
 
 /// The most memory that an encoder keeps for later.
@@ -81,7 +80,7 @@ impl Command {
     }
 
     /// Adds a word that consists of these parts.
-    fn put_word(&mut self, [first, second]: [&[u8]; 2]) {
+    pub(super) fn put_word(&mut self, [first, second]: [&[u8]; 2]) {
         self.count += 1;
         put_line(b'$', first.len() + second.len(), &mut self.bytes);
         self.bytes.extend_from_slice(first);
@@ -185,13 +184,6 @@ impl Argument for &str {
     }
 }
 
-/// Composed while it is written.
-impl Argument for WaitlistKey<'_> {
-    fn put(self, command: &mut Command) {
-        command.put_word([self.resource(), Self::SUFFIX]);
-    }
-}
-
 /// No word at all, if it is `None`.
 impl<T: Argument> Argument for Option<T> {
     fn put(self, command: &mut Command) {
@@ -209,7 +201,6 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::waking::line;
     use super::*;
 
     #[test]
@@ -236,7 +227,7 @@ mod tests {
             command.take(&mut bytes);
             assert_eq!(bytes, expected.get_packed_command());
         }
-        command.arg(line(b"r"));
+        command.put_word([b"r", b":w"]);
         command.take(&mut bytes);
         assert!(bytes.ends_with(b"*1\r\n$3\r\nr:w\r\n"));
     }

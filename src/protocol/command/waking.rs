@@ -8,7 +8,7 @@
 use redis::{PushKind, Value};
 
 use super::answer::failure_of;
-use super::encoder::Encoder;
+use super::encoder::{Argument, Command, Encoder};
 use super::script::{Script, script};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::slot_of;
@@ -31,12 +31,9 @@ pub(super) struct WaitlistKey<'a> {
     resource: &'a [u8],
 }
 
-impl<'a> WaitlistKey<'a> {
-    /// What follows the name of the resource.
-    pub(super) const SUFFIX: &'static [u8] = b":w";
-
-    pub(super) fn resource(&self) -> &'a [u8] {
-        self.resource
+impl Argument for WaitlistKey<'_> {
+    fn put(self, command: &mut Command) {
+        command.put_word([self.resource, b":w"]);
     }
 }
 
