@@ -215,6 +215,19 @@ fn usual_replies_mean_what_their_values_mean() {
     }
 }
 
+/// Nobody waits in nearly all cases.
+#[test]
+fn a_waiter_behind_a_release_is_woken() {
+    for (waiters, answer) in [(0, Answer::Done), (1, Answer::Woke)] {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        send(&mut queue, &[request(Verb::ReleaseAndWake)], Capabilities::WAKING_DELIFEQ);
+        let replies = format!(":1\r\n:{waiters}\r\n");
+        let settled = hear(&mut queue, &mut inbox, replies.as_bytes()).unwrap();
+        assert_eq!(answers(&settled), [(Some(nth(0)), &answer)]);
+        assert_eq!(queue.has_unsent(), waiters > 0);
+    }
+}
+
 /// The clock may have been read at any time between the write and the answer.
 #[test]
 fn a_slow_answer_to_a_group_shows_no_step() {
