@@ -6,7 +6,7 @@ use super::kept::{Deaths, Kept};
 use super::plan::healthy;
 use super::report::Measured;
 use super::results::Results;
-use super::rows::{CPU, LOCK, LOCK_SLOW, Row, SAME, beside, beside_best_peer};
+use super::rows::{OF_MANY, Row, SAME, beside, beside_best_peer};
 use super::table::{Goal, Table, number};
 use super::turns::Load;
 use super::waiters::Waiters;
@@ -17,13 +17,7 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
     for count in [8, 64] {
         let ours = healthy(Who::Ours, SERVERS, Load::InFlight(count));
         let whose = format!("{count} submitted calls in flight, 1 thread, 5 servers");
-        for (what, name, unit) in [
-            ("cycles/s", "per_s", ""),
-            ("lock, median", LOCK, "µs"),
-            ("lock, 99th percentile", LOCK_SLOW, "µs"),
-            ("processor time per cycle", CPU, "µs"),
-            ("the servers' processor time per cycle", "servers_cpu_us", "µs"),
-        ] {
+        for (what, name, unit) in OF_MANY {
             let row = Row { what: format!("{whose}: {what}"), turn: ours, name, unit };
             beside(table, results, &row, (ours.by(Who::Floor), "event loop"), Goal::None);
         }

@@ -22,6 +22,15 @@ pub(super) struct Row<'a> {
 pub(super) const LOCK: &str = "lock_p50_us";
 pub(super) const LOCK_SLOW: &str = "lock_p99_us";
 pub(super) const UNLOCK: &str = "unlock_p50_us";
+/// What is told of many cycles at a time.
+pub(super) const OF_MANY: [(&str, &str, &str); 5] = [
+    ("cycles/s", "per_s", ""),
+    ("lock, median", LOCK, "µs"),
+    ("lock, 99th percentile", LOCK_SLOW, "µs"),
+    ("processor time per cycle", CPU, "µs"),
+    ("the servers' processor time per cycle", "servers_cpu_us", "µs"),
+];
+
 /// What the floor is called that sends the library's requests.
 pub(super) const SAME: &str = "the same requests";
 const UNLOCK_SLOW: &str = "unlock_p99_us";
@@ -61,13 +70,7 @@ pub(crate) fn one_thread(table: &mut Table, results: &Results) {
 pub(crate) fn many_threads(table: &mut Table, results: &Results) {
     for workers in [8, 64] {
         let ours = healthy(Who::Ours, SERVERS, Load::Own(workers));
-        for (what, name, unit) in [
-            ("cycles/s", "per_s", ""),
-            ("lock, median", LOCK, "µs"),
-            ("lock, 99th percentile", LOCK_SLOW, "µs"),
-            ("processor time per cycle", CPU, "µs"),
-            ("the servers' processor time per cycle", "servers_cpu_us", "µs"),
-        ] {
+        for (what, name, unit) in OF_MANY {
             let what = format!("{workers} threads, {workers} resources, 5 servers: {what}");
             let row = Row { what, turn: ours, name, unit };
             beside(table, results, &row, (ours.by(Who::Floor), "event loop"), Goal::None);
