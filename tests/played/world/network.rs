@@ -70,6 +70,8 @@ pub(crate) struct Connection {
     pub(crate) acquiring: Option<u64>,
     sent_back: usize,
     arrived_back: usize,
+    /// Where the last `NOSCRIPT` ends in what the server has sent.
+    pub(crate) text_wanted: usize,
     /// The requests in the data that the server has not read: their lengths, and what happens to each.
     pub(crate) trips: VecDeque<(usize, Trip)>,
     pub(crate) sight: Sight,
@@ -128,6 +130,12 @@ impl Connection {
     /// How many bytes the server has sent.
     pub(crate) fn sent_back(&self) -> usize {
         self.sent_back
+    }
+
+    /// Whether the client cannot know yet that it must send a script again, with its text.
+    pub(crate) fn hides_no_script(&self) -> bool {
+        let unread = self.inbox.len() - self.read;
+        self.arrived_back - unread < self.text_wanted
     }
 
     /// Whether the client has it, and has not closed it.
@@ -196,6 +204,7 @@ impl World {
             acquiring: None,
             sent_back: 0,
             arrived_back: 0,
+            text_wanted: 0,
             trips: VecDeque::new(),
             sight: Sight::default(),
         });

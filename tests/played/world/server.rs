@@ -21,7 +21,7 @@ use crate::world::masters::View;
 use crate::world::network::{Connection, End, Way};
 use crate::world::resp;
 use crate::world::several::ALL;
-use crate::world::store::{self, Dataset, Deed, Key, Refusal, Store, tag};
+use crate::world::store::{self, Dataset, Deed, Key, NO_SCRIPT, Refusal, Store, tag};
 
 pub(crate) struct Server {
     pub(crate) clock: Clock,
@@ -157,6 +157,10 @@ impl World {
         self.records.note(now, sender, at, &deed);
         if let (true, Deed::Release { value, .. }) = (self.schedule.is_guarded, &deed) {
             self.records.note_given_up(now, tag(value));
+        }
+        if out[start..] == *NO_SCRIPT {
+            let it = &mut self.connections[connection];
+            it.text_wanted = it.sent_back() + out.len();
         }
         if out.get(start) == Some(&b'-') {
             self.records.note_denied(at, &deed);

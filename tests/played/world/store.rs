@@ -273,7 +273,7 @@ pub(crate) fn tag(value: &[u8]) -> u64 {
 }
 
 /// In Redis's wording.
-const NO_SCRIPT: &[u8] = b"-NOSCRIPT No matching script. Please use EVAL.\r\n";
+pub(crate) const NO_SCRIPT: &[u8] = b"-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 impl Store {
     pub(crate) fn new(dialect: Dialect, early_ms: i64, password: Option<&'static str>) -> Self {

@@ -30,8 +30,12 @@ impl World {
         if !is_plain {
             return;
         }
+        // A call does not wait for the answers of all servers, so it may end before it knows that one of them
+        // wants the text of a script.
         let of_both = |it: &&Connection, server| {
-            (it.client, it.manager, it.server) == (me, asked.manager, server) && it.is_idle()
+            (it.client, it.manager, it.server) == (me, asked.manager, server)
+                && it.is_idle()
+                && !it.hides_no_script()
         };
         let is_mine = |it: &&Token| {
             !it.is_shared()
