@@ -12,7 +12,7 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, Replies, Subject};
+use super::definition::{Definition, OK, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
 
@@ -25,7 +25,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     encode,
     decode,
-    usual: Some(b"+OK\r\n"),
+    usual: Some(&OK),
 };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {

@@ -29,8 +29,17 @@ pub(super) struct Definition {
     /// only other reply that may follow is the number of [`Request::tells_end`].
     ///
     /// [`Request::tells_end`]: super::Request::tells_end
-    pub(super) usual: Option<&'static [u8]>,
+    pub(super) usual: Option<FirstReply>,
 }
+
+/// The bytes of a reply that is told by them. It is the address of a static, which takes less room.
+pub(crate) type FirstReply = &'static &'static [u8];
+
+/// The reply of a script that has done what was asked.
+pub(super) static ONE: &[u8] = b":1\r\n";
+
+/// The reply of a command that has done what was asked.
+pub(super) static OK: &[u8] = b"+OK\r\n";
 
 type Encode = fn(&Subject, Capabilities, &mut Encoder);
 
@@ -96,7 +105,7 @@ pub(super) struct Subject {
     /// The resources whose wait queues it is about: a bit for each.
     pub(super) lines: u128,
     /// What is written to a server whose numbers are restored.
-    pub(super) restored: Option<Restored>,
+    pub(super) restored: Option<Box<Restored>>,
 }
 
 impl Subject {

@@ -41,17 +41,18 @@ pub(crate) mod waking;
 mod wire_form;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use redis::Value;
 
 pub use self::answer::{Answer, NthKey, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
-use self::definition::{Definition, FORMS, Subject};
+use self::definition::{Definition, Subject};
 pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::numbers::Restored;
 pub use self::numbers::{Fences, FencesState, NotedMemory};
+use self::wire_form::AllEncoded;
 pub(crate) use self::wire_form::{Encoded, Form, Hash};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
@@ -318,8 +319,7 @@ pub struct Request {
     /// The servers that get it although nobody waits for the answer. Of a move, those that may get it at all.
     recipients: ServerSet,
     observer: Option<Arc<dyn ReplyObserver>>,
-    /// Indexed by the form that a server's capabilities require.
-    encoded: [OnceLock<Encoded>; FORMS],
+    encoded: AllEncoded,
 }
 
 /// The maximum size of the bytes beside the names of the key: scripts, tokens, numbers.
@@ -336,7 +336,7 @@ impl Request {
             Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX, restored: None };
         let definition = verb.definition(&subject.kind);
         let size = size(verb, definition, &subject);
-        let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
+        let (recipients, encoded) = Default::default();
         Self { verb, number: 0, subject, definition, size, recipients, observer: None, encoded }
     }
 
@@ -355,7 +355,8 @@ impl Request {
     /// Sets what is written to a server whose numbers are restored.
     #[must_use]
     pub(crate) fn with_restored(self, restored: Restored) -> Self {
-        Self { subject: Subject { restored: Some(restored), ..self.subject }, ..self }
+        let restored = Some(Box::new(restored));
+        Self { subject: Subject { restored, ..self.subject }, ..self }
     }
 
     /// Sets since when the client waits, in microseconds since 1970.
@@ -538,7 +539,7 @@ impl Request {
 
     /// The bytes to send.
     pub(crate) fn encoded(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &Encoded {
-        self.encoded[self.form(capabilities)].get_or_init(|| {
+        self.encoded.get_or_encode(self.form(capabilities), || {
             (self.definition.encode)(&self.subject, capabilities, encoder);
             encoder.take_as(self.form_for(capabilities))
         })

@@ -5,7 +5,7 @@ use redis::Value;
 
 use super::answer::{Answer, failure_of};
 use super::capabilities::{Capabilities, Delete};
-use super::definition::{Definition, Replies, Subject, put_script};
+use super::definition::{Definition, ONE, Replies, Subject, put_script};
 use super::encoder::Encoder;
 use super::script::script;
 
@@ -15,7 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
     form: |capabilities| capabilities.delete as usize,
     encode,
     decode,
-    usual: Some(b":1\r\n"),
+    usual: Some(&ONE),
 };
 
 pub(super) static SCRIPT: &str = script!("release.lua");

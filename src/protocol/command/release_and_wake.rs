@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, Replies, Subject};
+use super::definition::{Definition, ONE, Replies, Subject};
 use super::encoder::{Command, Encoder};
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_lined};
@@ -15,7 +15,7 @@ use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_l
 const WAKES: usize = 3;
 
 pub(super) static DEFINITION: Definition =
-    Definition { form, usual: Some(b":1\r\n"), ..Definition::script(3, encode, decode) };
+    Definition { form, usual: Some(&ONE), ..Definition::script(3, encode, decode) };
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }

@@ -9,7 +9,8 @@ use super::script::script;
 pub(super) static DEFINITION: Definition = Definition::script(
     1,
     |subject, _, encoder| {
-        let Some(Restored { memory, seen_ms, base, clock_us, is_by_clock }) = &subject.restored
+        let Some(Restored { memory, seen_ms, base, clock_us, is_by_clock }) =
+            subject.restored.as_deref()
         else {
             return;
         };

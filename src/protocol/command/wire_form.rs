@@ -2,7 +2,9 @@
 //! it.
 
 use std::fmt;
+use std::sync::OnceLock;
 
+use super::definition::{FORMS, FirstReply};
 use super::script::Script;
 
 /// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
@@ -14,6 +16,28 @@ pub(crate) struct Encoded {
     /// Where the line with the number of the script's words ends, and where its text is inserted.
     count_end: usize,
     text_at: usize,
+}
+
+/// A request in all forms in which it was sent. Nearly always that is one, so there is room for one.
+#[derive(Default)]
+pub(super) struct AllEncoded {
+    first: OnceLock<Encoded>,
+    others: OnceLock<Box<[OnceLock<Encoded>; FORMS]>>,
+}
+
+impl AllEncoded {
+    /// The request in the form of this number.
+    pub(super) fn get_or_encode(
+        &self,
+        number: usize,
+        mut encode: impl FnMut() -> Encoded,
+    ) -> &Encoded {
+        let first = self.first.get_or_init(&mut encode);
+        if usize::from(first.form.number) == number {
+            return first;
+        }
+        self.others.get_or_init(Box::default)[number].get_or_init(encode)
+    }
 }
 
 /// One of the forms of a request, and what it means for the answer.
@@ -30,7 +54,7 @@ pub(crate) struct Form {
     /// The number of replies.
     pub(crate) replies: u8,
     /// The first reply when it has done what was asked, if that can be told by its bytes.
-    pub(crate) usual: Option<&'static [u8]>,
+    pub(crate) usual: Option<FirstReply>,
 }
 
 impl Encoded {

@@ -95,6 +95,11 @@ impl Entry {
         self.keep_until.is_some_and(|until| now < until)
     }
 
+    /// Whether it had to reach the server, and need not any more.
+    pub(crate) fn is_over(&self, now: Moment) -> bool {
+        self.keep_until.is_some_and(|until| now >= until)
+    }
+
     /// The number of replies to it.
     pub(crate) fn replies(&self) -> usize {
         let one = |is_there| usize::from(is_there);
@@ -106,20 +111,28 @@ impl Entry {
 
     /// The first reply when it has done what was asked, if that can be told by its bytes and nothing was asked before it.
     pub(crate) fn usual(&self) -> Option<&'static [u8]> {
-        self.form.usual.filter(|_| !(self.asks_role || self.raises || self.subscribes))
+        let usual = self.form.usual.copied();
+        usual.filter(|_| !(self.asks_role || self.raises || self.subscribes))
+    }
+
+    /// The same request once more, which takes over the waiting ticket.
+    pub(crate) fn renew(&mut self) -> Self {
+        Self { request: Arc::clone(&self.request), ticket: self.ticket.take(), ..*self }
     }
 
     /// A copy for another connection, which takes over the waiting ticket.
     pub(crate) fn hand_over(&mut self) -> Self {
-        let ticket = self.ticket.take();
-        Self { request: Arc::clone(&self.request), ticket, is_repeated: true, ..*self }
+        Self { is_repeated: true, ..self.renew() }
     }
 }
 
-/// Also counted in bytes, because the name of a resource may have 64 KiB.
+/// First the requests that were sent and await their replies, then those that wait to be sent. Also counted in bytes,
+/// because the name of a resource may have 64 KiB.
 #[derive(Default)]
 pub(crate) struct Entries {
     list: VecDeque<Entry>,
+    /// How many of them were sent.
+    sent: usize,
     bytes: usize,
 }
 
@@ -132,17 +145,17 @@ impl Entries {
         self.list.is_empty()
     }
 
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent
+    }
+
+    pub(crate) fn unsent_count(&self) -> usize {
+        self.list.len() - self.sent
+    }
+
     /// The size of all requests in bytes, when they are sent.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    pub(crate) fn front(&self) -> Option<&Entry> {
-        self.list.front()
-    }
-
-    pub(crate) fn get(&self, place: usize) -> Option<&Entry> {
-        self.list.get(place)
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
@@ -153,42 +166,84 @@ impl Entries {
         self.list.iter_mut()
     }
 
+    pub(crate) fn sent(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.list.range(..self.sent)
+    }
+
+    pub(crate) fn unsent(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.list.range(self.sent..)
+    }
+
+    /// The request at this place among those that were sent. The oldest is at place 0.
+    pub(crate) fn sent_at(&self, place: usize) -> Option<&Entry> {
+        self.list.get(place).filter(|_| place < self.sent)
+    }
+
+    pub(crate) fn oldest_sent(&self) -> Option<&Entry> {
+        self.sent_at(0)
+    }
+
+    /// The requests that were sent last, the latest of them first.
+    pub(crate) fn latest_sent(&mut self, count: usize) -> impl Iterator<Item = &mut Entry> {
+        self.list.range_mut(self.sent.saturating_sub(count)..self.sent).rev()
+    }
+
     /// Searches from both ends at the same time. If the server answers, the wanted request is among the
     /// oldest. If it does not, the wanted request is among the latest, behind many that nobody waits for any
-    /// more.
-    pub(crate) fn find_mut(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
+    /// more. Also returns whether it was sent.
+    pub(crate) fn find(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<(&mut Entry, bool)> {
         let (mut front, mut back) = (0, self.list.len());
         while front < back {
             back -= 1;
             let found = [front, back].into_iter().find(|&place| is_it(&self.list[place]));
             if let Some(place) = found {
-                return self.list.get_mut(place);
+                return Some((&mut self.list[place], place < self.sent));
             }
             front += 1;
         }
         None
     }
 
-    pub(crate) fn push_back(&mut self, entry: Entry) {
+    /// Adds a request to send behind all others.
+    pub(crate) fn push(&mut self, entry: Entry) {
         self.bytes += entry.request.size();
         self.list.push_back(entry);
     }
 
-    pub(crate) fn push_front(&mut self, entry: Entry) {
-        self.bytes += entry.request.size();
-        self.list.push_front(entry);
+    /// The next request to send.
+    pub(crate) fn next_to_send(&mut self) -> Option<&mut Entry> {
+        self.list.get_mut(self.sent)
     }
 
-    pub(crate) fn pop_front(&mut self) -> Option<Entry> {
+    /// The next request to send was sent.
+    pub(crate) fn note_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Takes out the oldest request that was sent.
+    pub(crate) fn take_sent(&mut self) -> Option<Entry> {
+        self.sent = self.sent.checked_sub(1)?;
         let entry = self.list.pop_front()?;
         self.bytes -= entry.request.size();
         Some(entry)
     }
 
-    pub(crate) fn retain_mut(&mut self, mut is_kept: impl FnMut(&mut Entry) -> bool) {
-        let bytes = &mut self.bytes;
-        self.list.retain_mut(|entry| {
-            let is_kept = is_kept(entry);
+    /// Puts the oldest request back that was sent.
+    pub(crate) fn put_back_sent(&mut self, entry: Entry) {
+        self.bytes += entry.request.size();
+        self.list.push_front(entry);
+        self.sent += 1;
+    }
+
+    /// Drops requests that were not sent.
+    pub(crate) fn drop_unsent(&mut self, is_dropped: impl Fn(&Entry) -> bool) {
+        if !self.unsent().any(&is_dropped) {
+            return;
+        }
+        let (bytes, mut place) = (&mut self.bytes, 0);
+        self.list.retain(|entry| {
+            place += 1;
+            let is_kept = place <= self.sent || !is_dropped(entry);
             if !is_kept {
                 *bytes -= entry.request.size();
             }
@@ -196,9 +251,13 @@ impl Entries {
         });
     }
 
-    /// Moves up to `count` requests from the front of another list to the end of this one.
+    /// Moves up to `count` requests, none of which was sent, from the front of another list to the end of this one.
     pub(crate) fn take_from(&mut self, other: &mut Self, count: usize) {
-        (0..count).map_while(|_| other.pop_front()).for_each(|entry| self.push_back(entry));
+        for _ in 0..count {
+            let Some(entry) = other.list.pop_front() else { return };
+            other.bytes -= entry.request.size();
+            self.push(entry);
+        }
     }
 }
 
@@ -223,14 +282,35 @@ mod tests {
             let mut entries = Entries::default();
             for place in 0..length {
                 let since = NOW.plus_ms(place);
-                entries.push_back(Entry::new(request(Verb::Acquire), None, since, None));
+                entries.push(Entry::new(request(Verb::Acquire), None, since, None));
             }
+            entries.note_sent();
             for place in 0..length {
                 let since = NOW.plus_ms(place);
-                let found = entries.find_mut(|entry| entry.since == since);
-                assert!(found.is_some_and(|entry| entry.since == since), "{place} of {length}");
+                let (found, was_sent) = entries.find(|entry| entry.since == since).unwrap();
+                assert_eq!((found.since, was_sent), (since, place == 0), "{place} of {length}");
             }
-            assert!(entries.find_mut(|_| false).is_none());
+            assert!(entries.find(|_| false).is_none());
         }
+    }
+    #[test]
+    fn only_unsent_entries_are_dropped() {
+        let mut entries = Entries::default();
+        (0..4).for_each(|place| {
+            let since = NOW.plus_ms(place);
+            entries.push(Entry::new(request(Verb::Acquire), None, since, None));
+        });
+        (0..2).for_each(|_| entries.note_sent());
+        let bytes = entries.bytes() / 4;
+        entries.drop_unsent(|entry| [NOW, NOW.plus_ms(2)].contains(&entry.since));
+        let left: Vec<_> = entries.iter().map(|it| it.since).collect();
+        assert_eq!(left, [NOW, NOW.plus_ms(1), NOW.plus_ms(3)]);
+        assert_eq!((entries.sent_count(), entries.unsent_count()), (2, 1));
+        assert_eq!(entries.bytes(), 3 * bytes);
+        entries.drop_unsent(|_| true);
+        assert_eq!((entries.sent_count(), entries.unsent_count()), (2, 0));
+        let taken = [entries.take_sent(), entries.take_sent(), entries.take_sent()];
+        assert_eq!(taken.map(|it| it.is_some()), [true, true, false]);
+        assert!(entries.is_empty() && entries.bytes() == 0);
     }
 }

@@ -83,8 +83,7 @@ pub(crate) struct Queue {
     last_note: Option<LastNote>,
     encoder: Encoder,
     scripts: Scripts,
-    unsent: Entries,
-    awaiting: Entries,
+    requests: Entries,
     /// Requests that must reach the server and were answered with an error, because the server may be a
     /// replica or busy for now. One of them is tried again now and then, and all of them when that succeeds.
     refused: Entries,
@@ -124,7 +123,7 @@ pub(crate) struct Settled {
 impl Queue {
     /// The queue of the server at this index in the list.
     pub(crate) fn new(server: usize, rules: &Arc<Rules>, lasting: &Arc<Lasting>) -> Self {
-        let (encoder, scripts, unsent, awaiting, refused) = Default::default();
+        let (encoder, scripts, requests, refused) = Default::default();
         Self {
             server,
             rules: Arc::clone(rules),
@@ -135,8 +134,7 @@ impl Queue {
             last_note: None,
             encoder,
             scripts,
-            unsent,
-            awaiting,
+            requests,
             refused,
             probe_at: Moment::NEVER,
             silent_until: None,
@@ -157,29 +155,24 @@ impl Queue {
         if !self.is_full() || (is_required && !self.is_crammed()) {
             let keep_until = is_required.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
-            self.unsent.push_back(Entry::new(request, ticket, now, keep_until));
+            self.requests.push(Entry::new(request, ticket, now, keep_until));
         }
     }
 
     /// Stops waiting for this ticket's answer. A request that was not sent yet is never sent, unless it must
     /// reach the server. Returns when it was sent, if it was.
     pub(crate) fn abandon(&mut self, ticket: OpId) -> Option<Moment> {
-        self.unsent.retain_mut(|entry| {
-            let is_it = entry.ticket == Some(ticket);
-            if is_it {
-                entry.ticket = None;
-            }
-            !is_it || entry.keep_until.is_some()
-        });
-        let entry = self.awaiting.find_mut(|entry| entry.ticket == Some(ticket))?;
+        let is_it = |entry: &Entry| entry.ticket == Some(ticket);
+        self.requests.drop_unsent(|entry| is_it(entry) && entry.keep_until.is_none());
+        let (entry, was_sent) = self.requests.find(is_it)?;
         entry.ticket = None;
-        Some(entry.first_sent_at())
+        was_sent.then(|| entry.first_sent_at())
     }
 
     /// When the request was sent whose answer this ticket waits for, if it was sent.
     pub(crate) fn sent_at(&self, ticket: OpId) -> Option<Moment> {
-        self.awaiting
-            .iter()
+        self.requests
+            .sent()
             .rev()
             .find(|entry| entry.ticket == Some(ticket))
             .map(Entry::first_sent_at)
@@ -187,7 +180,7 @@ impl Queue {
 
     /// Whether something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.requests.unsent_count() > 0
     }
 
     /// The server has answered something outside this queue, after so many microseconds.
@@ -207,7 +200,7 @@ impl Queue {
 
     /// The number of replies to the oldest request.
     pub(crate) fn replies_of_oldest(&self) -> usize {
-        self.awaiting.front().map_or(0, Entry::replies)
+        self.requests.oldest_sent().map_or(0, Entry::replies)
     }
 
     /// The next request whose replies have all arrived, if there is one.
@@ -221,7 +214,7 @@ impl Queue {
             if let Some(settled) = self.next_usual(inbox, now)? {
                 return Ok(Some(settled));
             }
-            let Some(oldest) = self.awaiting.front() else {
+            let Some(oldest) = self.requests.oldest_sent() else {
                 // Nothing is owed, so any received data is an error.
                 return match inbox.has_surplus()? {
                     true => Err(ProtocolError::Unwanted.into()),
@@ -236,7 +229,7 @@ impl Queue {
             if rest > 0 {
                 self.read_ahead(inbox, own + rest, now);
             }
-            if self.awaiting.len() == 1 && inbox.has_surplus()? {
+            if self.requests.sent_count() == 1 && inbox.has_surplus()? {
                 // There is one reply too many. It is unknown which of the replies is the answer.
                 return Err(ProtocolError::Unwanted.into());
             }
@@ -245,7 +238,7 @@ impl Queue {
             }
             // The server has a special command that this user may not use. If the request goes by hash, the
             // server only lacks the text of the script.
-            if let Some(entry) = self.unsent.iter().next_back().filter(|it| !it.goes_by_hash) {
+            if let Some(entry) = self.requests.unsent().next_back().filter(|it| !it.goes_by_hash) {
                 *capabilities = entry.request.after_refusal(*capabilities, &entry.form);
             }
         }
@@ -262,15 +255,18 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
-        let entry = self.awaiting.pop_front().ok_or(ProtocolError::Unwanted)?;
+        let mut entry = self.requests.take_sent().ok_or(ProtocolError::Unwanted)?;
         let answer = self.answer(&entry, replies, now);
-        self.conclude(entry, answer, now)
+        self.conclude(&mut entry, answer, now)
     }
 
     /// The oldest request, which was taken out, has this answer. Returns nothing if it must be sent once more.
+    ///
+    /// Inlined, because the answer would otherwise be copied once more.
+    #[inline(always)]
     fn conclude(
         &mut self,
-        mut entry: Entry,
+        entry: &mut Entry,
         answer: Result<Answer, CloseReason>,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
@@ -278,29 +274,29 @@ impl Queue {
         let answer = match answer {
             Ok(answer) => answer,
             Err(close_reason) => {
-                self.awaiting.push_front(entry);
+                self.requests.put_back_sent(entry.renew());
                 return Err(close_reason);
             }
         };
         self.round_trip_us = Some(now.us_since(entry.since));
-        if self.awaiting.is_empty() {
+        if self.requests.sent_count() == 0 {
             self.silent_until = None;
         }
         // A request that may set a key is sent once more only while a call waits for it. Otherwise a release
         // may be queued behind it.
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
-        entry.goes_by_hash = self.scripts.wants_text(&entry, &answer);
+        entry.goes_by_hash = self.scripts.wants_text(entry, &answer);
         let is_of_the_form =
             entry.form.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_form());
         if may_go_again && (entry.goes_by_hash || is_of_the_form) {
             entry.is_again = true;
-            self.unsent.push_back(entry);
+            self.requests.push(entry.renew());
             return Ok(None);
         }
         entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
-        self.count_grants(&entry, &answer);
-        let answer = self.vote(&entry, answer, now);
+        self.count_grants(entry, &answer);
+        let answer = self.vote(entry, answer, now);
         let (sent_at, claims) = (entry.since, entry.request.claims(&answer));
         if entry.request.undoes() {
             let answer = match answer {
@@ -326,16 +322,17 @@ struct Usual {
 
 impl Queue {
     /// The next request, if it and those that share its reading have the usual replies, and all of these have arrived.
+    #[inline(always)]
     fn next_usual(
         &mut self,
         inbox: &mut Inbox,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
         let Some(bytes) = inbox.unread().filter(|it| !it.is_empty()) else { return Ok(None) };
-        let Some(usual) = self.awaiting.front().and_then(|it| self.usual(it, bytes)) else {
+        let Some(usual) = self.requests.oldest_sent().and_then(|it| self.usual(it, bytes)) else {
             return Ok(None);
         };
-        if self.awaiting.len() == 1 && usual.length < bytes.len() {
+        if self.requests.sent_count() == 1 && usual.length < bytes.len() {
             // It may be a push message, or one reply too many.
             return Ok(None);
         }
@@ -343,10 +340,10 @@ impl Queue {
             return Ok(None);
         }
         inbox.skip(usual.length);
-        let Some(entry) = self.awaiting.pop_front() else { return Ok(None) };
+        let Some(mut entry) = self.requests.take_sent() else { return Ok(None) };
         let answer = self.note_waiters(&entry, None, Answer::Done);
         let answer = self.judge(&entry, answer, usual.end_ms, now);
-        self.conclude(entry, answer, now)
+        self.conclude(&mut entry, answer, now)
     }
 
     /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
@@ -378,15 +375,15 @@ impl Queue {
     /// Takes note of what was read behind the oldest request, or behind a later one for both. Returns whether the replies
     /// are the usual ones up to there.
     fn read_usual(&mut self, oldest: &Usual, bytes: &[u8], now: Moment) -> bool {
-        let behind = self.awaiting.front().and_then(|it| it.read_behind);
+        let behind = self.requests.oldest_sent().and_then(|it| it.read_behind);
         let Some(behind) = behind.filter(|_| self.reading.is_none()) else { return true };
         let (mut length, mut time_us) = (oldest.length, oldest.time_us);
-        for entry in self.awaiting.iter().skip(1).take(behind.into()) {
+        for entry in self.requests.sent().skip(1).take(behind.into()) {
             let Some(usual) = self.usual(entry, &bytes[length..]) else { return false };
             length += usual.length;
             time_us = usual.time_us;
         }
-        let Some(carrier) = self.awaiting.get(behind.into()) else { return false };
+        let Some(carrier) = self.requests.sent_at(behind.into()) else { return false };
         if let Some(us) = time_us {
             self.note_clock(carrier.written_at, us.saturating_mul(US), US, now);
         }
@@ -403,34 +400,34 @@ impl Queue {
     /// Moves the waiting requests into the outbox. From then on they count as sent; see
     /// [`Self::note_written`].
     pub(crate) fn send(&mut self, outbox: &mut Vec<u8>, capabilities: Capabilities, now: Moment) {
-        outbox.reserve(self.unsent.len() * USUAL_BYTES);
+        outbox.reserve(self.requests.unsent_count() * USUAL_BYTES);
         self.scripts.begin_write();
-        let mut group = Group::default();
         let leaves_out_ends = self.leaves_out_ends();
-        while let Some(mut entry) = self.unsent.pop_front() {
-            // A caller that waits for the answer must get one, even if its thread did not run for a while
-            // after it asked.
-            if entry.ticket.is_none() && entry.keep_until.is_some_and(|until| now >= until) {
+        let mut requests = mem::take(&mut self.requests);
+        // A caller that waits for the answer must get one, even if its thread did not run for a while after it asked.
+        requests.drop_unsent(|entry| entry.ticket.is_none() && entry.is_over(now));
+        let mut group = Group::default();
+        while let Some(entry) = requests.next_to_send() {
+            if entry.request.needs_pushes() && group.length > 0 {
+                group.read_note(&mut requests, outbox);
                 continue;
-            }
-            if entry.request.needs_pushes() {
-                self.read_note(&mut group, outbox);
             }
             let capabilities = match leaves_out_ends && entry.request.may_leave_out_end() {
                 true => capabilities.without_end(),
                 false => capabilities,
             };
-            self.write(&mut entry, outbox, capabilities, now);
+            self.write(entry, outbox, capabilities, now);
             entry.note_sent(now);
             entry.written_at = now;
-            group.add(&entry);
-            self.awaiting.push_back(entry);
+            group.add(entry);
+            requests.note_sent();
             self.unwritten += 1;
             if group.is_full() {
-                self.read_note(&mut group, outbox);
+                group.read_note(&mut requests, outbox);
             }
         }
-        self.read_note(&mut group, outbox);
+        group.read_note(&mut requests, outbox);
+        self.requests = requests;
     }
 
     /// The socket was given the contents of the outbox. `outbox_bytes` is the size of the buffer for data
@@ -449,7 +446,7 @@ impl Queue {
         }
         let now = clock();
         let mut longest_ms = 0;
-        for entry in self.awaiting.iter_mut().rev().take(written) {
+        for entry in self.requests.latest_sent(written) {
             entry.note_sent(now);
             longest_ms = longest_ms.max(entry.request.ttl_ms());
         }
@@ -504,16 +501,32 @@ impl Group {
     fn is_full(&self) -> bool {
         self.grants == GRANTS_MAX || self.length == LENGTH_MAX
     }
+
+    /// Reads the note behind the requests that were written last, if a grant depends on it. Another group begins.
+    fn read_note(&mut self, requests: &mut Entries, outbox: &mut Vec<u8>) {
+        if self.length == 0 {
+            return;
+        }
+        let Self { length, reads_clock, .. } = mem::take(self);
+        for (behind, entry) in (0..).zip(requests.latest_sent(length)) {
+            if behind == 0 {
+                (entry.reads, entry.reads_clock) = (true, reads_clock);
+                outbox.extend_from_slice(READ);
+                outbox.extend_from_slice(if reads_clock { TIME } else { b"" });
+            }
+            entry.read_behind = entry.read_behind.map(|_| behind);
+        }
+    }
 }
 
 impl Queue {
     /// Whether the acquires that wait to be sent do not ask when their keys end. That is so if there are
     /// several and none was refused lately.
     fn leaves_out_ends(&self) -> bool {
-        if self.granted < GRANTED_LEAST || self.unsent.len() < 2 {
+        if self.granted < GRANTED_LEAST || self.requests.unsent_count() < 2 {
             return false;
         }
-        let attempts = self.unsent.iter().filter(|entry| entry.request.may_leave_out_end());
+        let attempts = self.requests.unsent().filter(|entry| entry.request.may_leave_out_end());
         attempts.take(2).count() == 2
     }
 
@@ -524,34 +537,18 @@ impl Queue {
         }
     }
 
-    /// Reads the note behind the written requests, if a grant depends on it.
-    fn read_note(&mut self, group: &mut Group, outbox: &mut Vec<u8>) {
-        if group.length == 0 {
-            return;
-        }
-        let Group { length, reads_clock, .. } = mem::take(group);
-        for (behind, entry) in (0..).zip(self.awaiting.iter_mut().rev().take(length)) {
-            if behind == 0 {
-                (entry.reads, entry.reads_clock) = (true, reads_clock);
-                outbox.extend_from_slice(READ);
-                outbox.extend_from_slice(if reads_clock { TIME } else { b"" });
-            }
-            entry.read_behind = entry.read_behind.map(|_| behind);
-        }
-    }
-
     /// The requests behind the oldest one whose replies must also arrive before the oldest can be settled.
     fn rest_of_group(&self) -> impl Iterator<Item = &Entry> {
-        let behind = self.awaiting.front().and_then(|entry| entry.read_behind);
+        let behind = self.requests.oldest_sent().and_then(|entry| entry.read_behind);
         let count = behind.filter(|_| self.reading.is_none()).unwrap_or_default();
-        (1..=usize::from(count)).filter_map(|place| self.awaiting.get(place))
+        (1..=usize::from(count)).filter_map(|place| self.requests.sent_at(place))
     }
 
     /// `wanted` replies have arrived, and the oldest request needs no more. Takes out the readings that were
     /// made behind later requests.
     fn read_ahead(&mut self, inbox: &mut Inbox, wanted: usize, now: Moment) {
         let left = self.rest_of_group().count() + 1;
-        let Some(carrier) = self.awaiting.get(left - 1) else { return };
+        let Some(carrier) = self.requests.sent_at(left - 1) else { return };
         let (reads_clock, sent) = (carrier.reads_clock, carrier.written_at);
         let mut take =
             |place: usize| inbox.found(place).map(|value| mem::replace(value, Value::Nil));
@@ -941,7 +938,7 @@ impl Queue {
             return answer;
         }
         let late = Arc::new(entry.request.wake_late());
-        self.unsent.push_back(Entry::new(late, None, entry.since, None));
+        self.requests.push(Entry::new(late, None, entry.since, None));
         Answer::Woke
     }
 
@@ -964,12 +961,12 @@ const OVERDUE_TIMEOUTS: i64 = 4;
 impl Queue {
     /// When the oldest unanswered request was sent.
     pub(crate) fn owes_since(&self) -> Option<Moment> {
-        self.awaiting.front().map(|entry| entry.since)
+        self.requests.oldest_sent().map(|entry| entry.since)
     }
 
     /// When the oldest request has been unanswered for so long that another connection is opened.
     pub(crate) fn overdue_at(&self, policy: &Policy) -> Moment {
-        let Some(oldest) = self.awaiting.front() else { return Moment::NEVER };
+        let Some(oldest) = self.requests.oldest_sent() else { return Moment::NEVER };
         let reply_ms = policy.reply_ms(oldest.request.ttl_ms());
         let most_ms = reply_ms.saturating_mul(OVERDUE_TIMEOUTS).max(OVERDUE_MIN_MS);
         oldest.since.plus_ms(most_ms)
@@ -989,7 +986,7 @@ impl Queue {
 
     /// When a silent server is given up: once the longest TTL in flight is over.
     pub(crate) fn give_up_at(&self) -> Option<Moment> {
-        if self.awaiting.is_empty() { None } else { self.silent_until }
+        if self.requests.sent_count() == 0 { None } else { self.silent_until }
     }
 
     /// Whether the server has been silent for so long that it is given up.
@@ -1014,8 +1011,8 @@ impl Queue {
     /// Tries one of the refused requests again, if that is due.
     pub(crate) fn probe(&mut self, now: Moment) {
         if now >= self.probe_at {
-            self.refused.retain_mut(|refused| refused.is_worth_sending(now));
-            self.unsent.take_from(&mut self.refused, 1);
+            self.refused.drop_unsent(|refused| !refused.is_worth_sending(now));
+            self.requests.take_from(&mut self.refused, 1);
             self.probe_at = Moment::NEVER;
             self.plan_probe(now);
         }
@@ -1023,11 +1020,11 @@ impl Queue {
 
     /// A request that undoes another was answered. If it was refused, it is kept for another try, as long as
     /// it must reach the server. Otherwise more of the refused requests are sent.
-    fn retry(&mut self, entry: Entry, answer: &Answer, now: Moment) {
+    fn retry(&mut self, entry: &mut Entry, answer: &Answer, now: Moment) {
         if !matches!(answer, Answer::Failed(_)) {
-            self.unsent.take_from(&mut self.refused, RESENT_MAX);
+            self.requests.take_from(&mut self.refused, RESENT_MAX);
         } else if entry.is_worth_sending(now) {
-            self.refused.push_back(entry);
+            self.refused.push(entry.renew());
         }
         self.plan_probe(now);
     }
@@ -1055,8 +1052,7 @@ const REQUIRED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 impl Queue {
     /// Whether so many requests are unanswered, sent or not, that no more are accepted.
     pub(crate) fn is_full(&self) -> bool {
-        let count = self.unsent.len() + self.awaiting.len();
-        count >= REQUESTS_MAX || self.bytes() >= REQUEST_BYTES_MAX
+        self.requests.len() >= REQUESTS_MAX || self.bytes() >= REQUEST_BYTES_MAX
     }
 
     /// Whether there is no room even for another request that must reach the server. Such a request is then
@@ -1067,11 +1063,11 @@ impl Queue {
 
     /// The bytes of all unanswered requests, and the memory for data that the socket has not taken yet.
     fn bytes(&self) -> usize {
-        self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
+        self.requests.bytes() + self.outbox_bytes
     }
 
     fn length(&self) -> usize {
-        self.unsent.len() + self.awaiting.len() + self.refused.len()
+        self.requests.len() + self.refused.len()
     }
 }
 
@@ -1082,7 +1078,7 @@ impl Queue {
     /// executed the request when it was sent.
     pub(crate) fn guarded_until(&self) -> Option<Moment> {
         let leaves = |entry: &&Entry| entry.request.effect() == KeyEffect::Leaves;
-        let ends = self.awaiting.iter().filter(leaves);
+        let ends = self.requests.sent().filter(leaves);
         ends.map(|entry| entry.since.plus_ms(entry.request.ttl_ms())).max()
     }
 
@@ -1094,8 +1090,11 @@ impl Queue {
             let is_same = request.token() == undoing.token();
             is_same && request.effect() == KeyEffect::Undoes || undoing.may_be_undone_by(request)
         };
-        let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
-        latest_first.find(matters).is_some_and(|entry| undoing.may_be_undone_by(&entry.request))
+        self.requests
+            .iter()
+            .rev()
+            .find(matters)
+            .is_some_and(|entry| undoing.may_be_undone_by(&entry.request))
     }
 
     /// The connection is gone, so no request in the queue will be answered. Tells the waiting tickets, with
@@ -1106,25 +1105,24 @@ impl Queue {
         self.reading = None;
         self.scripts = Scripts::default();
         self.forget_subscription();
-        let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
-        self.give_up_setters(&parts[1], &parts[2]);
-        for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
-            for mut entry in part {
-                if let Some(ticket) = entry.ticket.take() {
-                    tell(ticket, was_sent);
-                }
-                if entry.keep_until.is_some() {
-                    self.unsent.push_back(entry);
-                }
+        let (refused, requests) = (mem::take(&mut self.refused), mem::take(&mut self.requests));
+        self.give_up_setters(&requests);
+        let sent = refused.len() + requests.sent_count();
+        for (nth, mut entry) in refused.into_iter().chain(requests).enumerate() {
+            if let Some(ticket) = entry.ticket.take() {
+                tell(ticket, nth < sent);
+            }
+            if entry.keep_until.is_some() {
+                self.requests.push(entry);
             }
         }
     }
 
     /// Requests that may set a key are dropped. Those that were sent may still be carried out.
-    fn give_up_setters(&self, sent: &Entries, unsent: &Entries) {
+    fn give_up_setters(&self, requests: &Entries) {
         let setter = |entry: &Entry| entry.request.setter(self.server);
-        unsent.iter().filter_map(setter).for_each(|it| it.note_end());
-        self.lasting.lost_requests.add(self.process, sent.iter().filter_map(setter));
+        requests.unsent().filter_map(setter).for_each(|it| it.note_end());
+        self.lasting.lost_requests.add(self.process, requests.sent().filter_map(setter));
     }
 
     /// Copies the requests that must reach the server from the queue of a connection that owes answers. They
@@ -1133,8 +1131,8 @@ impl Queue {
     pub(crate) fn repeat_required(&mut self, other: &mut Self) {
         other.probe_at = Moment::NEVER;
         let refused = mem::take(&mut other.refused).into_iter();
-        let entries = other.awaiting.iter_mut().chain(other.unsent.iter_mut());
-        let others = entries.filter(|entry| entry.keep_until.is_some()).map(Entry::hand_over);
+        let others = other.requests.iter_mut();
+        let others = others.filter(|entry| entry.keep_until.is_some()).map(Entry::hand_over);
         self.add_required(refused.chain(others));
     }
 
@@ -1142,18 +1140,18 @@ impl Queue {
     /// waiting tickets, as [`Self::fail`] does.
     pub(crate) fn take_required(&mut self, mut other: Self, tell: impl FnMut(OpId, bool)) {
         other.fail(tell);
-        self.add_required(other.unsent.into_iter());
+        self.add_required(other.requests.into_iter());
     }
 
     /// Adds requests of another connection that must reach the server. Of several waiting requests that do
     /// the same, one is enough. Otherwise their number would double with each connection that is given up.
     fn add_required(&mut self, entries: impl Iterator<Item = Entry>) {
         let what = |entry: &Entry| (entry.token(), entry.request.effect() == KeyEffect::UndoesRest);
-        let mut waiting: BTreeSet<(Token, bool)> = self.unsent.iter().map(what).collect();
+        let mut waiting: BTreeSet<(Token, bool)> = self.requests.unsent().map(what).collect();
         for entry in entries {
             let is_new = waiting.insert(what(&entry));
             if entry.ticket.is_some() || (is_new && !self.is_crammed()) {
-                self.unsent.push_back(entry);
+                self.requests.push(entry);
             }
         }
     }

@@ -59,20 +59,19 @@ fn short_string(bytes: &[u8]) -> Option<(Value, usize)> {
 fn short_number(bytes: &[u8]) -> Option<(i64, usize)> {
     let is_negative = bytes.first() == Some(&b'-');
     let digits = &bytes[usize::from(is_negative)..];
-    let mut number = 0;
-    for (count, &byte) in digits.iter().take(SIMPLE_DIGITS_MAX + 1).enumerate() {
-        match byte {
-            b'0'..=b'9' if count < SIMPLE_DIGITS_MAX => {
-                number = 10 * number + i64::from(byte - b'0')
-            }
-            b'\r' if count > 0 && digits.get(count + 1) == Some(&b'\n') => {
-                let length = usize::from(is_negative) + count + 2;
-                return Some((if is_negative { -number } else { number }, length));
-            }
-            _ => return None,
+    let (mut number, mut count) = (0, 0);
+    while let Some(digit @ 0..=9) = digits.get(count).map(|byte| byte.wrapping_sub(b'0')) {
+        if count == SIMPLE_DIGITS_MAX {
+            return None;
         }
+        number = 10 * number + i64::from(digit);
+        count += 1;
     }
-    None
+    if count == 0 || !digits[count..].starts_with(b"\r\n") {
+        return None;
+    }
+    let length = usize::from(is_negative) + count + 2;
+    Some((if is_negative { -number } else { number }, length))
 }
 
 #[cfg(test)]

@@ -50,8 +50,11 @@ impl OwnReaders {
     }
 
     pub(super) fn remove(&mut self, lock: &Lock) {
-        self.locks.remove(lock.token());
-        self.locks.give_back();
+        // Most locks are taken alone. Then there is nothing to hash the token for.
+        if !self.locks.is_empty() {
+            self.locks.remove(lock.token());
+            self.locks.give_back();
+        }
     }
 
     pub(super) fn has(&self, lock: &Lock) -> bool {

@@ -63,7 +63,7 @@ fn unwritten_bytes_count_once_more() {
     while !queue.is_crammed() {
         queue.push(&release, None, NOW);
         send(&mut queue, NOW);
-        while !queue.awaiting.is_empty() {
+        while queue.requests.sent_count() > 0 {
             let replies = vec![refused(); queue.replies_of_oldest()];
             settle(&mut queue, &replies).unwrap();
         }

@@ -41,14 +41,14 @@ fn refused_releases_are_probed_and_sent_in_groups() {
         let at = NOW.plus_ms(nth * PROBE_MS);
         assert_eq!(queue.probe_at(), at);
         queue.probe(at);
-        assert_eq!((queue.unsent.len(), queue.probe_at()), (1, at.plus_ms(PROBE_MS)));
+        assert_eq!((queue.requests.unsent_count(), queue.probe_at()), (1, at.plus_ms(PROBE_MS)));
         send(&mut queue, at);
         if nth == 1 {
             refuse(&mut queue);
         }
     }
     settle(&mut queue, &[Value::Int(1)]).unwrap();
-    assert_eq!(queue.unsent.len(), RESENT_MAX);
+    assert_eq!(queue.requests.unsent_count(), RESENT_MAX);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn requests_keep_their_order_on_a_new_connection() {
     }
     settle(&mut old, &[refused()]).unwrap();
     new.repeat_required(&mut old);
-    let tokens: Vec<Token> = new.unsent.iter().map(Entry::token).collect();
+    let tokens: Vec<Token> = new.requests.unsent().map(Entry::token).collect();
     assert_eq!(tokens, [1, 2, 3].map(|it| *long(Verb::Release, 1, it).token()));
 }
 
