@@ -5,7 +5,7 @@
 //!
 //! - `--short`: a quick look, within four minutes rather than a quarter of an hour
 //! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, contention-3, woken, waiting, kinds, faults,
-//!   footprint, instructions, submitted, command, kept, lost, waiters, with commas between them
+//!   network, footprint, instructions, submitted, command, kept, lost, waiters, with commas between them
 //! - `--record`: records the counted instructions, with which later runs are compared
 //! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)
 //! - `--write FILE.md`: writes the report into that file, and the picture beside it
@@ -90,7 +90,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
 
     let mut instructions = None;
     if plan.wants("instructions") {
-        let counted = instructions::count(plan.counts(), &contenders, &dir.0);
+        let counted = instructions::count(plan.counts(), plan.short, &contenders, &dir.0);
         instructions = results.tolerate("instructions", counted)?;
     }
 

@@ -9,7 +9,7 @@
 .PHONY: test test-all
 test: programs matrix tls guest played behaviour the-rest tool
 test-all: memory other-servers programs-again registries places seeds guest-again compilers packages install tls-again \
-	abi-again demo demo-fencing
+	abi-again demo demo-fencing instructions
 
 # Tests run with the whole workspace, as they were built. For a single package, the shared crates have other
 # features. Then cargo would build the library and each program again.
@@ -83,6 +83,11 @@ seeds:
 	$(SIMULATE) GUARDED=1
 	$(SIMULATE) STEPPED=1
 	$(SIMULATE) LIVES=1
+
+# The client's instructions with 64 calls in flight. More than recorded is a fault, if the tools are the recorded ones.
+.PHONY: instructions
+instructions:
+	$(CARGO) bench --quiet --bench lock -- --only instructions --short
 
 # With the other servers that `make test-servers` has put here. That one runs more with them.
 OTHER_SERVERS = $(wildcard $(or $(CARGO_TARGET_DIR),target)/servers/*/*-server)

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_ms)
+struct board *board_new(int count, bool contended, bool extends, int64_t warm_ms, int64_t run_ms)
 {
     size_t room = measure_room(warm_ms > run_ms ? warm_ms : run_ms, (size_t)count);
     struct board *board = measure_shared(sizeof *board + (size_t)count * sizeof board->workers[0]);
-    float *samples = measure_shared((contended ? 3 : 2) * (size_t)count * room * sizeof *samples);
+    size_t kinds = 2 + (size_t)contended + (size_t)extends;
+    float *samples = measure_shared(kinds * (size_t)count * room * sizeof *samples);
 
     crew_line(&board->line, count);
     board->contended = contended;
@@ -26,6 +27,10 @@ struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_
             board->workers[i].gaps = (struct samples){samples, room, 0};
             samples += room;
         }
+        if (extends) {
+            board->workers[i].extensions = (struct samples){samples, room, 0};
+            samples += room;
+        }
     }
     return board;
 }
@@ -34,7 +39,8 @@ void board_clear(struct board *board)
 {
     for (int i = 0; i < board->count; i++) {
         struct worker *w = &board->workers[i];
-        w->locks.count = w->unlocks.count = w->gaps.count = w->cycles = w->failed = 0;
+        w->locks.count = w->unlocks.count = w->gaps.count = w->extensions.count = 0;
+        w->cycles = w->failed = 0;
         w->held_ns = 0;
     }
     board->handovers = 0;
@@ -62,7 +68,7 @@ void board_leave(struct board *board)
 
 static const struct samples *samples_of(const struct worker *w, size_t which)
 {
-    const struct samples *all[] = {&w->locks, &w->unlocks, &w->gaps};
+    const struct samples *all[] = {&w->locks, &w->unlocks, &w->gaps, &w->extensions};
     return all[which];
 }
 
@@ -102,6 +108,7 @@ static void print_contention(const struct board *board, size_t cycles)
 void board_print(struct board *board)
 {
     struct samples locks = all_of(board, 0), unlocks = all_of(board, 1), gaps = all_of(board, 2);
+    struct samples extensions = all_of(board, 3);
     size_t cycles = 0, failed = 0;
     double busy_us = 0;
     int64_t end_ns = board->start_ns;
@@ -122,6 +129,7 @@ void board_print(struct board *board)
     measure_print("lock", &locks);
     measure_print("unlock", &unlocks);
     measure_print("gap", &gaps);
+    measure_print("extend", &extensions);
     puts("");
     fflush(stdout);
 }

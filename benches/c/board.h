@@ -14,7 +14,7 @@ struct worker {
     int number;
     pthread_t thread;
     void *self; /* the contender's state of this worker */
-    struct samples locks, unlocks;
+    struct samples locks, extensions, unlocks;
     struct samples gaps; /* from a release by another worker until this one had the lock */
     size_t cycles, failed;
     int64_t held_ns, end_ns;
@@ -33,7 +33,7 @@ struct board {
     struct worker workers[];
 };
 
-struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_ms);
+struct board *board_new(int count, bool contended, bool extends, int64_t warm_ms, int64_t run_ms);
 
 /* Deletes the results of the warm-up, except which worker held the resource last. */
 void board_clear(struct board *board);

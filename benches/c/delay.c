@@ -1,9 +1,11 @@
 /*
- * A slow server: passes all requests on to a fast server, and passes its replies back with a delay. It checks
- * once per millisecond while there is traffic, and sleeps while there is none. So it takes little processor time
- * from the measured programs.
+ * Far or slow servers: passes all requests on to servers that are near and fast, and passes their replies back with
+ * a delay.
  *
- *     delay DELAY_MS PORT       prints the port that it listens on; ends when its input ends
+ *     delay DELAY_US TICK_US PORT...   prints the ports that it listens on, one a line; ends when its input ends
+ *
+ * If TICK_US is not 0, it looks only so often while there is traffic, and sleeps while there is none. So it takes
+ * little processor time from the measured programs, and the delay is longer by up to a tick.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +26,7 @@
 #define PAIRS_MAX 128
 #define CHUNKS 64            /* replies that may be delayed at once */
 #define CHUNK_SIZE (1 << 18) /* the maximum size of each */
-#define TICK_MS 1
+#define SERVERS_MAX 16
 
 struct chunk {
     int64_t due_ns;
@@ -39,9 +42,10 @@ struct pair {
 };
 
 static struct pair pairs[PAIRS_MAX];
-static struct pollfd watched[2 + 2 * PAIRS_MAX];
+static struct pollfd watched[1 + SERVERS_MAX + 2 * PAIRS_MAX];
 static unsigned pair_count;
-static int64_t delay_ns, last_look_ns;
+static int listeners[SERVERS_MAX];
+static int64_t delay_ns, tick_ns, last_look_ns;
 
 static void fail(const char *what)
 {
@@ -157,48 +161,68 @@ static bool give_replies(struct pair *p)
     return true;
 }
 
-static bool under_way(void)
+/* When the next reply is due; -1 if none is delayed. */
+static int64_t next_due_ns(void)
 {
-    for (unsigned i = 0; i < pair_count; i++)
-        if (pairs[i].count > 0)
-            return true;
-    return false;
+    int64_t due = -1;
+
+    for (unsigned i = 0; i < pair_count; i++) {
+        const struct pair *p = &pairs[i];
+        if (p->count > 0 && (due < 0 || p->replies[p->first % CHUNKS].due_ns < due))
+            due = p->replies[p->first % CHUNKS].due_ns;
+    }
+    return due;
 }
 
-/* Waits until something arrives. While replies are delayed, waits at most a tick. It always sleeps for the whole
- * tick. Everything that arrives in a tick is handled together, and its delay counts from the start of the tick. */
-static void rest(int listener)
+/* Waits until something arrives or a reply is due. With ticks, it always sleeps for a whole tick, and everything that
+ * arrives in it is handled together. Its delay counts from the start of the tick. */
+static void rest(int servers)
 {
-    const struct timespec tick = {.tv_nsec = TICK_MS * 1000000};
-    unsigned count = 2;
+    int64_t due = next_due_ns(), left = due - now_ns();
+    struct timespec wait = {.tv_nsec = tick_ns};
+    unsigned count = 1;
 
-    last_look_ns = now_ns();
-    nanosleep(&tick, NULL);
+    if (tick_ns > 0) {
+        last_look_ns = now_ns();
+        nanosleep(&wait, NULL);
+        left = 0;
+    }
+    wait = (struct timespec){.tv_nsec = left > 0 ? left : 0};
     watched[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
-    watched[1] = (struct pollfd){.fd = listener, .events = POLLIN};
+    for (int i = 0; i < servers; i++)
+        watched[count++] = (struct pollfd){.fd = listeners[i], .events = POLLIN};
     for (unsigned i = 0; i < pair_count; i++) {
         watched[count++] = (struct pollfd){.fd = pairs[i].client, .events = POLLIN};
         watched[count++] = (struct pollfd){.fd = pairs[i].server, .events = POLLIN};
     }
-    if (poll(watched, count, under_way() ? 0 : -1) < 0)
-        fail("poll");
+    if (ppoll(watched, count, due < 0 ? NULL : &wait, NULL) < 0)
+        fail("ppoll");
+    if (tick_ns == 0)
+        last_look_ns = now_ns();
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fputs("delay DELAY_MS PORT\n", stderr);
+    int servers = argc - 3;
+
+    if (servers < 1 || servers > SERVERS_MAX) {
+        fputs("delay DELAY_US TICK_US PORT...\n", stderr);
         return 2;
     }
-    delay_ns = atoll(argv[1]) * 1000000;
-    int listener = listen_somewhere();
+    delay_ns = atoll(argv[1]) * 1000;
+    tick_ns = atoll(argv[2]) * 1000;
+    /* Otherwise the system adds 50 us to each wait. */
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    for (int i = 0; i < servers; i++)
+        listeners[i] = listen_somewhere();
 
     for (;;) {
-        rest(listener);
+        rest(servers);
         if (watched[0].revents != 0)
             return 0;
-        if (watched[1].revents != 0)
-            accept_one(listener, atoi(argv[2]));
+        for (int i = 0; i < servers; i++)
+            if (watched[1 + i].revents != 0)
+                accept_one(listeners[i], atoi(argv[3 + i]));
         for (unsigned i = pair_count; i-- > 0;)
             if (!pass_requests(&pairs[i]) || !take_replies(&pairs[i]) || !give_replies(&pairs[i]))
                 close_pair(i);

@@ -143,7 +143,7 @@ static void close_connections(void *self)
 
 int main(int argc, char **argv)
 {
-    static const struct contender floor = {open_connections, lock, unlock, wait_for,
+    static const struct contender floor = {open_connections, lock, NULL, unlock, wait_for,
                                            close_connections};
 
     if (argc > 2 && strcmp(argv[1], "--same") == 0) {

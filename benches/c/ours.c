@@ -1,7 +1,8 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours [--readers] ...   as in workers.h; with one resource for all workers, locked shared
+ *     ours [--readers] [--extends] ...   as in workers.h; readers: with one resource for all workers, locked shared;
+ *                                        extends: each lock is extended, too
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -81,6 +82,12 @@ static bool wait_for(void *self)
     return RedLock_TryLock(manager, h->resource, MEASURE_TTL_MS, WAIT_MS, h->lease) == REDLOCK_OK;
 }
 
+static bool extend(void *self)
+{
+    struct holder *h = self;
+    return RedLock_Extend(manager, h->lease, MEASURE_TTL_MS) == REDLOCK_OK;
+}
+
 static bool unlock(void *self)
 {
     struct holder *h = self;
@@ -99,10 +106,16 @@ static void close_holder(void *self)
 
 int main(int argc, char **argv)
 {
-    static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
+    struct contender ours = {open_holder, lock, NULL, unlock, wait_for, close_holder};
 
-    readers = argc > 1 && strcmp(argv[1], "--readers") == 0;
-    argc -= 1 + readers;
-    argv += 1 + readers;
+    argc--, argv++;
+    for (; argc > 0 && strncmp(argv[0], "--", 2) == 0; argc--, argv++) {
+        if (strcmp(argv[0], "--readers") == 0)
+            readers = true;
+        else if (strcmp(argv[0], "--extends") == 0)
+            ours.extend = extend;
+        else
+            break;
+    }
     return workers_main(&ours, argc, argv);
 }

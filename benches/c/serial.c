@@ -180,7 +180,7 @@ static void close_client(void *self)
 
 int main(int argc, char **argv)
 {
-    static const struct contender serial = {open_client, lock, unlock, wait_for, close_client};
+    static const struct contender serial = {open_client, lock, NULL, unlock, wait_for, close_client};
 
     if (argc > 3 && strcmp(argv[1], "--pause") == 0) {
         pause_least_ms = atof(argv[2]);

@@ -30,6 +30,12 @@ static void run_cycles(struct worker *w, int64_t end)
         int64_t locked = measure_now_ns();
         measure_keep(&w->locks, start, locked);
         start = locked;
+        if (held && contender->extend != NULL) {
+            held = contender->extend(w->self);
+            locked = measure_now_ns();
+            measure_keep(&w->extensions, start, locked);
+            start = locked;
+        }
         if (held) {
             held = contender->unlock(w->self);
             start = measure_now_ns();
@@ -182,7 +188,7 @@ int workers_main(const struct contender *it, int argc, char **argv)
     }
     servers = (struct servers){argc - 5, argv + 5};
     key = argv[2];
-    board = board_new(atoi(argv[1]), contended, atoll(argv[3]), atoll(argv[4]));
+    board = board_new(atoi(argv[1]), contended, it->extend != NULL, atoll(argv[3]), atoll(argv[4]));
     if (processes)
         run_processes();
     else

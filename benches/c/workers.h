@@ -25,6 +25,7 @@ struct servers {
 struct contender {
     void *(*open)(const struct servers *servers, const char *resource);
     bool (*lock)(void *self);
+    bool (*extend)(void *self); /* called between lock and unlock; may be NULL */
     bool (*unlock)(void *self);
     bool (*wait)(void *self); /* like lock, but waits as long as necessary */
     void (*close)(void *self);

@@ -106,6 +106,9 @@ impl Contenders {
         if matches!(load, Load::Readers(_)) {
             command.arg("--readers");
         }
+        if who == Who::Ours && load == Load::Extending {
+            command.arg("--extends");
+        }
         if matches!(load, Load::Processes(_)) {
             command.arg("--processes");
         }

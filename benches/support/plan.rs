@@ -20,6 +20,9 @@ pub(crate) const WAITERS: Load = Load::Woken(48);
 pub(crate) const PERMITS: [Permits; 2] =
     [Permits { all: 8, held: 7, at_once: 1 }, Permits { all: 100, held: 90, at_once: 8 }];
 
+/// How much later replies come from servers that are not on this machine.
+pub(crate) const FAR: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(2)];
+
 pub(crate) struct Plan {
     pub(crate) short: bool,
     pub(crate) budget: Duration,
@@ -77,6 +80,7 @@ impl Plan {
         let mut parts =
             vec![self.cycles(5), self.submitted(), self.kinds(), self.cycles(3), self.cycles(1)];
         parts.extend([self.contention(), self.few_contention(), self.woken(), self.faults()]);
+        parts.push(self.network());
         parts.retain(|part| self.wants(part.name));
         parts
     }
@@ -248,6 +252,21 @@ impl Plan {
         part("faults", MOST_SERVERS, 22.0, rounds, turns)
     }
 
+    /// Servers that are as far as in another zone of a data centre, and farther: beside the floor with the same requests.
+    fn network(&self) -> Part {
+        let (weight, rounds) = if self.short { (8.0, 1) } else { (14.0, 5) };
+        let mut turns = Vec::new();
+        for far in FAR {
+            for load in [Load::Extending, Load::InFlight(64)] {
+                for who in [Who::Ours, Who::Same] {
+                    let turn = Turn { far, ..healthy(who, MOST_SERVERS, load) };
+                    turns.push(Planned { turn, ..self.planned(1500, 600) });
+                }
+            }
+        }
+        part("network", MOST_SERVERS, weight, rounds, turns)
+    }
+
     fn planned(&self, run_ms: u64, short_run_ms: u64) -> Planned {
         let times = self.times(if self.short { short_run_ms } else { run_ms });
         Planned { turn: healthy(Who::Ours, 1, Load::Own(1)), times, every: 1 }
@@ -267,7 +286,7 @@ fn part(
 
 /// One contender, on servers that other contenders use before and after it.
 pub(crate) fn healthy(who: Who, servers: usize, load: Load) -> Turn {
-    Turn { who, servers, load, fault: Fault::None, fresh: false }
+    Turn { who, servers, load, fault: Fault::None, far: Duration::ZERO, fresh: false }
 }
 
 /// One thread, on five servers of its own.

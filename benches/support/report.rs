@@ -77,6 +77,7 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     waking_rows::woken(&mut table, results);
     waking_rows::waiting(&mut table, measured.waiting.as_ref());
     rows::faults(&mut table, results);
+    rows::network(&mut table, results);
     rows::instructions(&mut table, measured.instructions.as_ref());
     rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);
     event_rows::single(&mut table, measured);

@@ -75,9 +75,18 @@ impl Results {
 
     /// Compares one figure of two turns.
     pub(crate) fn ratio(&self, turn: Turn, beside: Turn, name: &str) -> Option<Spread> {
+        self.ratio_of((turn, name), (beside, name))
+    }
+
+    /// Compares a figure of one turn with a figure of another.
+    pub(crate) fn ratio_of(
+        &self,
+        (turn, name): (Turn, &str),
+        (beside, base): (Turn, &str),
+    ) -> Option<Spread> {
         let ratios = self.figures(turn).filter_map(|(round, others, figures)| {
             let (_, disturbed, other) = self.figures(beside).find(|it| it.0 == round)?;
-            Some((round, others.max(disturbed), figures.get(name) / other.get(name)))
+            Some((round, others.max(disturbed), figures.get(name) / other.get(base)))
         });
         Spread::of(quieter(ratios).into_iter())
     }

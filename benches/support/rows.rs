@@ -4,7 +4,7 @@ use super::contenders::Who;
 use super::figures::Spread;
 use super::footprint::{Calls, Idle};
 use super::instructions::{self, Instructions};
-use super::plan::{alone, healthy};
+use super::plan::{FAR, alone, healthy};
 use super::results::Results;
 use super::table::{Goal, Table, number};
 use super::turns::{End, Fault, Load, Turn};
@@ -155,7 +155,8 @@ pub(crate) fn faults(table: &mut Table, results: &Results) {
 
 pub(crate) fn instructions(table: &mut Table, counted: Option<&Instructions>) {
     let Some(counted) = counted else { return };
-    for ((load, by), goal) in counted.all.iter().zip([32_000.0, 24_000.0, 20_000.0]) {
+    for (load, by) in &counted.all {
+        let goal = instructions::LOADS.iter().find(|it| it.0 == *load).map_or(f64::NAN, |it| it.1);
         let of = |who| by.iter().find(|it| it.0 == who).map(|it| it.1);
         let cell = |who| of(who).map(number).unwrap_or_default();
         let ours = of(Who::Ours).unwrap_or(f64::NAN);
@@ -208,6 +209,34 @@ pub(crate) fn correctness(table: &mut Table, results: &Results) {
         if let Some(ours) = total(Who::Ours) {
             table.row(what, cell, (ours, String::new()), Goal::AtMost(0.0));
         }
+    }
+}
+
+/// Servers that are farther than on this machine. Each call takes one round trip, which is what the lock of the floor
+/// takes.
+pub(crate) fn network(table: &mut Table, results: &Results) {
+    for far in FAR {
+        let servers = format!("5 servers, {} ms away", far.as_secs_f64() * 1e3);
+        let ours = Turn { far, ..healthy(Who::Ours, SERVERS, Load::Extending) };
+        let same = ours.by(Who::Same);
+        for (what, name, base, most) in [
+            ("lock, median", LOCK, LOCK, 1.05),
+            ("unlock, median", UNLOCK, UNLOCK, 1.05),
+            // The script of an extension is more work than a lock. It is one round trip, and not two.
+            ("extend, median, beside its lock", "extend_p50_us", LOCK, 1.25),
+        ] {
+            let what = format!("1 thread, {servers}: {what}");
+            let ratio = results.ratio_of((ours, name), (same, base));
+            let row = Row { what, turn: ours, name, unit: "µs" };
+            if any(results, ours) {
+                let cell = |who| cell(results, &row, who);
+                table.row(&row.what, cell, ratio_text(ratio, SAME), Goal::AtMost(most));
+            }
+        }
+        let many = Turn { load: Load::InFlight(64), ..ours };
+        let what = format!("64 submitted calls in flight, {servers}: cycles/s");
+        let row = Row { what, turn: many, name: "per_s", unit: "" };
+        beside(table, results, &row, (many.by(Who::Same), SAME), Goal::AtLeast(0.9));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -12,8 +13,6 @@ use super::Outcome;
 use super::contenders::Contenders;
 use super::process::{Leashed, go_on};
 use super::talk::Talk;
-
-const DELAY_MS: &str = "5";
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -131,13 +130,20 @@ impl Servers {
         Watched::begin(self.all[which].port)
     }
 
-    /// Puts a program in front of this server that makes it slow.
-    pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
-        let port = self.all[which].port.to_string();
-        let program = contenders.programs.path("delay");
-        let mut talk = Talk::begin(Command::new(program).args([DELAY_MS, &port]))?;
-        let port = talk.hear(PATIENCE)?;
-        Ok(Delay { talk, port })
+    /// Puts a program in front of these servers whose replies come later. With ticks, the program takes less processor
+    /// time, and the replies come up to a tick later still.
+    pub(crate) fn delay(
+        &self,
+        which: Range<usize>,
+        [delay, tick]: [Duration; 2],
+        contenders: &Contenders,
+    ) -> Outcome<Delay> {
+        let mut command = Command::new(contenders.programs.path("delay"));
+        command.args([delay, tick].map(|it| it.as_micros().to_string()));
+        command.args(self.all[which.clone()].iter().map(|it| it.port.to_string()));
+        let mut talk = Talk::begin(&mut command)?;
+        let ports = which.map(|_| talk.hear(PATIENCE)).collect::<Outcome<_>>()?;
+        Ok(Delay { talk, ports })
     }
 
     /// The requests that all servers together have executed, except a server that cannot answer. A server also
@@ -174,10 +180,11 @@ impl Sent {
     }
 }
 
-/// A server whose replies are delayed as long as this value lives.
+/// Servers whose replies are delayed as long as this value lives.
 pub(crate) struct Delay {
     talk: Talk,
-    pub(crate) port: String,
+    /// The ports through which they are reached.
+    pub(crate) ports: Vec<String>,
 }
 
 impl Delay {

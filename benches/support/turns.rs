@@ -15,6 +15,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// With a fault, the only question is whether there is an answer at all. This needs less patience.
 const GRACE_IN_FAULT: Duration = Duration::from_secs(3);
 
+/// How late a slow server answers, and how exactly: it shares the machine with the measured programs.
+const SLOW: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(1);
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Load {
     /// This many workers, with a resource each.
@@ -22,6 +26,8 @@ pub(crate) enum Load {
     /// This many submitted calls at a time by one thread, with a resource each. Contenders without submitted
     /// calls use threads or tasks.
     InFlight(usize),
+    /// One worker, which also extends each lock, if it can.
+    Extending,
     /// One worker with several kinds of locks, a few of each in turn.
     Kinds,
     /// One worker that names its servers by their addresses, or by Sentinels with and without the failover guard, a few
@@ -62,7 +68,7 @@ impl Load {
             | Self::Threads(count)
             | Self::Processes(count) => count,
             Self::Permits(permits) => permits.at_once,
-            Self::Kinds | Self::Watched | Self::Connecting => 1,
+            Self::Extending | Self::Kinds | Self::Watched | Self::Connecting => 1,
         }
     }
 
@@ -91,6 +97,8 @@ pub(crate) struct Turn {
     pub(crate) servers: usize,
     pub(crate) load: Load,
     pub(crate) fault: Fault,
+    /// How much later the replies of all servers come than on this machine.
+    pub(crate) far: Duration,
     /// Whether the servers are started for this turn only, as for a turn with a fault.
     pub(crate) fresh: bool,
 }
@@ -158,13 +166,19 @@ fn run(
 ) -> Outcome<(Figures, f64)> {
     // Each server fails in turn.
     let victim = round % turn.servers;
-    let slow = match turn.fault {
-        Fault::Slow => Some(servers.delay(victim, contenders)?),
-        _ => None,
+    let delayed = match turn.fault {
+        Fault::Slow => victim..victim + 1,
+        _ if turn.far > Duration::ZERO => 0..turn.servers,
+        _ => 0..0,
     };
+    let late = if turn.fault == Fault::Slow { [SLOW, TICK] } else { [turn.far, Duration::ZERO] };
     let mut ports = servers.ports();
+    let slow = match delayed.is_empty() {
+        true => None,
+        false => Some(servers.delay(delayed.clone(), late, contenders)?),
+    };
     if let Some(slow) = &slow {
-        ports[victim].clone_from(&slow.port);
+        ports[delayed].clone_from_slice(&slow.ports);
     }
     let sentinels = match turn.load {
         Load::Watched => servers.watch_all()?,
