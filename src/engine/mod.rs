@@ -81,6 +81,9 @@ pub(crate) struct Engine {
     watched: Vec<Watched>,
     /// The latest moment until which the driver waits for the sockets.
     watched_until: Moment,
+    /// When a server is due next. Unless it is asked something before, it need not be advanced until then: what it
+    /// sends is handled when its socket is ready.
+    servers_due: Moment,
     /// When the engine was last advanced.
     now: Moment,
     /// How many more operations may go on in this turn.
@@ -122,7 +125,8 @@ impl Engine {
             nap_until: Moment::NEVER,
             due: Vec::new(),
             watched: Vec::new(),
-            watched_until: Moment::from_nanos(0),
+            watched_until: NOW,
+            servers_due: NOW,
             now: Moment::from_nanos(0),
             steps_left: 0,
             restore_from: Moment::from_nanos(0),
@@ -131,6 +135,7 @@ impl Engine {
 
     /// The servers, for slow work that is done with no mutex held.
     pub(crate) fn servers(&mut self) -> &mut [Server] {
+        self.servers_due = NOW;
         &mut self.state.servers
     }
 
@@ -348,6 +353,7 @@ impl Engine {
         index: usize,
         visit: impl FnOnce(&mut Server, &mut Effects),
     ) {
+        self.servers_due = NOW;
         visit(&mut self.state.servers[index], &mut self.state.effects);
         self.settle_now();
     }
@@ -451,14 +457,21 @@ impl Engine {
     }
 
     fn next_due(&mut self) -> Moment {
+        self.next_due_beside_servers().min(self.next_due_of_servers())
+    }
+
+    fn next_due_beside_servers(&mut self) -> Moment {
         let of_operations = self.state.next_due();
         let of_waits = self.waits.next_due();
-        let is_busy = self.state.is_busy();
-        let servers = self.state.servers.iter().filter(|server| is_busy || !server.is_dormant());
-        let of_servers = servers.map(Server::next_due);
         // Only the standby thread sees to that.
         let of_names = self.standing_by.map_or(Moment::NEVER, |_| self.look_up_of_lost_at());
-        of_servers.fold(of_operations.min(of_waits).min(of_names), Moment::min)
+        of_operations.min(of_waits).min(of_names)
+    }
+
+    fn next_due_of_servers(&self) -> Moment {
+        let is_busy = self.state.is_busy();
+        let servers = self.state.servers.iter().filter(|server| is_busy || !server.is_dormant());
+        servers.map(Server::next_due).fold(Moment::NEVER, Moment::min)
     }
 }
 
@@ -489,7 +502,14 @@ impl Driven for Engine {
         let now = clock::now();
         self.now = now;
         self.begin_turn();
-        self.advance_servers(now);
+        let may_be_due = self.state.is_unsent || self.state.effects.server_may_be_due;
+        match may_be_due || now >= self.servers_due {
+            true => self.advance_servers(now),
+            false => {
+                self.state.visit_servers(|server, effects| server.catch_up(now, effects));
+                self.settle(now);
+            }
+        }
         if self.state.is_unsent {
             // This also sends the requests that operations have made because of the first pass.
             self.advance_servers(now);
@@ -509,7 +529,13 @@ impl Driven for Engine {
         let beside = self.state.servers.iter().flat_map(Server::interests_beside);
         descriptors.extend(beside.map(|it| socket::watch(it.fd, it.for_writing)));
         descriptors.push(socket::watch(self.waker, false));
-        let until = if waits { self.next_due() } else { self.now };
+        let until = match waits {
+            true => {
+                self.servers_due = self.next_due_of_servers();
+                self.servers_due.min(self.next_due_beside_servers())
+            }
+            false => self.now,
+        };
         self.watched_until = until;
         Watch { descriptors, until, now: self.now }
     }
@@ -643,7 +669,8 @@ impl Engine {
     }
 
     fn advance_servers(&mut self, now: Moment) {
-        self.state.is_unsent = false;
+        self.servers_due = NOW;
+        (self.state.is_unsent, self.state.effects.server_may_be_due) = (false, false);
         let is_busy = self.state.is_busy();
         self.state.visit_servers(|server, effects| {
             if is_busy || !server.is_dormant() {

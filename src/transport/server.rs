@@ -239,8 +239,13 @@ impl Server {
         if now >= self.next_due() {
             self.do_what_is_due(now, effects);
         }
-        self.event_log.catch_up(now, &mut effects.lines);
+        self.catch_up(now, effects);
         self.flush(now, effects);
+    }
+
+    /// Logs what was left out, if it is time for that.
+    pub(crate) fn catch_up(&mut self, now: Moment, effects: &mut Effects) {
+        self.event_log.catch_up(now, &mut effects.lines);
     }
 
     fn do_what_is_due(&mut self, now: Moment, effects: &mut Effects) {
@@ -363,7 +368,7 @@ impl Server {
     }
 
     fn tell_of_change(&mut self, change: Change, effects: &mut Effects) {
-        effects.changed = true;
+        (effects.changed, effects.server_may_be_due) = (true, true);
         let mut say = |event, level, words: String| {
             self.event_log.say(event, (level, words), clock::now(), &mut effects.lines);
         };
@@ -581,6 +586,7 @@ impl Server {
     /// Reads until there is no more data. The stream may have ended behind the received data. A reader that
     /// stopped earlier would take a closed connection for one that is up.
     fn look(&mut self, now: Moment, effects: &mut Effects) {
+        effects.server_may_be_due = true;
         while self.receive(now, effects) {}
     }
 

@@ -483,3 +483,26 @@ fn an_abandoned_call_leaves_nothing() {
     engine.end_call(1);
     assert_eq!(next_end(&mut engine), None);
 }
+
+/// Otherwise each answer of one server would cost a look at all of them.
+#[test]
+fn servers_are_advanced_only_if_one_may_be_due() {
+    let (past, never) = (Moment::from_nanos(0), Moment::NEVER);
+    let cases = [(true, false, never), (false, true, never), (false, false, past)];
+    for (is_unsent, may_be_due, due) in cases {
+        let mut engine = engine_of_three();
+        engine.servers_due = due;
+        engine.state.is_unsent = is_unsent;
+        engine.state.effects.server_may_be_due = may_be_due;
+        engine.advance();
+        assert_eq!(engine.servers_due, past, "{is_unsent} {may_be_due}");
+        assert!(!engine.state.is_unsent && !engine.state.effects.server_may_be_due);
+    }
+    let mut engine = engine_of_three();
+    engine.servers_due = never;
+    engine.advance();
+    assert_eq!(engine.servers_due, never);
+    // What is known of them may change with each visit.
+    engine.for_server(1, |_, _| {});
+    assert_eq!(engine.servers_due, past);
+}

@@ -16,6 +16,9 @@ pub(crate) struct Effects {
     pub(crate) health: Health,
     /// Whether something happened that a thread in poll does not know of.
     pub(crate) changed: bool,
+    /// Whether a server may have something to do or to send, although nothing was asked and nothing was due: its connection
+    /// has changed, or data was read outside of its turn.
+    pub(crate) server_may_be_due: bool,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) pushes: Vec<Pushed>,
     pub(crate) lines: Vec<LogLine>,
