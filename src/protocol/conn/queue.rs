@@ -1090,11 +1090,8 @@ impl Queue {
             let is_same = request.token() == undoing.token();
             is_same && request.effect() == KeyEffect::Undoes || undoing.may_be_undone_by(request)
         };
-        self.requests
-            .iter()
-            .rev()
-            .find(matters)
-            .is_some_and(|entry| undoing.may_be_undone_by(&entry.request))
+        let mut latest_first = self.requests.iter().rev();
+        latest_first.find(matters).is_some_and(|entry| undoing.may_be_undone_by(&entry.request))
     }
 
     /// The connection is gone, so no request in the queue will be answered. Tells the waiting tickets, with
