@@ -12,9 +12,10 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, OK, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
+use super::wire_form::OK;
 
 pub(super) static DEFINITION: Definition = Definition {
     replies: 2,

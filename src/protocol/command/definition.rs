@@ -12,6 +12,7 @@ use super::capabilities::Capabilities;
 use super::encoder::Encoder;
 use super::numbers::Restored;
 use super::script::Script;
+use super::wire_form::FirstReply;
 use crate::protocol::lock_kind::LockKind;
 use crate::protocol::token::Token;
 
@@ -21,7 +22,7 @@ pub(super) struct Definition {
     pub(super) replies: u8,
     /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
-    /// The form in which it is sent, below [`FORMS`]. All servers know form 0.
+    /// The form in which it is sent, below [`super::wire_form::FORMS`]. All servers know form 0.
     pub(super) form: fn(Capabilities) -> usize,
     pub(super) encode: Encode,
     pub(super) decode: Decode,
@@ -31,15 +32,6 @@ pub(super) struct Definition {
     /// [`Request::tells_end`]: super::Request::tells_end
     pub(super) usual: Option<FirstReply>,
 }
-
-/// The bytes of a reply that is told by them. It is the address of a static, which takes less room.
-pub(crate) type FirstReply = &'static &'static [u8];
-
-/// The reply of a script that has done what was asked.
-pub(super) static ONE: &[u8] = b":1\r\n";
-
-/// The reply of a command that has done what was asked.
-pub(super) static OK: &[u8] = b"+OK\r\n";
 
 type Encode = fn(&Subject, Capabilities, &mut Encoder);
 
@@ -52,9 +44,6 @@ impl Definition {
         Self { replies: 1, names, form: |_| 0, encode, decode, usual: None }
     }
 }
-
-/// The maximum number of forms of a command.
-pub(super) const FORMS: usize = 4;
 
 /// All replies to a request.
 pub(super) type Replies<'a> = vec::Drain<'a, Value>;

@@ -5,9 +5,10 @@ use redis::Value;
 
 use super::answer::{Answer, failure_of};
 use super::capabilities::{Capabilities, Delete};
-use super::definition::{Definition, ONE, Replies, Subject, put_script};
+use super::definition::{Definition, Replies, Subject, put_script};
 use super::encoder::Encoder;
 use super::script::script;
+use super::wire_form::ONE;
 
 pub(super) static DEFINITION: Definition = Definition {
     replies: 1,

@@ -6,10 +6,11 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, ONE, Replies, Subject};
+use super::definition::{Definition, Replies, Subject};
 use super::encoder::{Command, Encoder};
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_lined};
+use super::wire_form::ONE;
 
 /// The form that wakes. The forms below it are those of a plain release.
 const WAKES: usize = 3;

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::definition::{FORMS, FirstReply};
 use super::script::Script;
 
 /// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
@@ -17,6 +16,9 @@ pub(crate) struct Encoded {
     count_end: usize,
     text_at: usize,
 }
+
+/// The maximum number of forms of a command.
+pub(super) const FORMS: usize = 4;
 
 /// A request in all forms in which it was sent. Nearly always that is one, so there is room for one.
 #[derive(Default)]
@@ -56,6 +58,15 @@ pub(crate) struct Form {
     /// The first reply when it has done what was asked, if that can be told by its bytes.
     pub(crate) usual: Option<FirstReply>,
 }
+
+/// The bytes of a reply that is told by them. It is the address of a static, which takes less room.
+pub(crate) type FirstReply = &'static &'static [u8];
+
+/// The reply of a script that has done what was asked.
+pub(super) static ONE: &[u8] = b":1\r\n";
+
+/// The reply of a command that has done what was asked.
+pub(super) static OK: &[u8] = b"+OK\r\n";
 
 impl Encoded {
     /// From the commands in `bytes`. A script comes with the places where its number of words ends and its text is
