@@ -9,9 +9,10 @@ use crate::support::{Cluster, Server, wait_until};
 #[test]
 fn status_and_list_show_the_state_of_a_quorum() {
     let cluster = Cluster::start(3);
+    // A server that was not connected yet when the lock was taken gets the key when the lock is extended, within 40 s.
     let mut holder = start(redlock(
         &cluster,
-        &["run", "--ttl", "600s", "job[1]", "--", "sh", "-c", "echo; exec sleep 1000"],
+        &["run", "--ttl", "120s", "job[1]", "--", "sh", "-c", "echo; exec sleep 1000"],
     ));
     holder.line();
     cluster.wait_until_everywhere("job[1]");
@@ -29,7 +30,7 @@ fn status_and_list_show_the_state_of_a_quorum() {
     let locked: Vec<_> =
         status.as_array().expect("a list").iter().map(|it| it["locked"].clone()).collect();
     assert_eq!(locked, [true, false, false]);
-    assert!(status[0]["left_ms"].as_i64() > Some(300_000) && status[2]["left_ms"].is_null());
+    assert!(status[0]["left_ms"].as_i64() > Some(30_000) && status[2]["left_ms"].is_null());
     let words = finish(redlock(&cluster, &["status", "job[1]", "none"])).stdout;
     assert!(words.lines().nth(1).is_some_and(|it| it.contains("yes")), "{words}");
     assert!(words.lines().nth(2).is_some_and(|it| it.contains("no")), "{words}");

@@ -51,7 +51,6 @@ fn a_stolen_lock_is_lost_whatever_the_exit_status() {
         command
     });
     running.line();
-    cluster.wait_until_everywhere("r");
     cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
     drop(running.child.stdin.take());
     let outcome = running.end();
