@@ -36,12 +36,12 @@ static void reconnects(RedLock *rl, int connected) {
     RedLockLease_Free(lease);
 }
 
-static void failures(RedLock *rl, int connected) {
+static void failures(RedLock *rl, int most) {
     RedLockLease *lease = new_lease();
     CHECK(RedLock_SetTimeouts(rl, 20, 5) == REDLOCK_OK);
     for (int i = 0; i < 30; i++) {
         EXPECT(REDLOCK_UNREACHABLE, RedLock_TryLock(rl, "r", TTL_MS, 0, lease), lease);
-        CHECK(descriptors() <= connected);
+        CHECK(descriptors() <= most);
     }
     RedLockLease_Free(lease);
 }
@@ -56,10 +56,11 @@ int main(int argc, char **argv) {
     connect_to_all(rl);
     int connected = descriptors();
     reconnects(rl, connected);
+    /* A frozen server gets a second connection after a second, which a slow machine takes for the failures. */
     tell_and_await("freeze the servers");
-    failures(rl, connected);
+    failures(rl, connected + argc - 1);
     tell_and_await("kill the servers");
-    failures(rl, connected);
+    failures(rl, connected + argc - 1);
     RedLock_Free(rl);
     CHECK(descriptors() == started_with);
     return 0;
