@@ -403,6 +403,7 @@ impl Queue {
         outbox.reserve(self.requests.unsent_count() * USUAL_BYTES);
         self.scripts.begin_write();
         let leaves_out_ends = self.leaves_out_ends();
+        // Taken out, because what is written also changes what is known of the server.
         let mut requests = mem::take(&mut self.requests);
         // A caller that waits for the answer must get one, even if its thread did not run for a while after it asked.
         requests.drop_unsent(|entry| entry.ticket.is_none() && entry.is_over(now));

@@ -32,7 +32,18 @@ fn a_failed_connection_is_seen_by_the_next_call() {
         assert!(effects.health.is_good(3, NOW));
         server.handle_change(Some(change), &mut effects);
         assert!(!effects.health.is_good(3, NOW));
+        assert!(mem::take(&mut effects.server_may_be_due));
     }
+}
+
+/// What was read may need an answer, and nobody looks at the server again for that.
+#[test]
+fn a_server_that_was_read_outside_of_its_turn_may_be_due() {
+    let (mut server, mut effects) = (server(), Effects::default());
+    server.condition(None, NOW, &mut effects);
+    assert!(mem::take(&mut effects.server_may_be_due));
+    server.handle_ready(NOW, &mut effects);
+    assert!(!effects.server_may_be_due);
 }
 
 #[test]
