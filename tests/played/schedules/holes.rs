@@ -103,7 +103,7 @@ struct Doubt<'a> {
 /// The name of a hole, whether it is one, and the words of `docs/guard.md`.
 type Hole = (&'static str, fn(&Doubt<'_>) -> bool, &'static str);
 
-const HOLES: [Hole; 13] = [
+const HOLES: [Hole; 14] = [
     (
         "a rewritten note",
         |it| it.is_of_rewritten_note(),
@@ -118,6 +118,11 @@ const HOLES: [Hole; 13] = [
         "the same note",
         |it| it.is_of_same_note(),
         "A dataset with the *same* note as the lost one is not seen by anybody.",
+    ),
+    (
+        "a dataset for a moment",
+        |it| it.is_of_dataset_for_a_moment(),
+        "A lock is granted in one dataset, and another one takes its place before the next command reads the note.",
     ),
     (
         "a promotion that was forgotten",
@@ -258,6 +263,21 @@ impl Doubt<'_> {
 
     fn is_of_older_note(&self) -> bool {
         self.is_of_brought_back() && self.is_plausible()
+    }
+
+    /// The note that was read behind the grant is that of other data, which came after the grant.
+    fn is_of_dataset_for_a_moment(&self) -> bool {
+        let behind =
+            self.told().find(|it| matches!(it.what, Topic::Note(_)) && it.at >= self.granted_at);
+        let Some(Told { at: read_at, what: Topic::Note(Some(memo)) }) = behind else {
+            return false;
+        };
+        let losses = self.world.servers[self.server].losses.iter();
+        let since = losses.filter(|it| (self.granted_at + 1..=*read_at).contains(&it.at));
+        let mut came = since.filter(|it| it.may_pass && matches!(it.cause, Cause::Live(_)));
+        let is_its = |it: &Memo| it.life == memo.life;
+        came.next_back().and_then(|it| it.after.as_ref()).is_some_and(is_its)
+            && !self.known().any(|it| it.is_later_than(memo))
     }
 
     fn is_of_forgotten_promotion(&self) -> bool {
