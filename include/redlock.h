@@ -876,8 +876,8 @@ RedLockStatus RedLock_Connect(RedLock *rl,
                               int64_t timeout_ms);
 
 /**
- * Looks up the names of servers that may have moved: those that have been unreachable for 2 s, and those whose
- * addresses are not known yet. If a server is down while a quorum is up, no call lacks it, so no call looks up its
+ * Looks up the names that submitted calls wait for (RedLock_IsLookUpDue), and those of servers that may have moved:
+ * those that have been unreachable for 2 s, and those whose addresses are not known yet. If a server is down while a quorum is up, no call lacks it, so no call looks up its
  * name. If all servers move, one after the other (a rolling restart under Kubernetes), a lock that is kept for long
  * would be lost. The pauses between two look-ups of a name grow to a minute. A server that has moved is connected
  * to, and takes part again with the next call or renewal. The background thread (RedLock_SetBackgroundThread) does
@@ -894,8 +894,10 @@ RedLockStatus RedLock_LookUp(RedLock *rl);
 
 /**
  * Whether RedLock_LookUp would ask the system's resolver now for a call that is under way or a lock that is kept
- * alive. A program with an event loop of its own asks this whenever RedLock_NextEvent has no more events, and has
- * RedLock_LookUp called in a thread that may wait. This function does not wait.
+ * alive. A program with an event loop of its own asks this once before its first call, and whenever RedLock_NextEvent
+ * or RedLock_Wait has returned without a result. It has RedLock_LookUp called in a thread that may wait. From the first
+ * time on, RedLock_NextEvent and RedLock_Wait leave the resolver to that thread: a submitted call that needs a name
+ * waits for it, until it is cancelled. Calls that block still look up names themselves. This function does not wait.
  *
  * @param rl the manager, or NULL.
  * @return true if a look-up is due. false if none is, if no call has used the servers in this process, or if rl is
@@ -1429,15 +1431,20 @@ int RedLock_Descriptor(RedLock *rl);
 
 /**
  * Does the work that is due, and returns one event. The work is that of submitted calls and of locks that
- * are kept alive. This function calls password callbacks and loggers. It also looks up names, which may take
- * as long as the system's resolver takes. An address needs no lookup.
+ * are kept alive. This function calls password callbacks and loggers.
+ *
+ * If a submitted call cannot connect before names are looked up, this function does that, which may take as long as
+ * the system's resolver takes. It does not if the program has asked RedLock_IsLookUpDue before and wait_ms is not
+ * less than 0: then it returns, perhaps before the time is over, and the program has RedLock_LookUp called. An address
+ * needs no look-up.
  *
  * @param rl      the manager.
  * @param wait_ms how long to wait for an event, in milliseconds. 0: do not wait. Less than 0: wait without
  *                limit. Meanwhile this thread does the work that is due for all calls, as does every thread
  *                that waits in a call.
  * @param event   receives the event. Its size must be set.
- * @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time.
+ * @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time, or a look-up
+ *         has become due.
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process
  *         is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has the message. Any number of threads
  *         may call this at once: each event is returned once, to one of them.
@@ -1457,14 +1464,15 @@ RedLockStatus RedLock_NextEvent(RedLock *rl,
  * Any number of threads may wait at once, each for a lease of its own. One of them does the work that is due for
  * all. If the call ends while no thread is in this function, its end is an event as usual. It is for whoever comes
  * first: this function, RedLock_NextEvent, or the function of RedLock_SetEventCallback. With
- * RedLockLease_SetDoneEvents(lease, false) it is for this function alone.
+ * RedLockLease_SetDoneEvents(lease, false) it is for this function alone. Names are looked up as by RedLock_NextEvent.
  *
  * @param rl      the manager that the call was submitted to.
  * @param lease   the lease of the call.
  * @param wait_ms how long to wait, in milliseconds. 0: do the work that is due, and do not wait. Less than 0: until
  *                the call has ended.
  * @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
- *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
+ *         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way, after that time or because a
+ *         look-up has become due. REDLOCK_INVALID_ARGUMENT: an
  *         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
  *         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
  *         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
@@ -1478,8 +1486,8 @@ RedLockStatus RedLock_Wait(RedLock *rl,
  * for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
  * otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
  * the thread. Password callbacks and loggers may be called on it. The thread starts with the first call that
- * asks servers. While the name of a server that may have moved is looked up (RedLock_LookUp), a second thread,
- * "redlock-names", waits for the system's resolver. It ends with the look-up. A forked child has no such thread unless it asks for its own.
+ * asks servers. When it needs the name of a server to be looked up, a second thread, "redlock-names", waits for the
+ * system's resolver, and ends with the look-up. A forked child has no such thread unless it asks for its own.
  *
  * @param rl         the manager.
  * @param background true: the manager uses such a thread. false, the default: no thread is ever started, and

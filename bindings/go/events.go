@@ -134,8 +134,8 @@ func (d *driver) look(descriptor uintptr) bool {
 	return true
 }
 
-// take asks for events and hands them out. It returns whether there were any. If the resolver or a PasswordFunc
-// delays C, other calls need not wait for that: another goroutine stands in.
+// take asks for events and hands them out. It returns whether there were any. If a PasswordFunc delays C, other calls
+// need not wait for that: another goroutine stands in.
 func (d *driver) take(wait time.Duration) bool {
 	d.calls.Add(1)
 	d.late.Reset(wait + patience)
@@ -187,14 +187,30 @@ func (s *shared) beginLookUp() bool {
 	return true
 }
 
-// lookUp waits for the resolver, perhaps for long. Nobody waits for lookUp, not even Close. Names that are due when it
-// ends are looked up after the next events.
+// lookUp waits for the resolver, perhaps for long. Nobody waits for lookUp, not even Close.
 func (s *shared) lookUp() {
-	C.RedLock_LookUp(s.handle) // a failure is a line of the Logger, and words of Servers
+	defer s.drop()
+	for {
+		C.RedLock_LookUp(s.handle) // a failure is a line of the Logger, and words of Servers
+		s.mu.Lock()
+		s.isLookingUp = false
+		s.mu.Unlock()
+		// For what is due since then, a driver may have found this look-up still under way.
+		if !bool(C.RedLock_IsLookUpDue(s.handle)) || !s.lookUpAgain() {
+			return
+		}
+	}
+}
+
+// lookUpAgain tells whether the caller, whose look-up has ended, has to look up again.
+func (s *shared) lookUpAgain() bool {
 	s.mu.Lock()
-	s.isLookingUp = false
-	s.mu.Unlock()
-	s.drop()
+	defer s.mu.Unlock()
+	if s.isLookingUp {
+		return false
+	}
+	s.isLookingUp = true
+	return true
 }
 
 func (s *shared) handOut(events []C.redlock_go_event) {

@@ -83,6 +83,7 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 	if s.handle == nil {
 		return nil, &Error{Status: ErrInternal, Message: "cannot create a manager"}
 	}
+	C.RedLock_IsLookUpDue(s.handle) // from now on a driver leaves the resolver to RedLock_LookUp
 	m := &Manager{s}
 	runtime.SetFinalizer(m, (*Manager).forget)
 	err := s.configure(options)

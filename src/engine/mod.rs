@@ -24,8 +24,8 @@ use self::lanes::Reason;
 pub(crate) use self::notices::Notice;
 use self::notices::Notices;
 use self::readiness::Readiness;
-pub(crate) use self::state::Chore;
 use self::state::{Caller, Slot, State};
+pub(crate) use self::state::{Chore, DeferredChore, LookUps};
 use self::step::Step;
 use self::waits::Waits;
 use crate::driver::Driven;
@@ -76,6 +76,8 @@ pub(crate) struct Engine {
     readiness: Option<Readiness>,
     /// When the nap of the standby thread ends. That thread drives when a driver is needed.
     nap_until: Moment,
+    /// What chores need of the resolver.
+    deferred: Vec<LookUps>,
     /// The operations that are due. This vector and the next one are kept for their memory.
     due: Vec<usize>,
     watched: Vec<Watched>,
@@ -123,6 +125,7 @@ impl Engine {
             is_abandoned: false,
             readiness: None,
             nap_until: Moment::NEVER,
+            deferred: Vec::new(),
             due: Vec::new(),
             watched: Vec::new(),
             watched_until: NOW,
@@ -240,13 +243,17 @@ impl Engine {
         }
     }
 
-    /// Whether the names of servers that are down should be looked up now, because the servers may have moved.
+    /// Whether names should be looked up now: those that a chore needs, and those of servers that are down, because they
+    /// may have moved.
     pub(crate) fn is_look_up_due(&self, now: Moment) -> bool {
-        self.look_up_of_lost_at() <= now
+        self.look_up_at() <= now
     }
 
     /// When that is so next. Never if no operation wants the servers.
-    fn look_up_of_lost_at(&self) -> Moment {
+    fn look_up_at(&self) -> Moment {
+        if !self.deferred.is_empty() {
+            return NOW;
+        }
         if !self.state.has_operations() {
             return Moment::NEVER;
         }
@@ -260,6 +267,22 @@ impl Engine {
 
     pub(crate) fn is_abandoned(&self) -> bool {
         self.is_abandoned
+    }
+
+    /// The names that a chore needs wait for a thread that may wait for the resolver: that of the background thread,
+    /// or one of the program. Threads of the program that wait for events, and not without a limit, return for that.
+    pub(crate) fn defer(&mut self, names: LookUps) {
+        self.deferred.push(names);
+        match self.standing_by {
+            Some(_) => self.end_standing_by(),
+            None => self.waits.hurry(),
+        }
+        self.state.effects.changed = true;
+    }
+
+    /// The names that wait for such a thread.
+    pub(crate) fn take_deferred(&mut self) -> Vec<LookUps> {
+        mem::take(&mut self.deferred)
     }
 
     /// Takes in the result of a chore.
@@ -464,7 +487,7 @@ impl Engine {
         let of_operations = self.state.next_due();
         let of_waits = self.waits.next_due();
         // Only the standby thread sees to that.
-        let of_names = self.standing_by.map_or(Moment::NEVER, |_| self.look_up_of_lost_at());
+        let of_names = self.standing_by.map_or(Moment::NEVER, |_| self.look_up_at());
         of_operations.min(of_waits).min(of_names)
     }
 

@@ -14,6 +14,7 @@ use crate::protocol::op_id::OpId;
 use crate::protocol::operation::{End, Event, Operation, Payload, Urgency};
 use crate::protocol::policy::Policy;
 use crate::protocol::server_set::ServerSet;
+use crate::protocol::servers::address::Lookup;
 use crate::protocol::servers::roster::Roster;
 use crate::protocol::stats::{Counts, Mark, Outcome, Record};
 use crate::protocol::token::Token;
@@ -97,6 +98,23 @@ pub(super) enum Caller {
 pub(crate) struct Chore {
     pub(super) ticket: OpId,
     pub(crate) enough: usize,
+}
+
+/// Names that a thread is to look up that may wait for the system's resolver. They count as being looked up.
+pub(crate) struct LookUps {
+    /// The servers, and the name of each.
+    pub(crate) names: Vec<(usize, Lookup)>,
+    /// The chore that waits for them, if there is one.
+    pub(crate) chore: Option<DeferredChore>,
+}
+
+/// A chore that goes on when its names have been looked up.
+pub(crate) struct DeferredChore {
+    pub(crate) chore: Chore,
+    /// How long the program took to give passwords.
+    pub(crate) asked_ms: i64,
+    /// When it was deferred.
+    pub(crate) since: Moment,
 }
 
 /// An open question.

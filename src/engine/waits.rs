@@ -29,6 +29,15 @@ impl Waits {
         self.timers.note(thread, until, count, |thread| end_of(threads, thread));
     }
 
+    /// All waits that have a limit end now.
+    pub(super) fn hurry(&mut self) {
+        for thread in 0..self.threads.len() {
+            if let Some(wait) = self.threads[thread].filter(|wait| wait.until != Moment::NEVER) {
+                self.add(thread, Moment::from_nanos(0), wait.operation);
+            }
+        }
+    }
+
     /// Whether no thread waits.
     pub(super) fn is_empty(&self) -> bool {
         self.threads.iter().all(Option::is_none)

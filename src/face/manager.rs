@@ -200,7 +200,8 @@ impl Manager {
         self.shared.core.connect(ms(timeout))
     }
 
-    /// Looks up the names of servers that may have moved: those that have been unreachable for 2 s. If a server is
+    /// Looks up the names that futures wait for ([`Manager::is_look_up_due`]), and those of servers that may have moved:
+    /// those that have been unreachable for 2 s. If a server is
     /// down while a quorum is up, no call lacks it, so no call looks up its name. If all servers move, one after
     /// the other, a lock that is kept for long would be lost. This waits for the system's resolver, and holds up no
     /// other call. A background thread does it by itself.
@@ -213,8 +214,8 @@ impl Manager {
     }
 
     /// Whether [`Manager::look_up`] would ask the resolver now, for a call that is under way or a lock that is kept
-    /// alive. Whoever drives the manager asks this each time, and has [`Manager::look_up`] called where a call may
-    /// wait.
+    /// alive. Whoever drives the manager asks this before the first call and then each time, and has
+    /// [`Manager::look_up`] called where a call may wait. From the first time on, futures leave the resolver to it.
     pub fn is_look_up_due(&self) -> bool {
         self.shared.core.is_look_up_due()
     }

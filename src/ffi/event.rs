@@ -116,15 +116,20 @@ pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
 }
 
 /// Does the work that is due, and returns one event. The work is that of submitted calls and of locks that
-/// are kept alive. This function calls password callbacks and loggers. It also looks up names, which may take
-/// as long as the system's resolver takes. An address needs no lookup.
+/// are kept alive. This function calls password callbacks and loggers.
+///
+/// If a submitted call cannot connect before names are looked up, this function does that, which may take as long as
+/// the system's resolver takes. It does not if the program has asked RedLock_IsLookUpDue before and wait_ms is not
+/// less than 0: then it returns, perhaps before the time is over, and the program has RedLock_LookUp called. An address
+/// needs no look-up.
 ///
 /// @param rl      the manager.
 /// @param wait_ms how long to wait for an event, in milliseconds. 0: do not wait. Less than 0: wait without
 ///                limit. Meanwhile this thread does the work that is due for all calls, as does every thread
 ///                that waits in a call.
 /// @param event   receives the event. Its size must be set.
-/// @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time.
+/// @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without an event: there was none in that time, or a look-up
+///         has become due.
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process
 ///         is the child), REDLOCK_INTERNAL. RedLock_ErrorMessage(rl) has the message. Any number of threads
 ///         may call this at once: each event is returned once, to one of them.
@@ -157,14 +162,15 @@ pub unsafe extern "C" fn RedLock_NextEvent(
 /// Any number of threads may wait at once, each for a lease of its own. One of them does the work that is due for
 /// all. If the call ends while no thread is in this function, its end is an event as usual. It is for whoever comes
 /// first: this function, RedLock_NextEvent, or the function of RedLock_SetEventCallback. With
-/// RedLockLease_SetDoneEvents(lease, false) it is for this function alone.
+/// RedLockLease_SetDoneEvents(lease, false) it is for this function alone. Names are looked up as by RedLock_NextEvent.
 ///
 /// @param rl      the manager that the call was submitted to.
 /// @param lease   the lease of the call.
 /// @param wait_ms how long to wait, in milliseconds. 0: do the work that is due, and do not wait. Less than 0: until
 ///                the call has ended.
 /// @return the status of the call, as its event would have it, when the call has ended: there is then no event, and
-///         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way. REDLOCK_INVALID_ARGUMENT: an
+///         the lease can be used again. REDLOCK_NO_EVENT: the call is still under way, after that time or because a
+///         look-up has become due. REDLOCK_INVALID_ARGUMENT: an
 ///         argument is NULL, the lease has no submitted call on this manager (its event was taken), or
 ///         another thread waits for it. REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this process is
 ///         the child), REDLOCK_INTERNAL. RedLockLease_ErrorMessage(lease) has the message. Any thread may call this.
@@ -252,8 +258,8 @@ pub type RedLockEventCallback =
 /// for submitted calls and for locks that are kept alive, whenever no other thread does, and sleeps
 /// otherwise. The program then does not need to call RedLock_NextEvent in time. All signals are blocked in
 /// the thread. Password callbacks and loggers may be called on it. The thread starts with the first call that
-/// asks servers. While the name of a server that may have moved is looked up (RedLock_LookUp), a second thread,
-/// "redlock-names", waits for the system's resolver. It ends with the look-up. A forked child has no such thread unless it asks for its own.
+/// asks servers. When it needs the name of a server to be looked up, a second thread, "redlock-names", waits for the
+/// system's resolver, and ends with the look-up. A forked child has no such thread unless it asks for its own.
 ///
 /// @param rl         the manager.
 /// @param background true: the manager uses such a thread. false, the default: no thread is ever started, and

@@ -126,8 +126,8 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
     })
 }
 
-/// Looks up the names of servers that may have moved: those that have been unreachable for 2 s, and those whose
-/// addresses are not known yet. If a server is down while a quorum is up, no call lacks it, so no call looks up its
+/// Looks up the names that submitted calls wait for (RedLock_IsLookUpDue), and those of servers that may have moved:
+/// those that have been unreachable for 2 s, and those whose addresses are not known yet. If a server is down while a quorum is up, no call lacks it, so no call looks up its
 /// name. If all servers move, one after the other (a rolling restart under Kubernetes), a lock that is kept for long
 /// would be lost. The pauses between two look-ups of a name grow to a minute. A server that has moved is connected
 /// to, and takes part again with the next call or renewal. The background thread (RedLock_SetBackgroundThread) does
@@ -145,8 +145,10 @@ pub unsafe extern "C" fn RedLock_LookUp(rl: *mut RedLock) -> RedLockStatus {
 }
 
 /// Whether RedLock_LookUp would ask the system's resolver now for a call that is under way or a lock that is kept
-/// alive. A program with an event loop of its own asks this whenever RedLock_NextEvent has no more events, and has
-/// RedLock_LookUp called in a thread that may wait. This function does not wait.
+/// alive. A program with an event loop of its own asks this once before its first call, and whenever RedLock_NextEvent
+/// or RedLock_Wait has returned without a result. It has RedLock_LookUp called in a thread that may wait. From the first
+/// time on, RedLock_NextEvent and RedLock_Wait leave the resolver to that thread: a submitted call that needs a name
+/// waits for it, until it is cancelled. Calls that block still look up names themselves. This function does not wait.
 ///
 /// @param rl the manager, or NULL.
 /// @return true if a look-up is due. false if none is, if no call has used the servers in this process, or if rl is

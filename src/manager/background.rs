@@ -179,7 +179,7 @@ impl Background {
 
 fn serve_once(runtime: &Arc<Runtime>, sink: Option<&EventSink>) {
     let event = Event::while_standing_by(runtime, sink.is_some());
-    runtime.look_up_lost_aside();
+    runtime.look_up_due_aside();
     if let (Some(sink), Some(event)) = (sink, event) {
         sink(event.in_time(runtime), runtime);
     }

@@ -268,11 +268,13 @@ impl RedLock {
 
     /// Looks up the names of servers that may have moved.
     pub(crate) fn look_up(&self) -> Result<(), Error> {
-        self.ask(Runtime::look_up_lost)
+        self.ask(Runtime::look_up_due)
     }
 
-    /// Whether [`Self::look_up`] would ask the resolver now.
+    /// Whether [`Self::look_up`] would ask the resolver now. Who asks that does so, and threads that wait for events
+    /// leave the resolver to it.
     pub(crate) fn is_look_up_due(&self) -> bool {
+        self.settings.look_up_aside();
         self.states.known().is_some_and(|own| own.is_look_up_due())
     }
 

@@ -2,6 +2,7 @@
 //! done with no mutex held.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::os::fd::RawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::{io, iter};
 
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::call_handle::CallHandle;
-use crate::engine::{Chore, Engine, Notice, Wakening};
+use crate::engine::{Chore, DeferredChore, Engine, LookUps, Notice, Wakening};
 use crate::manager::continued_locks::ContinuedLocks;
 use crate::manager::log::Log;
 use crate::manager::settings::Settings;
@@ -55,6 +56,15 @@ struct WakerAndLog {
     /// Empty only while it is dropped.
     waker: Option<Waker>,
     log: Arc<Log>,
+}
+
+/// Who looks up the names that a chore needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Resolving {
+    /// The thread that does the chore.
+    Here,
+    /// Another thread, because this one must not wait for the resolver.
+    Aside,
 }
 
 impl Host<Vec<LogLine>> for WakerAndLog {
@@ -167,7 +177,7 @@ impl Runtime {
     /// that is due on the connections, if no other thread does, and the chores that come up.
     pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<CallHandle>>) -> End {
         let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
-        match self.engine.run(begin, &mut |chore| self.do_chore(chore)) {
+        match self.engine.run(begin, &mut |chore| self.do_chore(chore, Resolving::Here)) {
             Turn::Ended(Wakening::Ended(end)) => end,
             _ => Err(Error::forked_within()),
         }
@@ -214,8 +224,8 @@ impl Runtime {
     /// Does the work that is due, unless another thread does, and waits for a notice until this moment.
     pub(crate) fn next_notice(&self, until: Moment) -> Option<Notice> {
         self.has_event_loop.store(true, Ordering::Relaxed);
-        let engine = &self.engine;
-        let mut chores = |chore| self.do_chore(chore);
+        let (engine, resolving) = (&self.engine, self.resolving(until));
+        let mut chores = |chore| self.do_chore(chore, resolving);
         if until <= self.now() {
             return engine.look_for_event(&mut chores);
         }
@@ -229,8 +239,8 @@ impl Runtime {
     /// Waits until this moment for the end of a submitted call. Meanwhile does the work that is due, unless another
     /// thread does. `None` in a child that was forked meanwhile.
     pub(crate) fn await_call(&self, call: &Arc<CallHandle>, until: Moment) -> Option<Wakening> {
-        let engine = &self.engine;
-        let mut chores = |chore| self.do_chore(chore);
+        let (engine, resolving) = (&self.engine, self.resolving(until));
+        let mut chores = |chore| self.do_chore(chore, resolving);
         if until <= self.now() {
             let found = engine.look_for(&mut |engine| engine.end_of(call), &mut chores);
             return Some(found.unwrap_or(Wakening::TimeUp));
@@ -239,6 +249,14 @@ impl Runtime {
         match engine.run_and_tell(begin, &mut chores) {
             Turn::Ended(wakening) => Some(wakening),
             Turn::Event(_) | Turn::Stopped => None,
+        }
+    }
+
+    /// A program that looks up names itself cannot begin to while its only thread waits here without a limit.
+    fn resolving(&self, until: Moment) -> Resolving {
+        match self.settings.looks_up_aside() && until != Moment::NEVER {
+            true => Resolving::Aside,
+            false => Resolving::Here,
         }
     }
 
@@ -261,7 +279,8 @@ impl Runtime {
     /// `listens`, or after [`Self::end_standing_by`].
     pub(crate) fn stand_by_for_notice(&self, listens: bool) -> Option<Notice> {
         let begin = |engine: &mut Engine, place| engine.stand_by(place);
-        match self.engine.stand_by(listens, begin, &mut |chore| self.do_chore(chore)) {
+        let mut chores = |chore| self.do_chore(chore, Resolving::Aside);
+        match self.engine.stand_by(listens, begin, &mut chores) {
             Turn::Event(notice) => Some(notice),
             Turn::Ended(_) | Turn::Stopped => None,
         }
@@ -314,15 +333,15 @@ impl Runtime {
         made.map_err(|error| no_descriptors(&error))
     }
 
-    /// Returns false in a child that was forked meanwhile.
-    fn do_chore(&self, chore: Chore) -> bool {
-        let prepared = panic::catch_unwind(AssertUnwindSafe(|| self.prepare(chore.enough)));
+    /// Asks for passwords, and looks up names if fewer servers than the chore needs are promising without that. Returns
+    /// false in a child that was forked meanwhile.
+    fn do_chore(&self, chore: Chore, resolving: Resolving) -> bool {
+        let asked = panic::catch_unwind(AssertUnwindSafe(|| self.ask_for_passwords()));
         if self.is_ours() {
             // The chore may be one of another call, which must go on even if the password callback panics.
-            let prepared = prepared.as_ref().copied().unwrap_or_default();
-            self.engine.visit(|engine| engine.prepared(chore, prepared));
+            self.look_up_for(chore, *asked.as_ref().unwrap_or(&0), resolving);
         }
-        if let Err(panic) = prepared {
+        if let Err(panic) = asked {
             panic::resume_unwind(panic);
         }
         self.is_ours()
@@ -338,80 +357,81 @@ impl Runtime {
         });
     }
 
-    /// Asks for passwords. Looks up names if fewer than `enough` servers are promising without that. In a
-    /// child that was forked meanwhile it stops at once.
-    fn prepare(&self, enough: usize) -> Prepared {
-        let asked_ms = self.ask_for_passwords();
-        if !self.is_ours() {
-            return Prepared::default();
-        }
-        let looked_up_ms = self.look_up_names(enough);
-        let took_ms = asked_ms + looked_up_ms.unwrap_or(0);
-        Prepared { took_ms, has_looked_up: looked_up_ms.is_some() }
-    }
-
-    /// Looks up the names that are due. Returns how long it took, in milliseconds, if there were any names.
-    fn look_up_names(&self, enough: usize) -> Option<i64> {
-        let start = clock::now();
-        let wanted = self.engine.visit(|engine| {
-            let is_promising = |server: &&Server| server.is_promising();
-            match engine.servers().iter().filter(is_promising).count() >= enough {
-                true => Vec::new(),
-                false => names_to_look_up(engine, |server| server.name_to_look_up(start)),
+    fn look_up_for(&self, chore: Chore, asked_ms: i64, resolving: Resolving) {
+        let since = clock::now();
+        let (deferred, names) = self.engine.visit(|engine| {
+            if count_promising(engine) >= chore.enough {
+                return (Vec::new(), Vec::new());
+            }
+            let names = names_to_look_up(engine, |server| server.name_to_look_up(since));
+            match resolving {
+                // These may be the names that the chore lacks, and perhaps no other thread comes.
+                Resolving::Here => (engine.take_deferred(), names),
+                Resolving::Aside => (Vec::new(), names),
             }
         });
-        let is_any = !wanted.is_empty();
-        let all_are_done = wanted.into_iter().all(|(index, name)| {
-            let result = look_up(&name);
-            self.handle_addresses(index, &name, result)
-        });
-        (is_any && all_are_done).then(|| clock::now().ms_since(start))
+        let due = LookUps { names, chore: Some(DeferredChore { chore, asked_ms, since }) };
+        if resolving == Resolving::Aside && !due.names.is_empty() {
+            return self.engine.visit(|engine| engine.defer(due));
+        }
+        deferred.iter().for_each(|it| self.resolve(it));
+        self.resolve(&due);
     }
 
-    /// Whether [`Self::look_up_lost`] would ask the resolver now, for a call that is under way or a lock that is
+    /// Whether [`Self::look_up_due`] would ask the resolver now, for a call that is under way or a lock that is
     /// kept.
     pub(crate) fn is_look_up_due(&self) -> bool {
         self.engine.visit(|engine| engine.is_look_up_due(clock::now()))
     }
 
-    /// Looks up the names of servers that are down and may have moved, and those that are not known yet. The
-    /// calls of other threads go on meanwhile.
-    pub(crate) fn look_up_lost(&self) -> Result<(), Error> {
-        for (index, name) in self.lost_to_look_up() {
-            let result = look_up(&name);
-            self.handle_addresses(index, &name, result);
-            self.check_process()?;
+    /// Looks up the names that calls wait for, those of servers that are down and may have moved, and those that are not
+    /// known yet. The calls of other threads go on meanwhile.
+    pub(crate) fn look_up_due(&self) -> Result<(), Error> {
+        loop {
+            let due = self.take_due_look_ups();
+            if due.is_empty() {
+                return Ok(());
+            }
+            for names in due {
+                self.resolve(&names);
+                self.check_process()?;
+            }
+            // The resolver may have taken long. Meanwhile nobody begins another look-up.
         }
-        Ok(())
     }
 
     /// The same in a thread of its own, which ends with that. The thread that stands by must not wait for the
     /// resolver: it renews locks.
-    pub(crate) fn look_up_lost_aside(self: &Arc<Self>) {
-        let names = Arc::new(self.lost_to_look_up());
-        if names.is_empty() {
+    pub(crate) fn look_up_due_aside(self: &Arc<Self>) {
+        let due = Arc::new(self.take_due_look_ups());
+        if due.is_empty() {
             return;
         }
         // The resolver may take long, and the manager may end meanwhile.
-        let (runtime, its_names) = (Arc::downgrade(self), Arc::clone(&names));
+        let (runtime, its_due) = (Arc::downgrade(self), Arc::clone(&due));
         let started = thread::start("redlock-names", move || {
-            for (index, name) in its_names.iter() {
-                let found = look_up(name);
-                let Some(runtime) = runtime.upgrade() else { return };
-                runtime.handle_addresses(*index, name, found);
-            }
+            its_due.iter().for_each(|it| resolve(it, look_up, || runtime.upgrade()));
         });
         if let Err(error) = started {
-            for (index, name) in names.iter() {
-                self.handle_addresses(*index, name, LookedUp::without_thread(&error));
-            }
+            let without = |_: &Lookup| LookedUp::without_thread(&error);
+            due.iter().for_each(|it| resolve(it, without, || Some(&**self)));
         }
     }
 
-    fn lost_to_look_up(&self) -> Vec<(usize, Lookup)> {
+    fn resolve(&self, due: &LookUps) {
+        resolve(due, look_up, || Some(self));
+    }
+
+    fn take_due_look_ups(&self) -> Vec<LookUps> {
         let now = clock::now();
-        self.engine
-            .visit(|engine| names_to_look_up(engine, |server| server.name_of_lost_to_look_up(now)))
+        self.engine.visit(|engine| {
+            let mut due = engine.take_deferred();
+            let names = names_to_look_up(engine, |server| server.name_of_lost_to_look_up(now));
+            if !names.is_empty() {
+                due.push(LookUps { names, chore: None });
+            }
+            due
+        })
     }
 
     /// Hands in the result of a look-up. Returns whether this is still the process that began it.
@@ -501,6 +521,34 @@ fn look_up(name: &Lookup) -> LookedUp {
 }
 
 /// The names whose look-ups `begin` begins, each with the index of its server.
+/// Looks up the names and hands in the results. Then a chore that needs them goes on. The manager may end meanwhile, and
+/// a thread must not keep it from that. A child that is forked meanwhile stops.
+fn resolve<R: Deref<Target = Runtime>>(
+    due: &LookUps,
+    look_up: impl Fn(&Lookup) -> LookedUp,
+    runtime: impl Fn() -> Option<R>,
+) {
+    for (index, name) in &due.names {
+        let found = look_up(name);
+        if !runtime().is_some_and(|it| it.handle_addresses(*index, name, found)) {
+            return;
+        }
+    }
+    if let Some((DeferredChore { chore, asked_ms, since }, runtime)) =
+        due.chore.as_ref().zip(runtime())
+    {
+        let has_looked_up = !due.names.is_empty();
+        let looked_up_ms = if has_looked_up { clock::now().ms_since(*since) } else { 0 };
+        let prepared = Prepared { took_ms: asked_ms + looked_up_ms, has_looked_up };
+        runtime.engine.visit(|engine| engine.prepared(*chore, prepared));
+    }
+}
+
+/// How many servers may be connected to without a look-up.
+fn count_promising(engine: &mut Engine) -> usize {
+    engine.servers().iter().filter(|server| server.is_promising()).count()
+}
+
 fn names_to_look_up(
     engine: &mut Engine,
     begin: impl Fn(&mut Server) -> Option<Lookup>,

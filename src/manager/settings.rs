@@ -1,6 +1,7 @@
 //! The settings of a manager, with the bounds of each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::protocol::argument::Argument;
 use crate::protocol::command::handshake::Credentials;
@@ -24,6 +25,7 @@ pub struct Settings {
     policy: Arc<Policy>,
     access: Arc<Security>,
     guard: Arc<Rules>,
+    looks_up_aside: AtomicBool,
 }
 
 impl Settings {
@@ -65,6 +67,15 @@ impl Settings {
     /// Sets whether locks that are taken from now on have a fencing token.
     pub fn set_fencing(&self, enabled: bool) {
         self.policy.set_fencing(enabled);
+    }
+
+    /// From now on the program looks up names itself, in a thread that may wait for the resolver.
+    pub(crate) fn look_up_aside(&self) {
+        self.looks_up_aside.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn looks_up_aside(&self) -> bool {
+        self.looks_up_aside.load(Ordering::Relaxed)
     }
 
     /// Sets which events of locks are logged.

@@ -123,6 +123,11 @@ fn a_manager_can_be_closed_despite_a_silent_resolver() {
     with_moving_names(moving_names::can_be_closed_while_the_resolver_is_silent);
 }
 
+#[test]
+fn closing_ends_a_call_that_lacks_names() {
+    with_moving_names(moving_names::closing_ends_a_call_that_lacks_names);
+}
+
 fn with_moving_names(test: impl Fn(&mut Command)) {
     let workshop = Workshop::new();
     let program = workshop.fresh("moving_names");

@@ -118,6 +118,11 @@ fn a_worker_can_end_despite_a_silent_resolver() {
     with_moving_names("worker", moving_names::can_be_closed_while_the_resolver_is_silent);
 }
 
+#[test]
+fn closing_ends_a_call_that_lacks_names() {
+    with_moving_names("main", moving_names::closing_ends_a_call_that_lacks_names);
+}
+
 fn with_moving_names(place: &str, test: impl Fn(&mut Command)) {
     let workshop = Workshop::new();
     let script = library::root().join("bindings/node/tests/moving_names.js");

@@ -68,6 +68,13 @@ fn moved_servers_are_followed_while_a_greenlet_waits() {
     moving_names::are_followed_while_a_call_waits(&mut driven_by("gevent"));
 }
 
+#[test]
+fn closing_ends_a_call_that_lacks_names() {
+    for driver in ["threads", "asyncio", "gevent"] {
+        moving_names::closing_ends_a_call_that_lacks_names(&mut driven_by(driver));
+    }
+}
+
 /// The program whose servers move.
 fn driven_by(driver: &str) -> Command {
     let program = library::root().join("bindings/python/tests/moving_names.py");

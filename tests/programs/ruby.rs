@@ -54,6 +54,13 @@ fn moved_servers_are_followed_while_a_fiber_waits() {
     moving_names::are_followed_while_a_call_waits(&mut with_moving_names("fibers"));
 }
 
+#[test]
+fn closing_ends_a_call_that_lacks_names() {
+    for what_waits in ["threads", "fibers"] {
+        moving_names::closing_ends_a_call_that_lacks_names(&mut with_moving_names(what_waits));
+    }
+}
+
 fn with_moving_names(what_waits: &str) -> Command {
     let mut command = ruby(&library::root().join("bindings/ruby/tests/moving_names.rb"));
     command.arg(what_waits);

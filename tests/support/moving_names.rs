@@ -65,6 +65,17 @@ pub(crate) fn are_followed_while_a_call_waits(command: &mut Command) {
     moving.ends_while_silent(&mut program);
 }
 
+/// A call that cannot go on without the resolver, because no address is known, ends when its manager is closed.
+#[track_caller]
+pub(crate) fn closing_ends_a_call_that_lacks_names(command: &mut Command) {
+    let moving = Moving::start();
+    moving.be_silent();
+    let mut program = moving.run(command, "wait");
+    moving.await_question();
+    program.goes_on();
+    program.ends_well();
+}
+
 /// Closing a manager does not wait for the resolver. When the resolver has answered, nothing of the manager is left.
 #[track_caller]
 pub(crate) fn can_be_closed_while_the_resolver_is_silent(command: &mut Command) {

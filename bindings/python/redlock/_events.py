@@ -163,7 +163,7 @@ class _Events:
         if self.is_closed or not _c.RedLock_IsLookUpDue(self.handle):
             return
         is_over = self._resolvers.clear
-        body = functools.partial(_look_up, self.handle, is_over)
+        body = functools.partial(_look_up, self.handle, self._resolvers)
         try:
             self._resolvers.append(True)
             if _is_patched():
@@ -263,12 +263,15 @@ class _Events:
             self._loops.pop(loop, None)
 
 
-def _look_up(handle: _CManager, end: Callable[[], object]) -> None:
+def _look_up(handle: _CManager, resolvers: list[bool]) -> None:
     """The body of a thread. No exception of a signal handler comes here. The interpreter does not wait for it."""
     try:
         _c.RedLock_LookUp(handle)
     finally:
-        end()
+        resolvers.clear()
+    # For what is due since then, a waiting thread may have found this look-up still under way.
+    if _c.RedLock_IsLookUpDue(handle):
+        _c.RedLock_LookUp(handle)
 
 
 def _tell_until_told_no_more(reference: weakref.ref[_Events]) -> None:

@@ -162,6 +162,8 @@ class Manager:
         self._ask = password if callable(password) else None
         self._renewal: float | None = None
         self._handle = _make(_CManager, _c.RedLock_New)
+        # From now on threads that wait for events leave the resolver to RedLock_LookUp.
+        _c.RedLock_IsLookUpDue(self._handle)
         self._begin_in_process()
         self._asking = _Mutex()  # C keeps the message of a call: one call at a time
         self._states = _PerThread(_Here)

@@ -27,9 +27,25 @@ def wait(manager)
   say
   $stdin.read
   manager.close
-  raise "it has ended with #{waiter.value}" unless waiter.value.instance_of?(Redlock::Closed)
+  end_now(what_is_wrong(waiter))
+end
 
-  exit!(true) # otherwise Ruby waits for the thread that waits for the resolver
+# How long a closed manager may take to end a call. The test's own patience is longer.
+PATIENCE = 45
+
+def what_is_wrong(waiter)
+  unless waiter.join(PATIENCE)
+    return Thread.list.map { |it| [it.inspect, *it.backtrace].join("\n  ") }.join("\n")
+  end
+
+  "it has ended with #{waiter.value.inspect}" unless waiter.value.instance_of?(Redlock::Closed)
+end
+
+# Otherwise Ruby waits for the thread that waits for the resolver, also before it tells of an exception.
+def end_now(fault)
+  $stderr.puts(fault) if fault
+  $stderr.flush
+  exit!(fault.nil?)
 end
 
 def failure_of(manager)

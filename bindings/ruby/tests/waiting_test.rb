@@ -134,15 +134,6 @@ class WaitingTest < RedlockTest
     assert_free
   end
 
-  def test_what_is_a_name
-    c = Redlock.const_get(:C)
-    names = %w[localhost:1 redis://u:p@host:6379/0 u:p@h1:1 rediss://1.2.3.4.example:1
-               redis-sentinel://10.0.0.1,10.0.0.2/master rediss-sentinel://10.0.0.1/master]
-    addresses = %w[127.0.0.1:1 [::1]:1 redis://10.0.0.1 rediss://u:p%40@10.0.0.1:1/2 unix:///run/r.sock
-                   redis://[fe80::1]:6379/0]
-    assert_equal(names, (names + addresses).select { |server| c.named?(server) })
-  end
-
   def assert_interruptible(interruption, &call)
     thread = Thread.new(&call)
     thread.report_on_exception = false

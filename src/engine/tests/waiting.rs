@@ -484,6 +484,34 @@ fn an_abandoned_call_leaves_nothing() {
     assert_eq!(next_end(&mut engine), None);
 }
 
+/// Threads that wait without a limit have nobody behind them who would look up names.
+#[test]
+fn a_deferred_look_up_ends_the_waits_that_have_a_limit() {
+    let mut engine = engine_of_three();
+    engine.listen(1, Moment::from_nanos(i64::MAX - 1));
+    engine.listen(2, Moment::NEVER);
+    assert!(!engine.is_look_up_due(clock::now()));
+    engine.defer(LookUps { names: Vec::new(), chore: None });
+    assert!(engine.is_look_up_due(clock::now()));
+    engine.end_waits(clock::now());
+    let mut ended = || engine.ends.pop_front().map(|(thread, _)| thread);
+    assert_eq!((ended(), ended()), (Some(1), None));
+    assert_eq!(engine.take_deferred().len(), 1);
+    assert!(!engine.is_look_up_due(clock::now()));
+}
+
+/// It has them looked up.
+#[test]
+fn a_deferred_look_up_calls_the_standby_thread_back() {
+    let mut engine = engine_of_three();
+    engine.listen(1, Moment::from_nanos(i64::MAX - 1));
+    engine.stand_by(2);
+    engine.defer(LookUps { names: Vec::new(), chore: None });
+    engine.end_waits(clock::now());
+    let mut ended = || engine.ends.pop_front().map(|(thread, _)| thread);
+    assert_eq!((ended(), ended()), (Some(2), None));
+}
+
 /// Otherwise each answer of one server would cost a look at all of them.
 #[test]
 fn servers_are_advanced_only_if_one_may_be_due() {

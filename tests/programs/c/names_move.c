@@ -166,6 +166,72 @@ static void keeps(char **ports, bool has_thread) {
     RedLock_Free(rl);
 }
 
+static void *look_up(void *rl) {
+    CHECK(RedLock_LookUp(rl) == REDLOCK_OK);
+    return NULL;
+}
+
+static void submit(RedLock *rl, const char *resource, RedLockLease *lease) {
+    RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+    options.resource = resource;
+    options.ttl_ms = TTL_MS;
+    CHECK(RedLock_SubmitAcquire(rl, &options, lease, NULL) == REDLOCK_OK);
+}
+
+/* Waits for the end of the call, in one of two ways. Returns before the time is over if a look-up is due. */
+static RedLockStatus wait_for(RedLock *rl, RedLockLease *lease, bool takes_events) {
+    RedLockEvent event = REDLOCK_EVENT_INIT;
+    if (!takes_events) {
+        return RedLock_Wait(rl, lease, 50000);
+    }
+    RedLockStatus status = RedLock_NextEvent(rl, 50000, &event);
+    return status == REDLOCK_OK ? event.status : status;
+}
+
+/* The resolver says nothing. A thread that waits for events or for a call does not wait for it, and the call can be
+ * cancelled. A later call gets what the resolver says in the end. */
+static void leaves_the_resolver_to_a_thread(char **ports, bool takes_events) {
+    RedLock *rl = manager_at(ports);
+    CHECK(!RedLock_IsLookUpDue(rl));
+    RedLockLease *lease = new_lease();
+    CHECK(RedLockLease_SetDoneEvents(lease, takes_events) == REDLOCK_OK);
+    atomic_store(&is_stuck, true);
+    submit(rl, "r", lease);
+    CHECK(wait_for(rl, lease, takes_events) == REDLOCK_NO_EVENT);
+    CHECK(RedLock_IsLookUpDue(rl) && atomic_load(&waiting) == 0);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, look_up, rl) == 0);
+    while (atomic_load(&waiting) == 0) {
+        usleep(1000);
+    }
+    CHECK(!RedLock_IsLookUpDue(rl));
+    CHECK(RedLock_Cancel(rl, lease) == REDLOCK_OK);
+    CHECK(wait_for(rl, lease, takes_events) == REDLOCK_CANCELLED);
+    submit(rl, "r", lease);
+    atomic_store(&is_stuck, false);
+    CHECK(wait_for(rl, lease, takes_events) == REDLOCK_OK);
+    CHECK(pthread_join(thread, NULL) == 0);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    RedLockLease_Free(lease);
+    RedLock_Free(rl);
+}
+
+/* Nobody looks up the names. A call that blocks does, and so helps the one that waits for them. */
+static void a_blocking_call_looks_up(char **ports) {
+    RedLock *rl = manager_at(ports);
+    CHECK(!RedLock_IsLookUpDue(rl));
+    RedLockLease *lease = new_lease(), *other = new_lease();
+    submit(rl, "r", lease);
+    CHECK(wait_for(rl, lease, true) == REDLOCK_NO_EVENT);
+    EXPECT(REDLOCK_OK, RedLock_Lock(rl, "other", TTL_MS, other), other);
+    CHECK(wait_for(rl, lease, true) == REDLOCK_OK);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, other), other);
+    RedLockLease_Free(lease);
+    RedLockLease_Free(other);
+    RedLock_Free(rl);
+}
+
 /* A manager can be freed while a thread waits for the resolver. Nothing is left of it after that. */
 static void can_be_freed_meanwhile(char **ports) {
     for (int i = 0; i < SERVERS; i++) {
@@ -208,6 +274,11 @@ int main(int argc, char **argv) {
     no_longer_than(60);
     CHECK(argc == 2 + SERVERS);
     bool has_thread = strcmp(argv[1], "thread") == 0;
+    if (!has_thread) {
+        leaves_the_resolver_to_a_thread(argv + 2, true);
+        leaves_the_resolver_to_a_thread(argv + 2, false);
+        a_blocking_call_looks_up(argv + 2);
+    }
     keeps(argv + 2, has_thread);
     if (has_thread) {
         can_be_freed_meanwhile(argv + 2);

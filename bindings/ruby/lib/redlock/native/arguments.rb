@@ -28,15 +28,6 @@ module Redlock
         end
       end
 
-      # Whether a server is given by a name, which needs a lookup.
-      def named?(server)
-        # Sentinels may report a master by name, or be named themselves.
-        return true if /\A[a-z]+[-+]sentinel:/i.match?(server)
-
-        host = server[%r{\A(?:[^/]*://)?(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)}, 1]
-        !/\A(\[.*\]|[\d.]*)\z/.match?(host)
-      end
-
       # Limits the number to the range of a C int, and leaves it to the library to refuse it.
       def count(permits)
         Integer(permits).clamp(-2**31, 2**31 - 1)

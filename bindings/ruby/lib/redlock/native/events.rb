@@ -26,9 +26,9 @@ module Redlock
     # The same if the system has no descriptor to wait for.
     GLANCE = 0.005
 
-    def initialize(manager, looks_up_names)
+    def initialize(manager)
       @manager = manager
-      @look = looks_up_names ? "RedLock_NextEvent" : C::LOOK_FOR_EVENT
+      C.call("RedLock_IsLookUpDue", manager.to_i) # from now on #take leaves the resolver to RedLock_LookUp
       @event = C::Structs::Event.malloc(Fiddle::RUBY_FREE)
       @event.size = C::Structs::Event.size
       @event.user_data = 0
@@ -96,6 +96,7 @@ module Redlock
     def wait(call, &look_up)
       take
       if in_scheduler?
+        look_up.call
         call.sleep until call.over?
       else
         lead(call, &look_up)
@@ -116,7 +117,7 @@ module Redlock
       Thread.handle_interrupt(Undisturbed::MASKED) do
         @taking.synchronize do
           hand_on
-          hand_on while (status = C.call(@look, @manager.to_i, 0, @event.to_i)).zero?
+          hand_on while (status = C.call(C::LOOK_FOR_EVENT, @manager.to_i, 0, @event.to_i)).zero?
           C.check(status, C.words(C.call("RedLock_ErrorMessage", @manager.to_i))) unless status == C::NO_EVENT
         end
       end

@@ -93,8 +93,8 @@ module Redlock
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
 
-    # RedLock_NextEvent as a call that does not let other threads run, for servers whose names need no lookup.
-    # Beside a computing thread, a thread that lets others run waits a tenth of a second for its next turn.
+    # RedLock_NextEvent as a call that does not let other threads run. It does not wait. Beside a computing thread, a
+    # thread that lets others run waits a tenth of a second for its next turn.
     LOOK_FOR_EVENT = :look_for_event
 
     class << self

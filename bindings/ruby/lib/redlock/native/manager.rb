@@ -62,7 +62,7 @@ module Redlock
       raise NoServers.new("no server was given", -2) if servers.empty?
 
       @count = servers.size
-      @servers = Servers.new(user, password, servers.any? { |server| C.named?(String(server)) })
+      @servers = Servers.new(user, password)
       set("RedLock_SetLanguage", C::RUBY)
       set("RedLock_SetRetry", 3, C.ms(retry_delay, "retry_delay").clamp(-1, 2**31 - 1))
       timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]

@@ -19,9 +19,9 @@ module Redlock
     # How much faster a server's clock may run than this machine's.
     attr_accessor :drift
 
-    def initialize(user, password, looks_up_names)
+    def initialize(user, password)
       @handle = C.handle("RedLock")
-      @events = Events.new(@handle, looks_up_names)
+      @events = Events.new(@handle)
       @user = user
       # A password that is not a function is passed on once and not stored, so that nobody can find it here.
       @ask = password if password.respond_to?(:call)
