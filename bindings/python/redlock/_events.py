@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 from ._calls import _call_in_loop, _GreenCall, _set_done, _Submitted
 from ._errors import Internal
