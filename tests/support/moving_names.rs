@@ -32,16 +32,18 @@ const NAMES: [&str; 3] = ["a.test", "b.test", "c.test"];
 pub(crate) fn are_followed_while_a_lock_is_kept(command: &mut Command) {
     let mut moving = Moving::start();
     let mut program = moving.run(command, "keep");
+    // A server that was connected late was not asked for the lock.
+    moving.is_sure_of(&[0, 1, 2]);
     moving.be_silent();
     moving.move_to(0, NEW);
     moving.await_question();
     moving.is_renewed_by(&[1]);
     moving.is_renewed_by(&[1]);
     moving.answer();
-    moving.is_sure_of(0);
+    moving.is_sure_of(&[0]);
     for server in 1..NAMES.len() {
         moving.move_to(server, NEW);
-        moving.is_sure_of(server);
+        moving.is_sure_of(&[server]);
     }
     moving.ends_while_silent(&mut program);
     wait_until("nothing is left", || moving.servers[..2].iter().all(|it| !it.exists("r")));
@@ -81,6 +83,7 @@ pub(crate) fn closing_ends_a_call_that_lacks_names(command: &mut Command) {
 pub(crate) fn can_be_closed_while_the_resolver_is_silent(command: &mut Command) {
     let mut moving = Moving::start();
     let mut program = moving.run(command, "close");
+    moving.is_sure_of(&[0, 1, 2]);
     moving.be_silent();
     moving.move_to(0, NEW);
     moving.await_question();
@@ -170,12 +173,12 @@ impl Moving {
         });
     }
 
-    /// Waits until the lock counts on this server again. The key may have ended while the server moved. Then the
-    /// server is given it again, and counts after a renewal that succeeded.
+    /// Waits until the lock counts on these servers. A server may have no key: it was connected late, or the key ended
+    /// while the server moved. Then it is given the key, and counts after a renewal that succeeded.
     #[track_caller]
-    fn is_sure_of(&self, server: usize) {
+    fn is_sure_of(&self, servers: &[usize]) {
         for _ in 0..3 {
-            self.is_renewed_by(&[server]);
+            self.is_renewed_by(servers);
         }
     }
 
