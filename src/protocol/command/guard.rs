@@ -260,15 +260,21 @@ impl Borne {
 
 /// Whether this user may not read or write the note.
 pub(crate) fn is_forbidden(reply: &Value) -> bool {
-    let is_about_note = |code| code == "WRONGTYPE";
-    matches!(reply, Value::ServerError(error)
-        if !is_about_note(error.code()) && failure_of(error).is_of_the_kind())
+    let Value::ServerError(error) = reply else { return false };
+    let failure = failure_of(error);
+    failure.is_of_the_kind() && !failure.is_of_another_type()
 }
 
 impl Reading {
     /// What the clock showed, in whole milliseconds.
     pub(crate) fn now_ms(&self) -> i64 {
         self.now_us / 1_000
+    }
+
+    /// The same, but by now there is a value of another type.
+    pub(super) fn of_another_type(&self) -> Self {
+        let borne = Borne::Unusable(Unusable::WrongType);
+        Self { borne, text: Vec::new(), ..*self }
     }
 
     /// What the server has for a note by now, according to its reply to [`mark`].
@@ -418,6 +424,9 @@ mod tests {
             assert!(unusable.to_string().contains(words), "{unusable}");
         }
         assert!(!is_forbidden(&wrong_type));
+        // A script wraps it, before Redis 7.0.
+        let wrapped = b"-ERR Error running script (call to f_1): @user_script:1: WRONGTYPE no\r\n";
+        assert!(!is_forbidden(&redis::parse_redis_value(wrapped).unwrap()));
         assert!(is_forbidden(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()));
         assert_eq!(Borne::of(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()), None);
     }

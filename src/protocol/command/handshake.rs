@@ -215,9 +215,13 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
 
 /// The server was told to write a note.
 fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
-    let Memory::Read(id, _) = learnt.memory else { return Err(Failure::ProtocolError) };
+    let Memory::Read(id, before) = &learnt.memory else { return Err(Failure::ProtocolError) };
     learnt.memory = match Reading::of_mark(reply) {
-        Ok(reading) => Memory::Read(id, Box::new(reading)),
+        Ok(reading) => Memory::Read(*id, Box::new(reading)),
+        // Another program has put it there since the note was read.
+        Err(failure) if failure.is_of_another_type() => {
+            Memory::Read(*id, Box::new(before.of_another_type()))
+        }
         Err(refused) if refused.is_of_the_kind() => Memory::Untold(refused.refusal()),
         Err(failure) => return Err(failure),
     };

@@ -202,5 +202,13 @@ fn a_forbidden_question_is_skipped_and_a_refused_one_repeated() {
     handshake.mark(&note, Since::Now, &mut Vec::new());
     after(&mut handshake, &[noperm]);
     assert!(matches!(handshake.memory(), Memory::Untold(_)));
+    let wrapped = "-ERR Error running script (call to f_1): @user_script:1: WRONGTYPE no\r\n";
+    for wrong_type in ["-WRONGTYPE no\r\n", wrapped] {
+        let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
+        handshake.mark(&note, Since::Now, &mut Vec::new());
+        after(&mut handshake, &[wrong_type]);
+        let Memory::Read(_, reading) = handshake.memory() else { panic!("it is told") };
+        assert!(matches!(reading.borne, Borne::Unusable(_)), "{wrong_type}");
+    }
     assert_eq!(*plain().memory(), Memory::NotAsked);
 }
