@@ -273,9 +273,8 @@ impl Engine {
     /// or one of the program. Threads of the program that wait for events, and not without a limit, return for that.
     pub(crate) fn defer(&mut self, names: LookUps) {
         self.deferred.push(names);
-        match self.standing_by {
-            Some(_) => self.end_standing_by(),
-            None => self.waits.hurry(),
+        if self.standing_by.is_none() {
+            self.waits.hurry();
         }
         self.state.effects.changed = true;
     }
