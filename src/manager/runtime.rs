@@ -422,6 +422,15 @@ impl Runtime {
         resolve(due, look_up, || Some(self));
     }
 
+    /// A chore that needs the names goes on, if there is one.
+    fn end_chore(&self, due: &LookUps) {
+        let Some(DeferredChore { chore, asked_ms, since }) = &due.chore else { return };
+        let has_looked_up = !due.names.is_empty();
+        let looked_up_ms = if has_looked_up { clock::now().ms_since(*since) } else { 0 };
+        let prepared = Prepared { took_ms: asked_ms + looked_up_ms, has_looked_up };
+        self.engine.visit(|engine| engine.prepared(*chore, prepared));
+    }
+
     fn take_due_look_ups(&self) -> Vec<LookUps> {
         let now = clock::now();
         self.engine.visit(|engine| {
@@ -534,13 +543,8 @@ fn resolve<R: Deref<Target = Runtime>>(
             return;
         }
     }
-    if let Some((DeferredChore { chore, asked_ms, since }, runtime)) =
-        due.chore.as_ref().zip(runtime())
-    {
-        let has_looked_up = !due.names.is_empty();
-        let looked_up_ms = if has_looked_up { clock::now().ms_since(*since) } else { 0 };
-        let prepared = Prepared { took_ms: asked_ms + looked_up_ms, has_looked_up };
-        runtime.engine.visit(|engine| engine.prepared(*chore, prepared));
+    if let Some(runtime) = runtime() {
+        runtime.end_chore(due);
     }
 }
 
