@@ -12,7 +12,8 @@ const SERVERS = process.env.REDLOCK_TEST_SERVERS.split(',');
 
 function newManager() {
   const { Manager } = require(path.resolve(__dirname, '..'));
-  return new Manager(SERVERS);
+  // A server that writes to its disk beside others may be slow.
+  return new Manager(SERVERS, { replyTimeout: 20_000 });
 }
 
 function take(manager) {

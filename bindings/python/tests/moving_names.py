@@ -83,7 +83,7 @@ async def end_of_input() -> None:
     loop.remove_reader(0)
 
 
-manager = redlock.Manager(*SERVERS)
+manager = redlock.Manager(*SERVERS, reply_timeout=20)  # one that writes to its disk beside others may be slow
 if HOW == "asyncio":
     asyncio.run({"keep": akeep, "wait": await_lock}[TASK](manager))
 else:
