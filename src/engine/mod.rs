@@ -269,8 +269,8 @@ impl Engine {
         self.is_abandoned
     }
 
-    /// The names that a chore needs wait for a thread that may wait for the resolver: that of the background thread,
-    /// or one of the program. Threads of the program that wait for events, and not without a limit, return for that.
+    /// Keeps the names that a chore needs for a thread that may wait for the resolver. The background thread starts one.
+    /// Without it, threads that wait for a limited time return early, so that the program can look up the names.
     pub(crate) fn defer(&mut self, names: LookUps) {
         self.deferred.push(names);
         if self.standing_by.is_none() {

@@ -201,10 +201,9 @@ impl Manager {
     }
 
     /// Looks up the names that futures wait for ([`Manager::is_look_up_due`]), and those of servers that may have moved:
-    /// those that have been unreachable for 2 s. If a server is
-    /// down while a quorum is up, no call lacks it, so no call looks up its name. If all servers move, one after
-    /// the other, a lock that is kept for long would be lost. This waits for the system's resolver, and holds up no
-    /// other call. A background thread does it by itself.
+    /// those that have been unreachable for 2 s. If a server is down while a quorum is up, no call lacks it, so no call
+    /// looks up its name. If all servers move, one after the other, a lock that is kept for long would be lost. This
+    /// waits for the system's resolver, and holds up no other call. A background thread does it by itself.
     ///
     /// # Errors
     ///

@@ -232,6 +232,19 @@ static void a_blocking_call_looks_up(char **ports) {
     RedLock_Free(rl);
 }
 
+/* The only thread waits without a limit: it looks up the names itself. */
+static void a_wait_without_a_limit_looks_up(char **ports) {
+    RedLock *rl = manager_at(ports);
+    CHECK(!RedLock_IsLookUpDue(rl));
+    RedLockLease *lease = new_lease();
+    submit(rl, "r", lease);
+    RedLockEvent event = REDLOCK_EVENT_INIT;
+    CHECK(RedLock_NextEvent(rl, -1, &event) == REDLOCK_OK && event.status == REDLOCK_OK);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    RedLockLease_Free(lease);
+    RedLock_Free(rl);
+}
+
 /* A manager can be freed while a thread waits for the resolver. Nothing is left of it after that. */
 static void can_be_freed_meanwhile(char **ports) {
     for (int i = 0; i < SERVERS; i++) {
@@ -278,6 +291,7 @@ int main(int argc, char **argv) {
         leaves_the_resolver_to_a_thread(argv + 2, true);
         leaves_the_resolver_to_a_thread(argv + 2, false);
         a_blocking_call_looks_up(argv + 2);
+        a_wait_without_a_limit_looks_up(argv + 2);
     }
     keeps(argv + 2, has_thread);
     if (has_thread) {
