@@ -84,6 +84,8 @@ pub(crate) struct Loss {
     over_at: i64,
     /// When it forgot its promotion.
     forgot_at: i64,
+    /// When it was restarted after that. Its new process shows nothing of what it was before.
+    restarted_at: i64,
 }
 
 /// A server has lost a lock of one client, and grants it to another.
@@ -152,7 +154,7 @@ const HOLES: [Hole; 14] = [
     (
         "first use",
         |it| it.is_of_first_use(),
-        "Servers are flushed within seconds of their first use.",
+        "Servers are flushed within seconds of their first use, or become replicas of empty servers and are restarted.",
     ),
     (
         "the longest TTL",
@@ -280,13 +282,18 @@ impl Doubt<'_> {
             && !self.known().any(|it| it.is_later_than(memo))
     }
 
-    fn is_of_forgotten_promotion(&self) -> bool {
-        let is_one =
-            matches!(self.loss.cause, Cause::Live(Life::Demote { .. } | Life::Promote { .. }));
-        // It may have been a replica when it was looked at.
+    fn is_of_replica(&self) -> bool {
+        matches!(self.loss.cause, Cause::Live(Life::Demote { .. } | Life::Promote { .. }))
+    }
+
+    /// When the manager first saw the server's role after the loss. It may have been a replica then.
+    fn looked_at(&self) -> i64 {
         let is_look = |it: &&Told| matches!(it.what, Topic::Role) && it.at >= self.loss.at;
-        let looked_at = self.told().find(is_look).map_or(self.granted_at, |it| it.at);
-        is_one && self.loss.forgot_at <= looked_at && self.is_plausible()
+        self.told().find(is_look).map_or(self.granted_at, |it| it.at)
+    }
+
+    fn is_of_forgotten_promotion(&self) -> bool {
+        self.is_of_replica() && self.loss.forgot_at <= self.looked_at() && self.is_plausible()
     }
 
     fn is_of_demotion(&self) -> bool {
@@ -322,8 +329,11 @@ impl Doubt<'_> {
             self.loss.cause,
             Cause::Emptied | Cause::Live(Life::Swap | Life::RestartOld | Life::StartCopy)
         );
+        // Without the restart, it shows that it was a replica, also after it has forgotten its promotion.
+        let is_restarted = self.is_of_replica() && self.loss.restarted_at <= self.looked_at();
+        let is_one = (is_bare || is_restarted) && self.loss.after.is_none();
         let is_soon = self.loss.at < START + FIRST_USE;
-        lives.is_some_and(|it| it.are_new) && is_bare && self.loss.after.is_none() && is_soon
+        lives.is_some_and(|it| it.are_new) && is_one && is_soon
     }
 
     /// The manager has waited for as long as the longest TTL that it was told of, or uses, and for three
@@ -389,7 +399,9 @@ impl World {
         let Some(memory) = &self.servers[server].store.memory else { return };
         let may_pass = after.as_ref().is_some_and(|it| self.may_pass(server, it));
         let forgot_at = if memory.past.promotion.is_none() { at } else { i64::MAX };
-        let loss = Loss { at, cause, before, after, may_pass, over_at: at, forgot_at };
+        let restarted_at = i64::MAX;
+        let loss =
+            Loss { at, cause, before, after, may_pass, over_at: at, forgot_at, restarted_at };
         self.servers[server].losses.push(loss);
     }
 
@@ -419,6 +431,12 @@ impl World {
             loss.may_pass |= loss.after.as_ref().is_some_and(|it| self.may_pass(server, it));
         }
         self.servers[server].losses = losses;
+    }
+
+    pub(crate) fn note_restarted(&mut self, server: usize) {
+        for loss in &mut self.servers[server].losses {
+            loss.restarted_at = loss.restarted_at.min(self.now);
+        }
     }
 
     /// A server has answered. What it tells of its memory ends after `end` bytes of what it sends now.
@@ -534,7 +552,8 @@ fn each_hole_is_in_the_manual() {
 fn a_loss_is_hidden_if_new_data_came_before_any_news() {
     let loss = |at, cause| {
         let (before, after) = (None, None);
-        Loss { at, cause, before, after, may_pass: false, over_at: at, forgot_at: at }
+        let (may_pass, over_at, forgot_at, restarted_at) = (false, at, at, i64::MAX);
+        Loss { at, cause, before, after, may_pass, over_at, forgot_at, restarted_at }
     };
     let told = |at| [Told { at, what: Topic::Role }];
     let (flush, swap) = (loss(10, Cause::Emptied), loss(20, Cause::Live(Life::Swap)));

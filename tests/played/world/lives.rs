@@ -99,6 +99,7 @@ impl World {
             }
         });
         self.servers[server].store.scripts.clear();
+        self.note_restarted(server);
         match data {
             Some(data) => drop(self.take_data(server, data, life)),
             // Without a log, a server that stops has written nothing down.
