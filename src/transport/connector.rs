@@ -363,6 +363,9 @@ impl Connector {
     fn close(&mut self) {
         if let State::Handshake { handshake, .. } = &self.state {
             self.server_registry.meet(self.place, handshake.identity());
+            if let Memory::Read(_, reading) = handshake.memory() {
+                self.server_registry.rules().hear(&reading.borne);
+            }
         }
         self.state = State::Down;
         self.remark = None;
@@ -413,6 +416,7 @@ impl Connector {
                     {
                         self.lasting.memories.note_replica(process, now);
                     }
+                    self.hear_rest();
                     if is_of_credentials {
                         self.account.handle_refusal();
                     }
@@ -421,6 +425,14 @@ impl Connector {
             }
         }
         None
+    }
+
+    /// The server is of no use. What it has said behind that may show that longer TTLs are in use.
+    fn hear_rest(&mut self) {
+        let State::Handshake { handshake, .. } = &mut self.state else { return };
+        while let (true, Ok(Some(value))) = (handshake.is_asking(), self.inbox.next()) {
+            handshake.handle_reply(&value);
+        }
     }
 
     /// Why the server may have closed a connection that has just begun.
@@ -584,7 +596,7 @@ impl Connector {
             }
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
                 Admission::Accept { found_at } => {
-                    let lost_at = self.note_succession(note, &reading, now);
+                    let lost_at = self.note_succession(process, note, &reading, now);
                     let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }
@@ -593,7 +605,7 @@ impl Connector {
                     self.begin_memory(process, Some(note), Since::Now, now)
                 }
                 Admission::Rewrite(new, since) => {
-                    self.note_clock((process, Some(note.life)), &reading);
+                    self.note_succession(process, note, &reading, now);
                     if note.is_logged && !new.is_logged {
                         self.remark = Some(LOGGED_NO_MORE);
                     }
@@ -615,8 +627,14 @@ impl Connector {
 
     /// Notes the clock that the server has shown together with this note. If this server has taken the place of another
     /// one, returns when its memory was lost, as far as that other one shows it.
-    fn note_succession(&self, note: &Note, reading: &Reading, now: Moment) -> Option<Moment> {
-        let succession = self.note_clock((note.id, Some(note.life)), reading)?;
+    fn note_succession(
+        &self,
+        process: RunId,
+        note: &Note,
+        reading: &Reading,
+        now: Moment,
+    ) -> Option<Moment> {
+        let succession = self.note_clock((process, Some(note.life)), reading)?;
         let ago_ms = note.age_ms(reading.now_ms());
         let lost_at = succession.lost_at(ago_ms, note.is_of_new(), now)?;
         self.lasting.memories.note_loss(note, lost_at);

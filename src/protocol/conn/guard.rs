@@ -124,6 +124,13 @@ impl Rules {
         self.cap_ms.load(Ordering::Relaxed)
     }
 
+    /// A server has this for a note. Whether its grants are votes or not, it tells how long TTLs are.
+    pub(crate) fn hear(&self, borne: &Borne) {
+        if let Borne::Note(note) = borne {
+            self.learn(note);
+        }
+    }
+
     fn learn(&self, note: &Note) {
         self.noted_ms.fetch_max(note.longest_ms, Ordering::Relaxed);
     }
@@ -322,6 +329,7 @@ impl Guard {
     ) -> Result<(), Forgotten> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let Some(borne) = borne else { return Err(Forgotten) };
+        rules.hear(borne);
         let note = match borne {
             Borne::Note(note) if (note.id, note.life) == (life.process, life.id) => note,
             _ => {
@@ -336,7 +344,6 @@ impl Guard {
             }
             life.read = read;
         }
-        rules.learn(note);
         life.longest_ms = note.longest_ms;
         Ok(())
     }
@@ -351,11 +358,11 @@ impl Guard {
         rules: &Rules,
     ) -> Result<(), Forgotten> {
         let (Some(life), Some(borne)) = (&mut self.life, borne) else { return Ok(()) };
+        rules.hear(borne);
         let Borne::Note(note) = borne else {
             memories.note_end(life.id, now);
             return Err(Forgotten);
         };
-        rules.learn(note);
         let is_same = (note.id, note.life) == (life.process, life.id);
         let read = (note.generation, note.longest_ms);
         if is_same && read == life.read {

@@ -16,7 +16,7 @@ use redis::Value;
 
 use super::close_reason::CloseReason;
 use super::entries::{Entries, Entry};
-use super::guard::{Guard, Rules};
+use super::guard::{Forgotten, Guard, Rules};
 use super::inbox::Inbox;
 use super::memories::Lasting;
 use super::numbers::Numbers;
@@ -685,6 +685,26 @@ impl Queue {
         self.guard.note_replica();
     }
 
+    fn hear_role(&mut self, told: RoleTold, now: Moment) -> Result<(), Forgotten> {
+        if told == RoleTold::Replica {
+            self.note_replica(now);
+        }
+        let is_known = self.guard.note_role(told);
+        if is_known.is_err()
+            && let Some((_, life)) = self.guard.source()
+        {
+            // The next connection may find the same note, and no promotion any more.
+            self.lasting.memories.doubt(life, now);
+        }
+        is_known
+    }
+
+    /// What was read for a note behind this request.
+    fn note_behind(&self, entry: &Entry) -> Option<&Borne> {
+        self.reading.as_ref().filter(|_| entry.read_behind.is_some())?;
+        self.last_note.as_ref()?.note.as_ref()
+    }
+
     /// The meaning of the replies, received at `now`. They are the replies to the request, and what was read
     /// of the server's memory and clock.
     fn answer(
@@ -693,20 +713,10 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Answer, CloseReason> {
-        if entry.asks_role {
-            let told = RoleTold::of(&replies.remove(0));
-            if told == RoleTold::Replica {
-                self.note_replica(now);
-            }
-            let is_known = self.guard.note_role(told);
-            if is_known.is_err()
-                && let Some((_, life)) = self.guard.source()
-            {
-                // The next connection may find the same note, and no promotion any more.
-                self.lasting.memories.doubt(life, now);
-            }
-            is_known?;
-        }
+        let is_known = match entry.asks_role {
+            true => self.hear_role(RoleTold::of(&replies.remove(0)), now),
+            false => Ok(()),
+        };
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
@@ -714,6 +724,10 @@ impl Queue {
             self.note_subscription(&replies.remove(0))?;
         }
         self.read(entry, replies, now);
+        if let (Err(_), Some(note)) = (&is_known, self.note_behind(entry)) {
+            self.rules.hear(note);
+        }
+        is_known?;
         let waiters = if entry.looks { replies.pop() } else { None };
         let end_ms = match replies.last() {
             Some(&Value::Int(end_ms)) if entry.form.tells_end => Some(end_ms),

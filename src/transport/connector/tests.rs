@@ -113,8 +113,22 @@ fn process(letter: char) -> String {
     format!("{FIRST}$47\r\nrun_id:{}\r\n{role}", id.as_str())
 }
 
-/// Connects, and reads these replies.
+/// The same with this note, of a server with a log that is always synced if it has its end "a".
+fn process_with(letter: char, note: &str) -> String {
+    let logged =
+        "-NOPERM no\r\n$13\r\naof_enabled:1\r\n*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n";
+    let last = LAST.replace("$0\r\n\r\n", &format!("${}\r\n{note}\r\n", note.len()));
+    let (unknown, known) = ("-NOPERM no\r\n".repeat(3), note.ends_with(" a"));
+    process(letter) + &if known { last.replace(&unknown, logged) } else { last }
+}
+
+/// Connects, and reads these replies, which are not all.
 fn shake_hands(connector: &mut Connector, replies: &str) {
+    assert!(end_shaking_hands(connector, replies).is_none());
+}
+
+/// Connects, and reads these replies.
+fn end_shaking_hands(connector: &mut Connector, replies: &str) -> Option<Change> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let socket = Socket::to_address(address, &connector.inherited[0]).expect("a socket");
@@ -123,7 +137,7 @@ fn shake_hands(connector: &mut Connector, replies: &str) {
     let wire = Wire::Plain(socket);
     connector.state = State::Handshake { wire, since: NOW, asked_at: NOW, handshake, begun: None };
     connector.inbox.put(replies.as_bytes());
-    assert!(connector.read_handshake(NOW).is_none());
+    connector.read_handshake(NOW)
 }
 
 /// The server was restarted before its role was known, or before it was marked.
@@ -143,6 +157,53 @@ fn what_a_lost_handshake_has_said_is_known() {
     }
 }
 
+/// It is a replica, or it is to be marked and does not answer that.
+#[test]
+fn what_a_lost_handshake_has_said_of_the_longest_ttl_is_known() {
+    if IS_PLAYED {
+        return;
+    }
+    let note = format!("1 {} 1 -1 60000 0000000000000007", RunId::sample('b').as_str());
+    let primary = process_with('a', &note);
+    let replica = primary.replace("$11\r\nrole:master", "$10\r\nrole:slave");
+    let longest_ms = |connector: &Connector| connector.server_registry.rules().longest_ms();
+    let mut connector = connector();
+    shake_hands(&mut connector, &primary);
+    fail(&mut connector);
+    assert_eq!(longest_ms(&connector), 60_000);
+    let mut connector = link_to("127.0.0.1");
+    let refused = end_shaking_hands(&mut connector, &replica);
+    assert!(matches!(refused, Some(Change::Failed { .. })));
+    assert_eq!(longest_ms(&connector), 60_000);
+}
+
+/// A server with a log has the note of another process, as after a restart. Or its note is dated in the future. But this
+/// manager has just heard another server in its place.
+#[test]
+fn a_note_that_is_rewritten_may_be_that_of_another_server() {
+    if IS_PLAYED {
+        return;
+    }
+    let note = |letter, generation, since: &str, life: u8| {
+        format!("1 {} {generation} {since} 0 {life:016} a", RunId::sample(letter).as_str())
+    };
+    for (process, since) in [('c', "-1"), ('b', "-9999999")] {
+        let mut connector = connector();
+        let first = end_shaking_hands(&mut connector, &process_with('a', &note('a', 1, "-1", 7)));
+        assert!(first.is_some(), "it is connected");
+        fail(&mut connector);
+        shake_hands(&mut connector, &process_with(process, &note('b', 1, since, 8)));
+        let rewritten = process_with(process, &note(process, 2, "-1", 8));
+        fail(&mut connector);
+        let again = end_shaking_hands(&mut connector, &rewritten);
+        let Some(Change::Up(up)) = again else { panic!("it is not connected") };
+        assert!(
+            up.guard.doubt(None, NOW, connector.server_registry.rules()).is_some(),
+            "{process}"
+        );
+    }
+}
+
 /// It is to be marked: it has no note (and the other servers are not known yet), no valid one, or that of another process.
 #[test]
 fn the_clock_of_a_server_without_a_note_is_kept() {
@@ -153,8 +214,7 @@ fn the_clock_of_a_server_without_a_note_is_kept() {
     for note in ["", "damaged", &other] {
         let mut connector = connector();
         connector.server_registry = Arc::new(ServerRegistry::new(2, Arc::default()));
-        let last = LAST.replace("$0\r\n\r\n", &format!("${}\r\n{note}\r\n", note.len()));
-        shake_hands(&mut connector, &(process('a') + &last));
+        shake_hands(&mut connector, &process_with('a', note));
         assert!(connector.lasting.clock.shown_ms(NOW).is_some(), "{note}");
     }
 }

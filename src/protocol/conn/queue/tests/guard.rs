@@ -175,6 +175,27 @@ fn a_quiet_server_is_asked_about_a_promotion() {
     assert_eq!(ask(500, &said(replica)), (true, forgotten()));
 }
 
+/// The server is a replica, has another memory, or has lost a part of this one. The next connection may not find the note
+/// any more.
+#[test]
+fn a_note_that_ends_the_connection_tells_the_longest_ttl() {
+    let replica = Value::BulkString(b"replica".to_vec());
+    let Value::BulkString(text) = later_note(2, -1, 60_000) else { panic!() };
+    let text = String::from_utf8(text).unwrap();
+    let other = text.replace("0000000000000007", "0000000000000008");
+    for (at_ms, told, note) in [(200, vec![replica], text), (0, vec![], other)] {
+        for granted in [Value::Okay, Value::Nil] {
+            let (mut queue, now) = (guarded(-1, 10_000), NOW.plus_ms(at_ms));
+            queue.push(&request(Verb::Acquire), Some(TICKET), now);
+            queue.send(&mut Vec::new(), Capabilities::PLAIN, now);
+            let note = Value::BulkString(note.clone().into_bytes());
+            let replies = [&told[..], &[granted, Value::Int(10_000), note, time()]].concat();
+            let _ = queue.settle(&mut replies.clone(), now);
+            assert_eq!(queue.rules.longest_ms(), 60_000);
+        }
+    }
+}
+
 /// The next connection finds the note of before, because the server has an old copy of it, and no promotion, because the
 /// server has forgotten it.
 #[test]
