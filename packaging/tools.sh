@@ -53,7 +53,8 @@ missing_tools() {
     fi
     [ "$what_for" = test ] || return 0
     # The shells read the completions of the command.
-    for tool in g++ clang valgrind pkg-config cmake groff ps zsh fish mypy; do
+    # The last two make a network for the tests that cut servers off.
+    for tool in g++ clang valgrind pkg-config cmake groff ps zsh fish mypy ip unshare; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
@@ -233,6 +234,9 @@ package_of() {
     */gevent) ;;
     dnf/mypy) echo python3-mypy ;;
     apk/mypy) echo py3-mypy ;;
+    dnf/ip) echo iproute ;;
+    */ip) echo iproute2 ;;
+    */unshare) echo util-linux ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
     */ps) echo procps ;;
     *) echo "$1" ;;

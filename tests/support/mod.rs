@@ -8,6 +8,7 @@ pub(crate) mod directory;
 pub(crate) mod events;
 pub(crate) mod fake;
 pub(crate) mod faults;
+pub(crate) mod island;
 pub(crate) mod library;
 pub(crate) mod loading;
 pub(crate) mod moving_names;

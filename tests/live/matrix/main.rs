@@ -27,6 +27,7 @@ mod kept_processes;
 mod levels;
 mod looks;
 mod masters;
+mod masters_cut_off;
 mod masters_moving;
 #[cfg(feature = "tls")]
 mod masters_secure;

@@ -11,7 +11,7 @@ use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
 use crate::support::usage::{everything_works, make_brief};
 use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
 
-const RESOURCE: &str = "r";
+pub(crate) const RESOURCE: &str = "r";
 
 /// Long enough for a failover, and longer than three seconds.
 const TTL: i64 = 5_000;
@@ -20,7 +20,7 @@ const TTL: i64 = 5_000;
 const LONG_TTL: i64 = 120_000;
 
 /// An independent primary with a vote.
-fn primary() -> Server {
+pub(crate) fn primary() -> Server {
     let server = Server::start();
     server.be_in_use(1_000);
     server
@@ -162,7 +162,7 @@ fn m06_one_of_two_sentinels_decides_nothing() {
 
 /// A call cannot succeed, once its words contain this, and names no server as the holder.
 #[track_caller]
-fn await_no_vote(manager: &Manager, wanted: &str) {
+pub(crate) fn await_no_vote(manager: &Manager, wanted: &str) {
     let (lease, mut tries) = (Lease::new(), 0);
     wait_until_ok("it has no vote", || {
         tries += 1;
@@ -298,7 +298,7 @@ fn m15_sentinels_may_be_restarted() {
 
 /// Returns when this master grants a lock.
 #[track_caller]
-fn await_lock(manager: &Manager, master: &str) {
+pub(crate) fn await_lock(manager: &Manager, master: &str) {
     let lease = Lease::new();
     wait_until_ok("it has the vote", || match manager.try_lock(RESOURCE, TTL, 0, &lease) {
         REDLOCK_OK => Ok(()),
