@@ -872,7 +872,7 @@ impl Engine {
                 continue;
             }
             let effects = &mut self.state.effects;
-            let (sent_at, failure) = match server.give_up_held(ticket, effects) {
+            let (sent_at, failure) = match server.give_up_held(ticket, now, effects) {
                 Some((sent_at, failure)) => (Some(sent_at), failure),
                 None => match server.abandon(ticket, now, effects) {
                     Some(at) => (Some(at), Failure::NoAnswer { ms: now.ms_since(at) }),

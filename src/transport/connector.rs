@@ -35,7 +35,6 @@ use crate::protocol::servers::address::{Address, Lookup};
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::token::random;
 use crate::protocol::trouble::Trouble;
-use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
@@ -507,7 +506,7 @@ impl Connector {
     fn come_up(&mut self, capabilities: Capabilities, guard: Guard, now: Moment) -> Option<Change> {
         let mut took_us = 0;
         if let State::Handshake { wire, since, .. } = mem::replace(&mut self.state, State::Down) {
-            took_us = clock::now().max(now).us_since(since);
+            took_us = now.us_since(since);
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
@@ -586,12 +585,12 @@ impl Connector {
             Borne::Nothing => {
                 self.lasting.memories.note_missing(now);
                 self.server_registry.note(self.place, Seen::Missing);
-                self.note_clock((process, None), &reading);
+                self.note_clock((process, None), &reading, now);
                 self.end_waiting(now)
             }
             Borne::Damaged => {
                 self.lasting.memories.note_missing(now);
-                self.note_clock((process, None), &reading);
+                self.note_clock((process, None), &reading, now);
                 self.begin_memory(process, None, Since::Now, now)
             }
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
@@ -601,7 +600,7 @@ impl Connector {
                     self.come_up(capabilities, guard, now)
                 }
                 Admission::Lose => {
-                    self.note_clock((process, None), &reading);
+                    self.note_clock((process, None), &reading, now);
                     self.begin_memory(process, Some(note), Since::Now, now)
                 }
                 Admission::Rewrite(new, since) => {
@@ -634,7 +633,7 @@ impl Connector {
         reading: &Reading,
         now: Moment,
     ) -> Option<Moment> {
-        let succession = self.note_clock((process, Some(note.life)), reading)?;
+        let succession = self.note_clock((process, Some(note.life)), reading, now)?;
         let ago_ms = note.age_ms(reading.now_ms());
         let lost_at = succession.lost_at(ago_ms, note.is_of_new(), now)?;
         self.lasting.memories.note_loss(note, lost_at);
@@ -647,11 +646,12 @@ impl Connector {
         &self,
         source: (RunId, Option<MemoryId>),
         reading: &Reading,
+        now: Moment,
     ) -> Option<Succession> {
         let State::Handshake { asked_at, .. } = self.state else { return None };
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
-        let showing = Showing { shown, grain, sent: asked_at, heard: clock::now() };
+        let showing = Showing { shown, grain, sent: asked_at, heard: now };
         self.lasting.clock.note(source, &showing, self.server_registry.rules().drift())
     }
 
@@ -684,12 +684,13 @@ impl Connector {
 
     /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
     fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
-        if is_asking {
-            since.plus_ms(self.policy.connect_ms())
-        } else if self.server_registry.verdict(self.place, clock::now()).is_some() {
-            Moment::from_nanos(0)
-        } else {
-            since.plus_ms(self.policy.connect_ms() / WAIT_PART)
+        let connect_ms = self.policy.connect_ms();
+        match is_asking {
+            true => since.plus_ms(connect_ms),
+            false => {
+                let verdict_at = self.server_registry.verdict_at(self.place);
+                verdict_at.min(since.plus_ms(connect_ms / WAIT_PART))
+            }
         }
     }
 

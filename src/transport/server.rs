@@ -259,12 +259,12 @@ impl Server {
         if self.queue.is_silent(now) {
             let ms = now.ms_since(self.connector.heard_at());
             let change = self.connector.break_off(format!("no data received for {ms} ms"), now);
-            self.handle_change(change, effects);
+            self.handle_change(change, now, effects);
         }
         // A caller that needs the server does not fail because of a connection that nobody has used for long.
         if now >= self.connector.next_due() {
             let change = self.connector.handle_due(now);
-            self.handle_change(change, effects);
+            self.handle_change(change, now, effects);
         }
     }
 
@@ -326,7 +326,7 @@ impl Server {
             let change = self.connector.send(now);
             let outbox_bytes = self.connector.outbox.capacity();
             self.traffic.requests += self.queue.note_written(outbox_bytes, clock::now);
-            self.handle_change(change, effects);
+            self.handle_change(change, now, effects);
         }
         if self.draining.is_some() {
             self.flush_predecessor(now, effects);
@@ -361,16 +361,16 @@ impl Server {
 
     /// Tells all waiting calls how the connection has changed. There is almost never a change.
     #[inline]
-    fn handle_change(&mut self, change: Option<Change>, effects: &mut Effects) {
+    fn handle_change(&mut self, change: Option<Change>, now: Moment, effects: &mut Effects) {
         if let Some(change) = change {
-            self.tell_of_change(change, effects);
+            self.tell_of_change(change, now, effects);
         }
     }
 
-    fn tell_of_change(&mut self, change: Change, effects: &mut Effects) {
+    fn tell_of_change(&mut self, change: Change, now: Moment, effects: &mut Effects) {
         (effects.changed, effects.server_may_be_due) = (true, true);
         let mut say = |event, level, words: String| {
-            self.event_log.say(event, (level, words), clock::now(), &mut effects.lines);
+            self.event_log.say(event, (level, words), now, &mut effects.lines);
         };
         match change {
             Change::Up(up) => {
@@ -384,14 +384,14 @@ impl Server {
                 }
                 self.unconfirmed = None;
                 self.queue.remember(process, guard);
-                if let Some(doubt) = self.queue.doubt(clock::now()) {
+                if let Some(doubt) = self.queue.doubt(now) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
                     // The message above covers this news, too.
                     self.lasting.clock.take_news();
                 }
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
-                self.tell_of_blindness(clock::now(), effects);
+                self.tell_of_blindness(now, effects);
                 for ticket in mem::take(&mut self.awaiting_connection) {
                     self.deliver(ticket, Answer::Done, effects);
                 }
@@ -466,7 +466,7 @@ impl Server {
             return;
         }
         let change = self.connector.follow(now);
-        self.handle_change(change, effects);
+        self.handle_change(change, now, effects);
         // The thread that polls does not know of the Sentinels' sockets.
         effects.changed |= self.connector.take_asked();
         self.release_held(now, effects);
@@ -475,7 +475,7 @@ impl Server {
     /// Reads what the Sentinels have said, if they watch the server and are being asked.
     fn hear_arbiters(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.connector.hear_arbiters(now);
-        self.handle_change(change, effects);
+        self.handle_change(change, now, effects);
         self.release_held(now, effects);
     }
 
@@ -505,7 +505,7 @@ impl Server {
     ) {
         effects.changed = true;
         let change = self.connector.handle_addresses(lookup, found, began, now);
-        self.handle_change(change, effects);
+        self.handle_change(change, now, effects);
         self.hurry(now, effects);
     }
 
@@ -524,7 +524,7 @@ impl Server {
     ) {
         effects.changed = true;
         let change = self.connector.handle_password(password, began, now);
-        self.handle_change(change, effects);
+        self.handle_change(change, now, effects);
         self.hurry(now, effects);
     }
 
@@ -576,7 +576,7 @@ impl Server {
     /// Goes on with connecting, or reads the available data.
     fn read_on(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.connector.handle_connected(now);
-        self.handle_change(change, effects);
+        self.handle_change(change, now, effects);
         self.receive(now, effects);
         if self.connector.is_followed() {
             self.hear_arbiters(now, effects);
@@ -601,7 +601,7 @@ impl Server {
                 Ok(Received::Nothing) => return false,
                 Ok(received) => received,
                 Err(change) => {
-                    self.handle_change(change, effects);
+                    self.handle_change(change, now, effects);
                     return false;
                 }
             };
@@ -609,13 +609,13 @@ impl Server {
             let now = clock::now().max(now);
             self.queue.hear(now);
             let change = self.connector.read_handshake(now);
-            self.handle_change(change, effects);
+            self.handle_change(change, now, effects);
             if self.connector.is_up() && self.is_stuck() {
                 self.replace_predecessor(now, effects);
             }
             if let Err(close_reason) = self.read_answers(now, effects) {
                 let change = self.connector.break_off(close_reason.to_string(), now);
-                self.handle_change(change, effects);
+                self.handle_change(change, now, effects);
                 return false;
             }
             if received == Received::All {
@@ -664,7 +664,7 @@ impl Server {
             self.traffic.note_answer(self.queue.round_trip_us());
             let answer = &settled.answer;
             let is_replica = matches!(answer, Answer::Failed(it) if it.is_of_a_replica());
-            self.event_log.note_answer(settled.kind, answer, clock::now, &mut effects.lines);
+            self.event_log.note_answer(settled.kind, answer, now, &mut effects.lines);
             effects.restores |= answer.asks_to_restore();
             self.tell_of_clock(now, effects);
             self.tell_of_numbers(now, effects);
@@ -715,7 +715,7 @@ impl Server {
         match self.connector.standing(&owner, settled.sent_at, now) {
             Standing::Confirmed => self.unconfirmed = None,
             Standing::Unconfirmed(support) => {
-                let failure = self.refuse(&settled, support, effects);
+                let failure = self.refuse(&settled, support, now, effects);
                 settled.answer = Answer::Failed(failure);
             }
             // Nobody waits for it.
@@ -730,12 +730,18 @@ impl Server {
     }
 
     /// Too few Sentinels have named the master for this answer to count.
-    fn refuse(&mut self, settled: &Settled, support: Support, effects: &mut Effects) -> Failure {
+    fn refuse(
+        &mut self,
+        settled: &Settled,
+        support: Support,
+        now: Moment,
+        effects: &mut Effects,
+    ) -> Failure {
         let Support { named, needed, of } = support;
         let failure = Failure::Unconfirmed { named, needed, of };
         self.unconfirmed = Some(failure.clone());
         let answer = Answer::Failed(failure.clone());
-        self.event_log.note_answer(settled.kind, &answer, clock::now, &mut effects.lines);
+        self.event_log.note_answer(settled.kind, &answer, now, &mut effects.lines);
         failure
     }
 
@@ -744,12 +750,13 @@ impl Server {
     pub(crate) fn give_up_held(
         &mut self,
         ticket: OpId,
+        now: Moment,
         effects: &mut Effects,
     ) -> Option<(Moment, Failure)> {
         let which = self.held.iter().position(|it| it.settled.ticket == Some(ticket))?;
         let settled = self.held.swap_remove(which).settled;
         let support = self.connector.support(settled.sent_at)?;
-        Some((settled.sent_at, self.refuse(&settled, support, effects)))
+        Some((settled.sent_at, self.refuse(&settled, support, now, effects)))
     }
 
     /// Delivers the answers that the Sentinels have decided about.
@@ -831,7 +838,7 @@ impl Server {
         let is_given_up = |draining: &mut Box<DrainingConnection>| now >= draining.given_up_at();
         if let Some(draining) = self.draining.take_if(is_given_up) {
             let ms = now.ms_since(draining.heard_at());
-            self.lose_predecessor(*draining, format!("no data received for {ms} ms"), effects);
+            self.lose_predecessor(*draining, format!("no data received for {ms} ms"), now, effects);
         }
         if now >= self.queue.overdue_at(self.connector.policy()) && !self.queue.is_silent(now) {
             self.set_aside(now, effects);
@@ -843,7 +850,7 @@ impl Server {
     fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
         let Some(stream) = self.connector.set_aside(now) else { return };
         if let Some(older) = self.draining.take() {
-            self.lose_predecessor(*older, "a newer connection is overdue".to_owned(), effects);
+            self.lose_predecessor(*older, "a newer connection is overdue".to_owned(), now, effects);
         }
         let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
         let words = format!("no reply for {ms} ms: opening a second connection");
@@ -880,7 +887,7 @@ impl Server {
         let Some(mut draining) = self.draining.take() else { return };
         let owed_since = draining.queue.owes_since();
         if let Err(how) = self.read(&mut draining, now, effects) {
-            return self.lose_predecessor(*draining, how, effects);
+            return self.lose_predecessor(*draining, how, now, effects);
         }
         let has_answered = draining.queue.owes_since() != owed_since;
         let is_overdue = now >= draining.queue.overdue_at(self.connector.policy());
@@ -906,7 +913,7 @@ impl Server {
                 self.traffic.note_answer(draining.queue.round_trip_us());
                 if !draining.is_replaced {
                     let Settled { kind, answer, .. } = &settled;
-                    self.event_log.note_answer(*kind, answer, clock::now, &mut effects.lines);
+                    self.event_log.note_answer(*kind, answer, now, &mut effects.lines);
                 }
                 match draining.owner().filter(|_| settled.claims) {
                     None => self.hand_over(settled, effects),
@@ -940,6 +947,7 @@ impl Server {
         &mut self,
         draining: DrainingConnection,
         how: String,
+        now: Moment,
         effects: &mut Effects,
     ) {
         effects.changed = true;
@@ -953,7 +961,7 @@ impl Server {
         } else {
             self.queue = draining.queue;
             self.connector.note_loss(&how);
-            self.handle_change(Some(Change::Lost { how }), effects);
+            self.handle_change(Some(Change::Lost { how }), now, effects);
         }
     }
 
@@ -973,7 +981,7 @@ impl Server {
                 self.traffic.requests += written;
                 self.draining = Some(draining);
             }
-            Err(how) => self.lose_predecessor(*draining, how, effects),
+            Err(how) => self.lose_predecessor(*draining, how, now, effects),
         }
     }
 }

@@ -75,7 +75,7 @@ impl EventLog {
         &mut self,
         kind: Kind,
         answer: &Answer,
-        now: impl Fn() -> Moment,
+        now: Moment,
         lines: &mut Vec<LogLine>,
     ) {
         match answer {
@@ -88,7 +88,7 @@ impl EventLog {
                 if !is_known {
                     let line = (Level::Warning, failure.to_string());
                     let error = failure.refusal().map_or(0, |it| number_of(&it.to_string()));
-                    self.say_of((Event::Refuses, error), line, now(), lines);
+                    self.say_of((Event::Refuses, error), line, now, lines);
                 }
             }
             _ => {
@@ -102,7 +102,7 @@ impl EventLog {
                     }
                     None => "works again".to_owned(),
                 };
-                self.say(Event::WorksAgain, (Level::Info, words), now(), lines);
+                self.say(Event::WorksAgain, (Level::Info, words), now, lines);
             }
         }
     }
@@ -218,11 +218,11 @@ mod tests {
 
         fn refuses(&mut self, kind: Kind, error: Refusal) {
             let answer = Answer::Failed(Failure::Refused(error));
-            self.event_log.note_answer(kind, &answer, || self.now, &mut self.lines);
+            self.event_log.note_answer(kind, &answer, self.now, &mut self.lines);
         }
 
         fn does(&mut self, kind: Kind) {
-            self.event_log.note_answer(kind, &Answer::Done, || self.now, &mut self.lines);
+            self.event_log.note_answer(kind, &Answer::Done, self.now, &mut self.lines);
         }
 
         /// Lets so much time pass and then checks the server.

@@ -137,7 +137,7 @@ impl ServerRegistry {
     /// How the server at this place must be marked. Returns nothing if that depends on servers that were not
     /// seen yet.
     pub(crate) fn verdict(&self, place: usize, now: Moment) -> Option<Verdict> {
-        let is_strict = self.rules.mode() == Mode::Strict;
+        let is_strict = self.is_strict();
         self.with(|state| {
             let State { places, is_old } = state;
             let verdict = places.get(place)?.verdict;
@@ -160,6 +160,28 @@ impl ServerRegistry {
             *is_old = true;
             Some(Verdict::Fresh)
         })
+    }
+
+    /// When [`Self::verdict`] returns something at the latest, as far as that is known now.
+    pub(crate) fn verdict_at(&self, place: usize) -> Moment {
+        let is_strict = self.is_strict();
+        self.with(|State { places, is_old }| {
+            let has_one = places.get(place).is_some_and(|it| it.verdict.is_some());
+            let any = |memory| places.iter().any(|it| it.memory == memory);
+            let is_clear = any(Seen::Unreachable) || !any(Seen::Nothing);
+            if has_one || is_strict || *is_old || is_clear {
+                return Moment::from_nanos(0);
+            }
+            let young = places.iter().filter_map(|it| match it.memory {
+                Seen::Young { until } => Some(until),
+                _ => None,
+            });
+            young.fold(Moment::NEVER, Moment::min)
+        })
+    }
+
+    fn is_strict(&self) -> bool {
+        self.rules.mode() == Mode::Strict
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
@@ -204,7 +226,16 @@ mod tests {
     #[test]
     fn servers_are_new_only_together() {
         use Seen::{Marked, Missing, Nothing, Unreachable, Untold, Young};
-        let verdict = |memories: &[Seen]| of(memories).verdict(0, NOW);
+        let verdict = |memories: &[Seen]| {
+            let registry = of(memories);
+            let is_due = registry.verdict_at(0) <= NOW;
+            let verdict = registry.verdict(0, NOW);
+            assert_eq!(is_due, verdict.is_some(), "{memories:?}");
+            assert!(verdict.is_none() || registry.verdict_at(0) <= NOW, "it stays");
+            verdict
+        };
+        assert_eq!(of(&[Missing, Nothing, Young { until: SOON }]).verdict_at(0), SOON);
+        assert_eq!(of(&[Missing, Nothing]).verdict_at(0), Moment::NEVER);
         assert_eq!(verdict(&[Missing]), Some(Verdict::Fresh));
         assert_eq!(verdict(&[Missing, Untold, Missing]), Some(Verdict::Fresh));
         assert_eq!(verdict(&[Missing, Young { until: SOON }]), Some(Verdict::Fresh));

@@ -625,9 +625,12 @@ fn an_answer_that_is_held_back_for_too_long_does_not_count() {
     }
     let mut house = House::asked_too_late();
     let House { server, effects, .. } = &mut house;
-    let (_, failure) = server.give_up_held(TICKET, effects).expect("it is held back");
+    let (_, failure) = server.give_up_held(TICKET, clock::now(), effects).expect("it is held back");
     assert_eq!(failure, Failure::Unconfirmed { named: 0, needed: 1, of: 1 });
-    assert!(server.sent_at(TICKET).is_none() && server.give_up_held(TICKET, effects).is_none());
+    assert!(
+        server.sent_at(TICKET).is_none()
+            && server.give_up_held(TICKET, clock::now(), effects).is_none()
+    );
     assert!(!server.snapshot(clock::now(), 0).has_vote);
 }
 

@@ -30,7 +30,7 @@ fn a_failed_connection_is_seen_by_the_next_call() {
     for change in [lost, Change::Failed { why: words, first: false }] {
         effects.health.note(3, NOW);
         assert!(effects.health.is_good(3, NOW));
-        server.handle_change(Some(change), &mut effects);
+        server.handle_change(Some(change), NOW, &mut effects);
         assert!(!effects.health.is_good(3, NOW));
         assert!(mem::take(&mut effects.server_may_be_due));
     }
