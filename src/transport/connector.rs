@@ -596,6 +596,9 @@ impl Connector {
             Borne::Note(note) => match self.known(process, &reading).judge(note, now) {
                 Admission::Accept { found_at } => {
                     let lost_at = self.note_succession(process, note, &reading, now);
+                    // Another client has taken it for a new one, and this manager has seen that it is none.
+                    let known_at = self.lasting.memories.lost_at().filter(|_| note.is_of_new());
+                    let lost_at = lost_at.max(known_at);
                     let guard = self.remember(note, reading.now_ms(), found_at.max(lost_at), now);
                     self.come_up(capabilities, guard, now)
                 }

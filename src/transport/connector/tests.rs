@@ -204,6 +204,30 @@ fn a_note_that_is_rewritten_may_be_that_of_another_server() {
     }
 }
 
+/// This manager has heard another process, and then a new one without a note. Before it can mark that one, another client
+/// takes it for a new server.
+#[test]
+fn a_server_that_others_take_for_a_new_one_has_lost_what_is_known() {
+    if IS_PLAYED {
+        return;
+    }
+    let note = |letter, life: u8| format!("1 {} 1 -1 0 {life:016}", RunId::sample(letter).as_str());
+    for is_restarted in [false, true] {
+        let mut connector = connector();
+        connector.server_registry = Arc::new(ServerRegistry::new(2, Arc::default()));
+        if is_restarted {
+            end_shaking_hands(&mut connector, &process_with('a', &note('a', 7)));
+            fail(&mut connector);
+        }
+        shake_hands(&mut connector, &process_with('b', ""));
+        fail(&mut connector);
+        let up = end_shaking_hands(&mut connector, &process_with('b', &note('b', 8)));
+        let Some(Change::Up(up)) = up else { panic!("it is not connected") };
+        let doubt = up.guard.doubt(None, NOW, connector.server_registry.rules());
+        assert_eq!(doubt.is_some(), is_restarted);
+    }
+}
+
 /// It is to be marked: it has no note (and the other servers are not known yet), no valid one, or that of another process.
 #[test]
 fn the_clock_of_a_server_without_a_note_is_kept() {

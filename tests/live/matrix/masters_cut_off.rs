@@ -84,13 +84,13 @@ fn changes_hands((holder, held): (&Manager, &Lease), rival: &Manager) {
 
 #[test]
 fn m15_a_lock_on_two_others_is_kept_in_a_network_of_its_own() {
-    island::run_apart("masters_cut_off::kept_by_two_others");
+    island::run_apart("masters_cut_off::m15_inside_two_others_keep_it");
 }
 
 /// The master is one of three voters. A kept lock lives through its cut, its replacement and its return.
 #[test]
 #[ignore = "it needs a network of its own"]
-fn kept_by_two_others() {
+fn m15_inside_two_others_keep_it() {
     let watched = Watched::start();
     let others = [0, 1].map(|_| primary());
     let urls = [url(&watched.addresses(), "mymaster"), others[0].url(), others[1].url()];
@@ -113,13 +113,13 @@ fn kept_by_two_others() {
 
 #[test]
 fn m15_a_master_is_cut_off_with_a_client_in_a_network_of_its_own() {
-    island::run_apart("masters_cut_off::cut_off_with_a_client");
+    island::run_apart("masters_cut_off::m15_inside_cut_off_with_a_client");
 }
 
 /// The old master goes on granting locks to the client, and extends the one that it keeps.
 #[test]
 #[ignore = "it needs a network of its own"]
-fn cut_off_with_a_client() {
+fn m15_inside_cut_off_with_a_client() {
     let watched = Watched::start();
     let ways = watched.addresses().map(|it| Proxy::in_front_of(it, "redis"));
     let inside = Manager::of_urls(&[url(&ways.each_ref().map(Proxy::address), "mymaster")]);
@@ -150,14 +150,14 @@ fn cut_off_with_a_client() {
 
 #[test]
 fn m15_a_client_reaches_both_masters_in_a_network_of_its_own() {
-    island::run_apart("masters_cut_off::between_the_two");
+    island::run_apart("masters_cut_off::m15_inside_between_the_two");
 }
 
 /// The clients reach the old master and the Sentinels. They leave the old one, which has not heard of anything. The copy
 /// had the lock, so it is kept there.
 #[test]
 #[ignore = "it needs a network of its own"]
-fn between_the_two() {
+fn m15_inside_between_the_two() {
     let watched = Watched::start();
     let urls = [url(&watched.addresses(), "mymaster")];
     let (holder, rival) = (Manager::of_urls(&urls), Manager::of_urls(&urls));

@@ -332,7 +332,8 @@ impl Doubt<'_> {
         // Without the restart, it shows that it was a replica, also after it has forgotten its promotion.
         let is_restarted = self.is_of_replica() && self.loss.restarted_at <= self.looked_at();
         let is_one = (is_bare || is_restarted) && self.loss.after.is_none();
-        let is_soon = self.loss.at < START + FIRST_USE;
+        let used_at = self.world.used_at.unwrap_or(START);
+        let is_soon = self.loss.at < used_at + FIRST_USE;
         lives.is_some_and(|it| it.are_new) && is_one && is_soon
     }
 
@@ -460,7 +461,11 @@ impl World {
             [b"INFO", b"replication"] => Topic::Role,
             _ => return,
         };
-        let (at, it) = (self.now, &mut self.connections[connection]);
+        let at = self.now;
+        if matches!(words, [b"EVAL", ..]) && matches!(what, Topic::Note(_)) {
+            self.used_at.get_or_insert(at);
+        }
+        let it = &mut self.connections[connection];
         let end = it.sent_back() + end;
         it.sight.told.push_back((end, Told { at, what }));
     }
@@ -502,7 +507,7 @@ impl World {
             // Another slot of a semaphore is no vote.
             let granted_at = came.granted_on(server, second.slot, second.from);
             let Some(granted_at) = granted_at else { continue };
-            match had.missing_since(server, granted_at) {
+            match had.missing_since(server, first.slot, granted_at) {
                 None => sound += 1,
                 Some(since) => holes.extend(self.hole(server, (since, granted_at), second)),
             }

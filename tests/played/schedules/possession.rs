@@ -124,10 +124,11 @@ impl Token {
         self.spans.iter().rfind(is_it).map(|it| it.from)
     }
 
-    /// If this server does not have the token at this time, but would have it if nothing had happened to its
-    /// data and its clock: since when it had the token.
-    pub(crate) fn missing_since(&self, server: usize, at: i64) -> Option<i64> {
-        let own = || self.spans.iter().filter(move |it| it.server == server && it.from < at);
+    /// If this server does not have the token in this slot at this time, but would have it if nothing had happened to
+    /// its data and its clock: since when it had the token there.
+    pub(crate) fn missing_since(&self, server: usize, slot: u16, at: i64) -> Option<i64> {
+        let is_its = move |it: &&Span| (it.server, it.slot) == (server, slot) && it.from < at;
+        let own = || self.spans.iter().filter(is_its);
         let is_there = own().any(|it| it.has(it.from, at));
         let owed = own().filter(|it| it.until <= at && at < it.due).map(|it| it.from).min();
         owed.filter(|_| !is_there)

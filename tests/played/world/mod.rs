@@ -72,6 +72,8 @@ pub(crate) struct World {
     pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
     /// What each manager was told of the memory of each server: by client, manager and server.
     pub(crate) known: HashMap<(usize, usize, usize), Vec<Told>>,
+    /// When a server was first marked.
+    pub(crate) used_at: Option<i64>,
     /// For each voter that Sentinels watch: the epoch of the last server that has taken its place.
     pub(crate) reigns: Vec<u64>,
     /// How long bytes are on their way now.
@@ -202,6 +204,7 @@ impl World {
             digest: Digest::default(),
             watches: HashMap::new(),
             known: HashMap::new(),
+            used_at: None,
             reigns: Vec::new(),
             weather: schedule.weather.clone(),
             is_calm: false,
