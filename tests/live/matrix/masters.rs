@@ -134,6 +134,9 @@ fn m02_masters_and_sentinels_have_passwords_of_their_own() {
     group.servers[0].must(&["CONFIG", "SET", "requirepass", "of-the-master"]);
     let lines = [&format!("requirepass {PASSWORD}"), "sentinel auth-pass mymaster of-the-master"];
     let sentinel = Sentinel::start_with(&[group.master_port()], 1, &lines);
+    // On a busy machine the master may be silent for a while, and there is no other.
+    let patience = ["SENTINEL", "SET", "mymaster", "down-after-milliseconds", "60000"];
+    assert!(sentinel.command(&patience).is_ok());
     let url = |login: &str, query: &str| {
         format!("redis-sentinel://{login}{}/mymaster{query}", sentinel.address())
     };
