@@ -103,9 +103,9 @@ start() {
 undo() {
     trap - EXIT
     trap '' HUP INT TERM
-    # A server that has just been started may still have to write down its number.
+    # A server that has just been started may still have to write down its number. On a busy machine that takes seconds.
     tries=0
-    while [ -n "$starting" ] && [ ! -s "$directory/$starting.pid" ] && [ $tries -lt 50 ]; do
+    while [ -n "$starting" ] && [ ! -s "$directory/$starting.pid" ] && [ $tries -lt 300 ]; do
         ! grep -q 'Failed\|in use' "$directory/$starting.log" 2> /dev/null || break
         tries=$((tries + 1))
         sleep 0.1
