@@ -330,7 +330,7 @@ impl Connector {
             how.words += self.hint();
             return self.connect_failed(how, now);
         }
-        self.close();
+        self.close(now);
         self.server_registry.leave(self.place);
         // The connection worked until now, so a new one may be opened at once. The minimum gap still applies,
         // so that a server that keeps closing does not keep us busy.
@@ -359,13 +359,8 @@ impl Connector {
         Change::Failed { why: why.words, first: self.failures == 1 }
     }
 
-    fn close(&mut self) {
-        if let State::Handshake { handshake, .. } = &self.state {
-            self.server_registry.meet(self.place, handshake.identity());
-            if let Memory::Read(_, reading) = handshake.memory() {
-                self.server_registry.rules().hear(&reading.borne);
-            }
-        }
+    fn close(&mut self, now: Moment) {
+        self.keep_told(now);
         self.state = State::Down;
         self.remark = None;
         self.inbox.clear();
@@ -519,7 +514,7 @@ impl Connector {
     /// One address failed. Tries the next one. If there is none, no connection can be made for now.
     fn connect_failed(&mut self, why: Why, now: Moment) -> Option<Change> {
         let why = Why { words: self.of_master(why.words), ..why };
-        self.close();
+        self.close(now);
         // Without a password, another address does not help.
         if !self.account.is_lacking() && self.addresses.try_next() {
             return self.dial(now);
@@ -617,12 +612,31 @@ impl Connector {
         }
     }
 
+    /// The connection ends. What the server has told in an unfinished handshake holds nevertheless: a later handshake may
+    /// find an older note.
+    fn keep_told(&self, now: Moment) {
+        let State::Handshake { handshake, begun, .. } = &self.state else { return };
+        self.server_registry.meet(self.place, handshake.identity());
+        let &Memory::Read(process, ref reading) = handshake.memory() else { return };
+        self.server_registry.rules().hear(&reading.borne);
+        let is_judged = begun.is_some() || !handshake.is_asking();
+        // A replica has the note of its primary.
+        if is_judged || handshake.identity().is_replica() {
+            return;
+        }
+        match &reading.borne {
+            Borne::Nothing | Borne::Damaged => self.lasting.memories.note_missing(now),
+            Borne::Note(note) => _ = self.known(process, reading).judge(note, now),
+            Borne::Unusable(_) => {}
+        }
+    }
+
     fn known(&self, process: RunId, reading: &Reading) -> Known<'_> {
-        let begun = match self.state {
-            State::Handshake { begun, .. } => begun,
-            _ => None,
+        let (identity, begun) = match &self.state {
+            State::Handshake { handshake, begun, .. } => (handshake.identity(), *begun),
+            _ => (&self.identity, None),
         };
-        let (identity, memories) = (&self.identity, &self.lasting.memories);
+        let memories = &self.lasting.memories;
         let epoch = self.master.as_ref().filter(|_| self.needs_majority).map(|it| it.epoch);
         Known { process, clock_ms: reading.now_ms(), identity, memories, begun, epoch }
     }
@@ -1017,8 +1031,8 @@ impl Connector {
     }
 
     /// Takes back the connection that was set aside, in place of the one that was being opened.
-    pub(super) fn take_back(&mut self, stream: Stream) {
-        self.close();
+    pub(super) fn take_back(&mut self, stream: Stream, now: Moment) {
+        self.close(now);
         self.place_shown = 1 - self.place_shown;
         (self.failures, self.down_since) = (0, None);
         let Stream { wire, inbox, outbox, heard_at, master, needs_majority } = stream;

@@ -933,7 +933,7 @@ impl Server {
         let line = (Level::Info, "replies again".to_owned());
         self.event_log.say(Event::AnswersAgain, line, now, &mut effects.lines);
         let (stream, queue, capabilities) = draining.into_parts();
-        self.connector.take_back(stream);
+        self.connector.take_back(stream, now);
         (self.queue, self.capabilities) = (queue, capabilities);
         for ticket in mem::take(&mut self.awaiting_connection) {
             self.deliver(ticket, Answer::Done, effects);

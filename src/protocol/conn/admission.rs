@@ -34,39 +34,26 @@ impl Known<'_> {
             generation: Note::generation_after(note.generation),
             ..note.clone()
         };
-        // No promotion is no news: a server forgets it.
         let memories = self.memories;
-        if self.identity.promotion().is_some_and(|it| note.promotion != Some(it)) {
+        if note.id == self.process && self.begun == Some(note.life) {
+            memories.adopt(note, now);
+        }
+        // It is remembered in any case: the server may not be marked now, and show an older note later.
+        let verdict = memories.judge(note, now);
+        if self.is_of_another(note) {
             memories.doubt(note.life, now);
             return Admission::Lose;
         }
-        // It is of a time when this server was the master before, or of another master, whose data this server has.
-        if self.epoch.is_some_and(|it| it != note.epoch) {
-            memories.doubt(note.life, now);
+        let Verdict::Sound { found_at } = verdict else {
             return Admission::Lose;
-        }
+        };
         if note.id != self.process {
-            let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
-            let is_own = is_logged && !memories.was_replica(self.process);
-            if !is_own {
-                memories.doubt(note.life, now);
-                return Admission::Lose;
-            }
-            if memories.judge(note, now) == Verdict::Older {
-                return Admission::Lose;
-            }
             // Another process of this server wrote the data, and none of it is missing.
             return Admission::Rewrite(
                 Note { id: self.process, ..next(note) },
                 Since::At(note.since_ms),
             );
         }
-        if self.begun == Some(note.life) {
-            memories.adopt(note, now);
-        }
-        let Verdict::Sound { found_at } = memories.judge(note, now) else {
-            return Admission::Lose;
-        };
         if let Some(since) = note.corrected(self.clock_ms) {
             return Admission::Rewrite(next(note), since);
         }
@@ -75,6 +62,18 @@ impl Known<'_> {
             return Admission::Rewrite(Note { is_logged: false, ..next(note) }, since);
         }
         Admission::Accept { found_at }
+    }
+
+    /// Whether the note speaks for the memory of another server, or of this one before it was a replica or restarted.
+    fn is_of_another(&self, note: &Note) -> bool {
+        // No promotion is no news: a server forgets it.
+        let is_promoted = self.identity.promotion().is_some_and(|it| note.promotion != Some(it));
+        // It is of a time when this server was the master before, or of another master, whose data this server has.
+        let is_of_other_epoch = self.epoch.is_some_and(|it| it != note.epoch);
+        let is_logged = note.is_logged && self.identity.is_durable() == Some(true);
+        let is_own =
+            note.id == self.process || is_logged && !self.memories.was_replica(self.process);
+        is_promoted || is_of_other_epoch || !is_own
     }
 }
 

@@ -332,8 +332,11 @@ impl Guard {
         rules.hear(borne);
         let note = match borne {
             Borne::Note(note) if (note.id, note.life) == (life.process, life.id) => note,
-            _ => {
+            other => {
                 memories.note_end(life.id, now);
+                if let Borne::Note(note) = other {
+                    memories.judge(note, now);
+                }
                 return Err(Forgotten);
             }
         };

@@ -699,10 +699,12 @@ impl Queue {
         is_known
     }
 
-    /// What was read for a note behind this request.
-    fn note_behind(&self, entry: &Entry) -> Option<&Borne> {
-        self.reading.as_ref().filter(|_| entry.read_behind.is_some())?;
-        self.last_note.as_ref()?.note.as_ref()
+    /// The connection ends. What was read for a note behind this request holds nevertheless: the next connection may find
+    /// an older one.
+    fn keep_told(&mut self, entry: &Entry, now: Moment) {
+        let is_read = self.reading.is_some() && entry.read_behind.is_some();
+        let note = self.last_note.as_ref().filter(|_| is_read).and_then(|it| it.note.as_ref());
+        let _ = self.guard.learn(note, &self.lasting.memories, now, &self.rules);
     }
 
     /// The meaning of the replies, received at `now`. They are the replies to the request, and what was read
@@ -724,10 +726,10 @@ impl Queue {
             self.note_subscription(&replies.remove(0))?;
         }
         self.read(entry, replies, now);
-        if let (Err(_), Some(note)) = (&is_known, self.note_behind(entry)) {
-            self.rules.hear(note);
+        if let Err(forgotten) = is_known {
+            self.keep_told(entry, now);
+            return Err(forgotten.into());
         }
-        is_known?;
         let waiters = if entry.looks { replies.pop() } else { None };
         let end_ms = match replies.last() {
             Some(&Value::Int(end_ms)) if entry.form.tells_end => Some(end_ms),

@@ -129,10 +129,17 @@ fn shake_hands(connector: &mut Connector, replies: &str) {
 
 /// Connects, and reads these replies.
 fn end_shaking_hands(connector: &mut Connector, replies: &str) -> Option<Change> {
+    shake_hands_for(connector, replies, Requirements { is_guarded: true, is_waking: false })
+}
+
+fn shake_hands_for(
+    connector: &mut Connector,
+    replies: &str,
+    requirements: Requirements,
+) -> Option<Change> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let socket = Socket::to_address(address, &connector.inherited[0]).expect("a socket");
-    let requirements = Requirements { is_guarded: true, is_waking: false };
     let handshake = Box::new(Handshake::new(None, 0, requirements));
     let wire = Wire::Plain(socket);
     connector.state = State::Handshake { wire, since: NOW, asked_at: NOW, handshake, begun: None };
@@ -175,6 +182,35 @@ fn what_a_lost_handshake_has_said_of_the_longest_ttl_is_known() {
     let refused = end_shaking_hands(&mut connector, &replica);
     assert!(matches!(refused, Some(Change::Failed { .. })));
     assert_eq!(longest_ms(&connector), 60_000);
+}
+
+/// A question is open still when the connection is lost. Then the server shows an older note, or a note again.
+#[test]
+fn what_a_lost_handshake_has_said_of_the_memory_is_known() {
+    if IS_PLAYED {
+        return;
+    }
+    let requirements = Requirements { is_guarded: true, is_waking: true };
+    let note = |generation: i64| {
+        format!("1 {} {generation} -1 0 0000000000000007", RunId::sample('a').as_str())
+    };
+    for (first, told) in [("", note(3)), (&*note(2), String::new()), (&note(2), "bad".to_owned())] {
+        let mut connector = connector();
+        if !first.is_empty() {
+            end_shaking_hands(&mut connector, &process_with('a', first)).expect("it is connected");
+            fail(&mut connector);
+        }
+        shake_hands_for(&mut connector, &process_with('a', &told), requirements);
+        fail(&mut connector);
+        // It is not connected, because it is to be marked.
+        shake_hands(&mut connector, &process_with('a', &note(2)));
+    }
+    // It is a replica. The note is that of its primary.
+    let (mut connector, of_primary) = (connector(), process_with('b', &note(3)));
+    let of_replica = of_primary.replace("$11\r\nrole:master", "$10\r\nrole:slave");
+    let refused = shake_hands_for(&mut connector, &of_replica, requirements);
+    assert!(matches!(refused, Some(Change::Failed { .. })));
+    assert_eq!(connector.lasting.memories.lost_at(), None);
 }
 
 /// A server with a log has the note of another process, as after a restart. Or its note is dated in the future. But this
@@ -262,7 +298,7 @@ fn a_connection_that_is_taken_back_leads_to_its_own_master() {
         let stream = connector.set_aside(NOW).expect("it is up");
         connector.have_master(Some(owner(2)));
         connector.needs_majority = !needs_majority;
-        connector.take_back(stream);
+        connector.take_back(stream, NOW);
         assert_eq!(connector.master, Some(owner(1)));
         assert_eq!(connector.addresses.current().map(|it| it.port()), Some(7001));
         assert_eq!(connector.owner().is_some(), needs_majority);

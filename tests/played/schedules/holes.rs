@@ -304,15 +304,22 @@ impl Doubt<'_> {
         self.is_of_demotion() && self.loss.over_at - self.loss.at <= ROLE
     }
 
-    /// Some acquire of the manager was sent before the server was promoted again, and carried out after that.
+    /// Some acquire of the manager was written before the server was promoted again, and carried out after that.
     fn is_on_its_way(&self) -> bool {
         let over_at = self.loss.over_at;
         let is_one = self.world.records.tokens.iter().any(|it| {
             (it.client, it.taken_by()) == (self.client, self.manager)
-                && it.offered_at[self.server] < over_at
+                && self.written_at(it.offered_at[self.server]) < over_at
                 && it.asked_on(self.server) >= over_at
         });
         self.is_of_demotion() && is_one
+    }
+
+    /// When a request was written that was sent at this time: the client may have been stopped in between.
+    fn written_at(&self, sent_at: i64) -> i64 {
+        let stops = &self.world.clients[self.client].stops;
+        let stopped = stops.iter().find(|(_, until)| (*until..*until + MS).contains(&sent_at));
+        stopped.map_or(sent_at, |(from, _)| *from)
     }
 
     fn is_of_old_log(&self) -> bool {

@@ -22,6 +22,8 @@ pub(crate) struct Client {
     /// The next one is last.
     hitches: Vec<Hitch>,
     pub(crate) stopped_until: i64,
+    /// Each time it was stopped, and went on.
+    pub(crate) stops: Vec<(i64, i64)>,
     /// For how long it was stopped, in total.
     pub(crate) stopped: i64,
     /// It has ended, and its code no longer affects the world. All its time passes at once, so that the
@@ -63,6 +65,7 @@ impl Client {
             steps: 0,
             hitches: plan.hitches.iter().rev().copied().collect(),
             stopped_until: 0,
+            stops: Vec::new(),
             stopped: 0,
             is_gone: false,
             skipped_to: 0,
@@ -127,6 +130,7 @@ impl World {
         let until = client.stopped_until.max(now);
         client.stopped_until = until.max(now + lasts);
         client.stopped += client.stopped_until - until;
+        client.stops.push((now, client.stopped_until));
     }
 
     /// The client ends, and leaves its connections to the system; or the machine ends with it.

@@ -113,10 +113,12 @@ static void fork_in(int which, bool asks) {
         if (which == UNLOCK) {
             EXPECT(REDLOCK_OK, RedLock_TryLock(manager, "r", TTL_MS, 20000, lease), lease);
         }
-        if (asks) {
-            free_when_all_have_heard(manager);
-            manager = new_manager();
-        } else {
+        /* A manager that was not asked for the password yet, or has not logged a lost connection in the last second. */
+        free_when_all_have_heard(manager);
+        manager = new_manager();
+        if (!asks) {
+            connect_to_all(manager);
+            CHECK(RedLock_SetLogger(manager, on_line, &forks, NULL) == REDLOCK_OK);
             tell_and_await("break the connections");
         }
         forks = true;
@@ -155,9 +157,6 @@ int main(int argc, char **argv) {
     kept = new_lease();
     lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_ContinueLock(manager, "kept", TTL_MS, kept), kept);
-    if (!asks) {
-        CHECK(RedLock_SetLogger(manager, on_line, &forks, NULL) == REDLOCK_OK);
-    }
     for (int which = 0; which < CALLS; which++) {
         fork_in(which, asks);
     }

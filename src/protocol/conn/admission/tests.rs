@@ -125,3 +125,21 @@ fn a_note_of_another_epoch_is_a_loss() {
         assert_eq!(judged(note_epoch, epoch), (is_lost, is_lost), "{note_epoch} {epoch:?}");
     }
 }
+
+/// It is that of another server, or of another time, and the server is not marked. Then it shows an older one.
+#[test]
+fn a_note_that_does_not_hold_is_remembered() {
+    let (durable, plain) = (Identity::durable(true), Identity::durable(false));
+    let promoted = Identity::promoted(RunId::sample('c'));
+    for (process, identity, epoch) in
+        [('a', &promoted, None), ('a', &durable, Some(3)), ('b', &plain, None)]
+    {
+        let memories = &Memories::default();
+        let (process, begun) = (RunId::sample(process), None);
+        let clock_ms = Note::SEEN_MS;
+        let known = Known { process, clock_ms, identity, memories, begun, epoch };
+        assert_eq!(known.judge(&note(1, 3), NOW), Admission::Lose);
+        let known = Known { process: RunId::sample('a'), identity: &durable, epoch: None, ..known };
+        assert_eq!(known.judge(&note(1, 2), NOW), Admission::Lose);
+    }
+}

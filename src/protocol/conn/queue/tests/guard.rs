@@ -196,6 +196,26 @@ fn a_note_that_ends_the_connection_tells_the_longest_ttl() {
     }
 }
 
+/// The server was promoted, or has another memory. The next connection may find an older note.
+#[test]
+fn a_note_that_ends_the_connection_is_remembered() {
+    let promoted = Value::BulkString("ab".repeat(20).into_bytes());
+    for (at_ms, told, note, older) in [
+        (200, vec![promoted], later_note(3, -1, 10_000), later_note(2, -1, 10_000)),
+        (0, vec![], other_note_of(3), other_note_of(2)),
+    ] {
+        for granted in [Value::Okay, Value::Nil] {
+            let (mut queue, now) = (guarded(-1, 10_000), NOW.plus_ms(at_ms));
+            queue.push(&request(Verb::Acquire), Some(TICKET), now);
+            queue.send(&mut Vec::new(), Capabilities::PLAIN, now);
+            let behind = [granted, Value::Int(10_000), note.clone(), time()];
+            let _ = queue.settle(&mut [&told[..], &behind].concat(), now);
+            let Some(Borne::Note(older)) = Borne::of(&older) else { panic!() };
+            assert_eq!(queue.lasting.memories.judge(&older, now), Verdict::Older);
+        }
+    }
+}
+
 /// The next connection finds the note of before, because the server has an old copy of it, and no promotion, because the
 /// server has forgotten it.
 #[test]
