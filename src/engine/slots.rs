@@ -48,7 +48,8 @@ impl<T> Slots<T> {
             self.all.give_back();
         }
         if self.used == 0 {
-            self.free = BinaryHeap::new();
+            self.free.clear();
+            self.free.give_back_all();
         }
         Some(value)
     }

@@ -23,6 +23,13 @@ pub(crate) trait Room {
             self.shrink(room / 2);
         }
     }
+
+    /// Gives back all room that is not needed, if it is worth it.
+    fn give_back_all(&mut self) {
+        if self.used_and_room().1 > ROOM_MIN {
+            self.shrink(0);
+        }
+    }
 }
 
 impl<T> Room for Vec<T> {
