@@ -779,10 +779,10 @@ impl Engine {
     fn deliver(&mut self) {
         let now = clock::now();
         let mut deliveries = mem::take(&mut self.state.effects.deliveries);
-        let mut pushes = mem::take(&mut self.state.effects.pushes).into_iter().peekable();
+        let mut pushes = mem::take(&mut self.state.effects.pushes).into_iter();
         for (nth, it) in deliveries.drain(..).enumerate() {
-            while let Some(pushed) = pushes.next_if(|pushed| pushed.behind <= nth) {
-                self.hear_push(pushed, now);
+            while pushes.as_slice().first().is_some_and(|pushed| pushed.behind <= nth) {
+                pushes.next().into_iter().for_each(|pushed| self.hear_push(pushed, now));
             }
             let Some(slot) = self.state.find(it.ticket) else { continue };
             let Some(open) = slot.round.as_mut().filter(|open| open.pending.contains(it.server))

@@ -61,6 +61,8 @@ pub(crate) struct Round {
     unheard: Vec<(usize, Condition)>,
     /// Whether a server has woken a client that waits for the lock that is released.
     has_woken: bool,
+    /// Whether nothing more needs to be heard.
+    is_decided: bool,
 }
 
 /// What a question must find out beside its outcome.
@@ -149,17 +151,21 @@ impl Round {
 
     fn new(count: Count) -> Self {
         let (draw, lefts, heard, reasons, unheard) = Default::default();
-        let (attempt, view, wanted, has_woken) = (None, None, Wanted::Nothing, false);
-        Self { count, attempt, draw, view, lefts, wanted, heard, reasons, unheard, has_woken }
-    }
-
-    /// Whether nothing more needs to be heard.
-    fn is_decided(&self) -> bool {
-        self.has_outcome() && self.is_end_known()
-    }
-
-    fn has_outcome(&self) -> bool {
-        self.count.get().outcome().is_some()
+        let (attempt, view, wanted) = (None, None, Wanted::Nothing);
+        let (has_woken, is_decided) = (false, false);
+        Self {
+            count,
+            attempt,
+            draw,
+            view,
+            lefts,
+            wanted,
+            heard,
+            reasons,
+            unheard,
+            has_woken,
+            is_decided,
+        }
     }
 
     /// How the question ended. A question that was never decided found too few servers.
@@ -286,7 +292,7 @@ impl Round {
     /// Hears a server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         self.has_woken |= matches!(answer, Answer::Woke);
-        let is_late = self.is_decided() && !self.count.get().counts_on();
+        let is_late = self.is_decided && !self.count.get().counts_on();
         let is_vote = self.is_vote(server);
         let plain = Self::plain_vote(&answer, is_vote);
         let heard = Heard { server, answer: &answer, plain, is_vote, now };
@@ -300,10 +306,13 @@ impl Round {
         }
         self.heard += 1;
         self.note_left(&answer, now);
-        if self.count.get_mut().hear(&heard) != Vote::Yes {
+        let count = self.count.get_mut();
+        let (vote, has_outcome) = (count.hear(&heard), count.outcome().is_some());
+        if vote != Vote::Yes {
             self.reasons.push((server, self.count.get().reason(answer)));
         }
-        self.is_decided()
+        self.is_decided = has_outcome && self.is_end_known();
+        self.is_decided
     }
 
     /// The vote that an answer is where a vote needs nothing else.
@@ -323,7 +332,7 @@ impl Round {
     /// The servers whose condition the question must be told, now that it is closed. None unless the question
     /// has failed.
     pub(crate) fn wanted_conditions(&self) -> ServerSet {
-        if !self.is_decided() || self.outcome() == Outcome::Reached {
+        if !self.is_decided || self.outcome() == Outcome::Reached {
             return ServerSet::default();
         }
         let ballot = self.ballot();
