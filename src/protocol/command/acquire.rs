@@ -15,7 +15,7 @@ use super::capabilities::Capabilities;
 use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
-use super::wire_form::OK;
+use super::wire_form::FirstReply;
 
 pub(super) static DEFINITION: Definition = Definition {
     replies: 2,
@@ -26,7 +26,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     encode,
     decode,
-    usual: Some(&OK),
+    usual: Some(FirstReply::Ok),
 };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
@@ -37,9 +37,10 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
 }
 
 pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
-    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    let &Subject { ref resource, ref token, ttl_ms, .. } = subject;
     encoder.put(|command| {
-        command.arg("SET").arg(key).arg(token).arg("PX").arg(subject.ttl_ms).arg("NX")
+        let command = command.put_fixed(1, b"$3\r\nSET\r\n").arg(&**resource).arg(token);
+        command.put_fixed(1, b"$2\r\nPX\r\n").arg(ttl_ms).put_fixed(1, b"$2\r\nNX\r\n")
     });
 }
 
@@ -47,7 +48,7 @@ pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
 pub(super) fn ask_end(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     match capabilities.expiry_time {
-        true => encoder.put(|command| command.arg("PEXPIRETIME").arg(key)),
+        true => encoder.put(|command| command.put_fixed(1, b"$11\r\nPEXPIRETIME\r\n").arg(key)),
         false => pttl::encode(key, encoder),
     }
 }

@@ -12,7 +12,7 @@ use super::waking::{LEAVE, LEAVE_SLOT, channel, put_lined};
 pub(super) static DEFINITION: Definition = Definition::script(3, encode, decode);
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    put_lined(&subject.resource, [&LEAVE, &LEAVE_SLOT], &channel(&subject.token), encoder);
+    put_lined(&subject.resource, [&LEAVE, &LEAVE_SLOT], channel(&subject.token), encoder);
 }
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -53,7 +53,7 @@ pub(crate) use self::encoder::Encoder;
 pub(crate) use self::numbers::Restored;
 pub use self::numbers::{Fences, FencesState, NotedMemory};
 use self::wire_form::AllEncoded;
-pub(crate) use self::wire_form::{Encoded, Form, Hash};
+pub(crate) use self::wire_form::{Encoded, FirstReply, Form, Hash};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::{LockKind, Target};
 use crate::protocol::moment::Moment;
@@ -109,6 +109,11 @@ impl Verb {
     /// Whether it asks for a lock that is not held yet.
     pub(crate) fn acquires(self) -> bool {
         matches!(self, Self::Acquire | Self::AcquireAgain | Self::AcquireFenced)
+    }
+
+    /// Whether its answer counts only if the server knows everything that it ever said.
+    fn asks_for_vote(self) -> bool {
+        self.acquires() || matches!(self, Self::Move | Self::RaiseFence | Self::ReadFences)
     }
 
     /// Its effect on a server, for the delivering module.
@@ -310,6 +315,10 @@ impl ReplyObserver for Ended {
 /// long after the call.
 pub struct Request {
     verb: Verb,
+    /// What follows from the verb. Found out once, because each server asks for it several times.
+    effect: KeyEffect,
+    work: Kind,
+    asks_for_vote: bool,
     /// Which of the requests about one lock it is, for the witness.
     number: u32,
     subject: Subject,
@@ -337,7 +346,19 @@ impl Request {
         let definition = verb.definition(&subject.kind);
         let size = size(verb, definition, &subject);
         let (recipients, encoded) = Default::default();
-        Self { verb, number: 0, subject, definition, size, recipients, observer: None, encoded }
+        Self {
+            verb,
+            effect: verb.effect(),
+            work: verb.work(&subject.kind),
+            asks_for_vote: verb.asks_for_vote(),
+            number: 0,
+            subject,
+            definition,
+            size,
+            recipients,
+            observer: None,
+            encoded,
+        }
     }
 
     /// Sets the servers that must get it. A release that cannot be sent now is sent later, until the TTL is over.
@@ -428,8 +449,7 @@ impl Request {
     /// Whether its answer counts only if the server knows everything that it ever said: the grant of a lock, and what
     /// is read to restore another server.
     pub fn asks_for_vote(&self) -> bool {
-        self.verb.acquires()
-            || matches!(self.verb, Verb::Move | Verb::RaiseFence | Verb::ReadFences)
+        self.asks_for_vote
     }
 
     /// Whether this answer claims that a lock is held or a number known, so that it counts only if the server is what it
@@ -468,12 +488,17 @@ impl Request {
     /// Whether the answer gives the key's end by the server's clock, in milliseconds, and not its remaining time.
     fn tells_end(&self, capabilities: Capabilities) -> bool {
         let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
-        is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
+        is_plain && self.is_about_one() && capabilities.expiry_time
+    }
+
+    /// Whether it is about an exclusive lock of one resource.
+    fn is_about_one(&self) -> bool {
+        matches!(self.subject.kind, LockKind::Exclusive)
     }
 
     /// Whether it can be sent without the question when the key ends.
     pub(crate) fn may_leave_out_end(&self) -> bool {
-        self.verb == Verb::Acquire && self.subject.kind == LockKind::Exclusive
+        self.verb == Verb::Acquire && self.is_about_one()
     }
 
     /// Whether it is an attempt to take a lock.
@@ -504,12 +529,12 @@ impl Request {
 
     /// Its effect on a server, for the delivering module.
     pub fn effect(&self) -> KeyEffect {
-        self.verb.effect()
+        self.effect
     }
 
     /// The kind of work that it does.
     pub fn kind(&self) -> Kind {
-        self.verb.work(&self.subject.kind)
+        self.work
     }
 
     /// What it asks for.
@@ -562,7 +587,7 @@ impl Request {
     /// Whether it is sent in a form that only servers with these capabilities know, although all know another form.
     fn relies_on(&self, capabilities: Capabilities) -> bool {
         // An acquire without `PEXPIRETIME` has an equally good answer.
-        let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
+        let is_one = self.effect() == KeyEffect::Leaves && self.is_about_one();
         !is_one && self.form(capabilities) != self.form(Capabilities::default())
     }
 
@@ -642,8 +667,9 @@ impl Request {
 
     /// The question to send behind it whether it must wake a waiter, if that is no part of it.
     pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
-        let is_one = self.subject.kind == LockKind::Exclusive;
-        let looks = is_one && self.wakes() && release_and_wake::looks_for_waiters(capabilities);
+        let looks = self.is_about_one()
+            && self.wakes()
+            && release_and_wake::looks_for_waiters(capabilities);
         looks.then(|| release_and_wake::look_for_waiters(self.resource()))
     }
 

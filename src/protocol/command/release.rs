@@ -8,7 +8,7 @@ use super::capabilities::{Capabilities, Delete};
 use super::definition::{Definition, Replies, Subject, put_script};
 use super::encoder::Encoder;
 use super::script::script;
-use super::wire_form::ONE;
+use super::wire_form::FirstReply;
 
 pub(super) static DEFINITION: Definition = Definition {
     replies: 1,
@@ -16,7 +16,7 @@ pub(super) static DEFINITION: Definition = Definition {
     form: |capabilities| capabilities.delete as usize,
     encode,
     decode,
-    usual: Some(&ONE),
+    usual: Some(FirstReply::One),
 };
 
 pub(super) static SCRIPT: &str = script!("release.lua");

@@ -10,13 +10,13 @@ use super::definition::{Definition, Replies, Subject};
 use super::encoder::{Command, Encoder};
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits, put_lined};
-use super::wire_form::ONE;
+use super::wire_form::FirstReply;
 
 /// The form that wakes. The forms below it are those of a plain release.
 const WAKES: usize = 3;
 
 pub(super) static DEFINITION: Definition =
-    Definition { form, usual: Some(&ONE), ..Definition::script(3, encode, decode) };
+    Definition { form, usual: Some(FirstReply::One), ..Definition::script(3, encode, decode) };
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
@@ -40,8 +40,8 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
     if !capabilities.releases_by_script() {
         return (release::DEFINITION.encode)(subject, capabilities, encoder);
     }
-    let token = subject.token.as_bytes();
-    put_lined(&subject.resource, [&RELEASE_AND_WAKE, &RELEASE_SLOT], token, encoder);
+    let scripts = [&RELEASE_AND_WAKE, &RELEASE_SLOT];
+    put_lined(&subject.resource, scripts, &subject.token, encoder);
 }
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

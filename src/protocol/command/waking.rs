@@ -48,13 +48,17 @@ pub(super) fn line_of_permits(resource: &[u8]) -> Option<WaitlistKey<'_>> {
 pub(super) fn put_lined(
     resource: &[u8],
     [of_lock, of_slot]: [Script; 2],
-    argument: &[u8],
+    argument: impl Argument,
     encoder: &mut Encoder,
 ) {
     let permits = line_of_permits(resource);
-    let (script, keys) = if permits.is_some() { (of_slot, 3) } else { (of_lock, 2) };
+    let (script, keys) = match permits {
+        Some(_) => (of_slot, b"$1\r\n3\r\n"),
+        None => (of_lock, b"$1\r\n2\r\n"),
+    };
     encoder.put_script(script, |command| {
-        command.arg(keys).arg(resource).arg(line(resource)).arg(permits).arg(argument)
+        let command = command.put_fixed(1, keys).arg(resource).arg(line(resource));
+        command.arg(permits).arg(argument)
     });
 }
 

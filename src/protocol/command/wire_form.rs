@@ -59,14 +59,25 @@ pub(crate) struct Form {
     pub(crate) usual: Option<FirstReply>,
 }
 
-/// The bytes of a reply that is told by them. It is the address of a static, which takes less room.
-pub(crate) type FirstReply = &'static &'static [u8];
+/// A reply that is told by its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstReply {
+    /// Of a command that has done what was asked.
+    Ok,
+    /// Of a script that has done what was asked.
+    One,
+}
 
-/// The reply of a script that has done what was asked.
-pub(super) static ONE: &[u8] = b":1\r\n";
-
-/// The reply of a command that has done what was asked.
-pub(super) static OK: &[u8] = b"+OK\r\n";
+impl FirstReply {
+    /// What comes behind it, if these bytes begin with it.
+    #[inline]
+    pub(crate) fn strip_from(self, bytes: &[u8]) -> Option<&[u8]> {
+        match self {
+            Self::Ok => bytes.strip_prefix(b"+OK\r\n"),
+            Self::One => bytes.strip_prefix(b":1\r\n"),
+        }
+    }
+}
 
 impl Encoded {
     /// From the commands in `bytes`. A script comes with the places where its number of words ends and its text is

@@ -3,7 +3,7 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use crate::protocol::command::{Form, Request};
+use crate::protocol::command::{FirstReply, Form, Request};
 use crate::protocol::moment::Moment;
 use crate::protocol::op_id::OpId;
 use crate::protocol::token::Token;
@@ -110,9 +110,8 @@ impl Entry {
     }
 
     /// The first reply when it has done what was asked, if that can be told by its bytes and nothing was asked before it.
-    pub(crate) fn usual(&self) -> Option<&'static [u8]> {
-        let usual = self.form.usual.copied();
-        usual.filter(|_| !(self.asks_role || self.raises || self.subscribes))
+    pub(crate) fn usual(&self) -> Option<FirstReply> {
+        self.form.usual.filter(|_| !(self.asks_role || self.raises || self.subscribes))
     }
 
     /// The same request once more, which takes over the waiting ticket.

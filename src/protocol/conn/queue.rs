@@ -348,7 +348,7 @@ impl Queue {
 
     /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
     fn usual(&self, entry: &Entry, bytes: &[u8]) -> Option<Usual> {
-        let mut rest = bytes.strip_prefix(entry.usual()?)?;
+        let mut rest = entry.usual()?.strip_from(bytes)?;
         let (mut end_ms, mut time_us) = (None, None);
         if entry.form.tells_end {
             let (end, length) = simple_reply::number(rest).filter(|it| it.0 >= 0)?;
