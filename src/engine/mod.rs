@@ -548,7 +548,8 @@ impl Driven for Engine {
             Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
             None => socket::watch(NONE, false),
         }));
-        let beside = self.state.servers.iter().flat_map(Server::interests_beside);
+        let have_more = self.state.servers.iter().filter(|it| it.has_interests_beside());
+        let beside = have_more.flat_map(Server::interests_beside);
         descriptors.extend(beside.map(|it| socket::watch(it.fd, it.for_writing)));
         descriptors.push(socket::watch(self.waker, false));
         let until = match waits {

@@ -134,12 +134,13 @@ impl Server {
         // The end of the stream or late answers may be waiting in the socket if nobody has looked for a
         // while.
         let looked_at = self.looked_at.max(self.connector.heard_at());
-        let is_behind = self.is_behind(reply_ms, now);
-        if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
+        let mut is_behind = self.is_behind(reply_ms, now);
+        if now >= looked_at.plus_ms(if is_behind { BEHIND_MS } else { QUIET_MS }) {
             self.looked_at = now;
             self.look(now, effects);
+            is_behind = self.is_behind(reply_ms, now);
         }
-        self.connector.is_up() && !self.is_behind(reply_ms, now)
+        self.connector.is_up() && !is_behind
     }
 
     /// Queues a request and delivers its answer to the ticket. The ticket is told at once if the server
@@ -153,9 +154,7 @@ impl Server {
         effects: &mut Effects,
     ) {
         self.follow_master(now, effects);
-        let obstacle = self.obstacle(reply_ms, now, effects);
-        let failing = || self.connector.is_failing(reply_ms, now).then(|| self.not_connected());
-        match obstacle.or_else(failing).or_else(|| self.left_out(request)) {
+        match self.refusal(request, reply_ms, now, effects) {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), effects);
@@ -163,6 +162,23 @@ impl Server {
                     self.tell(request, now, effects);
                 }
             }
+        }
+    }
+
+    /// Why the server is not asked this now.
+    fn refusal(
+        &mut self,
+        request: &Request,
+        reply_ms: i64,
+        now: Moment,
+        effects: &mut Effects,
+    ) -> Option<Failure> {
+        if let Some(failure) = self.obstacle(reply_ms, now, effects) {
+            return Some(failure);
+        }
+        match self.connector.is_failing(reply_ms, now) {
+            true => Some(self.not_connected()),
+            false => self.left_out(request),
         }
     }
 
@@ -283,12 +299,9 @@ impl Server {
 
     /// When [`Self::advance`] is due next, if nothing is received before.
     pub(crate) fn next_due(&self) -> Moment {
-        let due = if self.connector.is_up() {
-            let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
-            let overdue_at = self.queue.overdue_at(self.connector.policy());
-            give_up_at.min(self.queue.probe_at()).min(overdue_at)
-        } else {
-            self.connector.next_due()
+        let due = match self.connector.is_up() {
+            true => self.queue.next_due(self.connector.policy()),
+            false => self.connector.next_due(),
         };
         self.draining.as_ref().map_or(due, |draining| due.min(draining.given_up_at()))
     }
@@ -296,6 +309,11 @@ impl Server {
     /// What to poll for.
     pub(crate) fn interest(&self) -> Option<Interest> {
         self.connector.interest()
+    }
+
+    /// Whether there is something to poll for beside that.
+    pub(crate) fn has_interests_beside(&self) -> bool {
+        self.draining.is_some() || self.connector.is_followed()
     }
 
     /// What to poll for beside that: the connection before this one, if it still exists, and Sentinels.
@@ -318,7 +336,16 @@ impl Server {
     }
 
     /// Sends the queued requests, or as much as the socket takes.
+    #[inline]
     fn flush(&mut self, now: Moment, effects: &mut Effects) {
+        let has_unsent = self.queue.has_unsent() || self.connector.has_unsent();
+        if has_unsent || self.draining.is_some() {
+            self.send(now, effects);
+        }
+    }
+
+    /// The same when there may be something to send.
+    fn send(&mut self, now: Moment, effects: &mut Effects) {
         if self.queue.has_unsent() && self.connector.is_up() {
             self.queue.send(&mut self.connector.outbox, self.capabilities, now);
         }
@@ -335,7 +362,9 @@ impl Server {
 
     /// Why the server cannot be asked now.
     fn obstacle(&mut self, reply_ms: i64, now: Moment, effects: &mut Effects) -> Option<Failure> {
-        self.is_keeping_up(reply_ms, now, effects);
+        if self.is_keeping_up(reply_ms, now, effects) {
+            return self.queue.is_full().then_some(Failure::Full);
+        }
         if self.is_behind(reply_ms, now) {
             Some(Failure::Behind { ms: now.ms_since(self.owes_since().unwrap_or(now)) })
         } else if self.connector.is_down() {
@@ -351,8 +380,9 @@ impl Server {
         if self.is_stuck() {
             return true;
         }
+        let enough_ms = reply_ms.saturating_add(1);
         self.connector.is_up()
-            && self.queue.owes_since().is_some_and(|at| now.ms_since(at) > reply_ms)
+            && self.queue.owes_since().is_some_and(|at| now >= at.plus_ms(enough_ms))
     }
 
     fn not_connected(&self) -> Failure {
@@ -461,10 +491,14 @@ impl Server {
     }
 
     /// Checks whether another server has become the master, if Sentinels watch it.
+    #[inline]
     fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
-        if !self.connector.is_followed() {
-            return;
+        if self.connector.is_followed() {
+            self.look_for_master(now, effects);
         }
+    }
+
+    fn look_for_master(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.connector.follow(now);
         self.handle_change(change, now, effects);
         // The thread that polls does not know of the Sentinels' sockets.
@@ -555,11 +589,15 @@ impl Server {
 
     /// Notes the server's push messages: all of them, or with `is_early` only those that came before the last
     /// answer.
+    #[inline]
     fn note_pushes(&mut self, is_early: bool, effects: &mut Effects) {
-        let (channel, inbox) = (self.queue.channel(), &mut self.connector.inbox);
-        if !inbox.has_pushes() {
-            return;
+        if self.connector.inbox.has_pushes() {
+            self.take_pushes(is_early, effects);
         }
+    }
+
+    fn take_pushes(&mut self, is_early: bool, effects: &mut Effects) {
+        let (channel, inbox) = (self.queue.channel(), &mut self.connector.inbox);
         match is_early {
             true => effects.note_pushes(self.index, channel, inbox.early_pushes()),
             false => effects.note_pushes(
@@ -645,8 +683,15 @@ impl Server {
     }
 
     /// Logs once that a loss of the server's memory is not noticed.
+    #[inline]
     fn tell_of_blindness(&mut self, now: Moment, effects: &mut Effects) {
-        if self.queue.is_blind() && !self.is_known_blind {
+        if self.queue.is_blind() != self.is_known_blind {
+            self.note_blindness(now, effects);
+        }
+    }
+
+    fn note_blindness(&mut self, now: Moment, effects: &mut Effects) {
+        if self.queue.is_blind() {
             let line = (Level::Warning, self.queue.caveat().into_owned());
             self.event_log.say(Event::Unguarded, line, now, &mut effects.lines);
         }
@@ -656,6 +701,9 @@ impl Server {
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), CloseReason> {
         while self.connector.is_up() {
             let inbox = &mut self.connector.inbox;
+            if inbox.is_drained() {
+                return Ok(());
+            }
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
                 self.note_pushes(false, effects);
                 return Ok(());
@@ -699,9 +747,9 @@ impl Server {
 impl Server {
     /// Delivers the answer to the call that waits for it.
     fn hand_over(&self, Settled { ticket, answer, .. }: Settled, effects: &mut Effects) {
-        let server = self.index;
-        let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
-        effects.deliveries.extend(ticket.map(deliver));
+        if let Some(ticket) = ticket {
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
+        }
     }
 
     /// The same for an answer that claims something.

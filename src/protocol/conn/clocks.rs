@@ -17,6 +17,8 @@ use crate::protocol::quorum::validity::Drift;
 /// What is known of the clock of one server, for all connections to it.
 pub(crate) struct Clock {
     state: Mutex<State>,
+    /// Whether the clock was set forward, as far as is known. Nearly always it was not.
+    was_set_forward: AtomicBool,
     /// Whether the clock was set and nobody was told yet.
     has_news: AtomicBool,
 }
@@ -65,7 +67,8 @@ impl Succession {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { state: Mutex::new(State::default()), has_news: AtomicBool::new(false) }
+        let (was_set_forward, has_news) = Default::default();
+        Self { state: Mutex::new(State::default()), was_set_forward, has_news }
     }
 }
 
@@ -97,6 +100,7 @@ impl Clock {
                     });
                     let known = Some((id, memory, Offset::of(showing)));
                     *state = State { known, ..State::default() };
+                    self.was_set_forward.store(false, Ordering::Relaxed);
                     return before;
                 }
             };
@@ -105,6 +109,7 @@ impl Clock {
             }
             if let Course::Forward { ms } = course {
                 state.step = Some(Step { at: showing.heard, ms });
+                self.was_set_forward.store(true, Ordering::Relaxed);
             }
             state.news = Some(course);
             self.has_news.store(true, Ordering::Relaxed);
@@ -114,6 +119,9 @@ impl Clock {
 
     /// When the clock was last set forward.
     pub(crate) fn step(&self) -> Option<Step> {
+        if !self.was_set_forward.load(Ordering::Relaxed) {
+            return None;
+        }
         self.with(|state| state.step)
     }
 

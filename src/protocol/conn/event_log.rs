@@ -71,6 +71,7 @@ impl EventLog {
 
     /// Logs when the server begins or stops answering a kind of request with an error. A success with another
     /// kind of request says nothing about that, because a replica refuses no questions.
+    #[inline]
     pub(crate) fn note_answer(
         &mut self,
         kind: Kind,
@@ -78,6 +79,12 @@ impl EventLog {
         now: Moment,
         lines: &mut Vec<LogLine>,
     ) {
+        if matches!(answer, Answer::Failed(_)) || !self.refused.is_empty() {
+            self.note_refusal(kind, answer, now, lines);
+        }
+    }
+
+    fn note_refusal(&mut self, kind: Kind, answer: &Answer, now: Moment, lines: &mut Vec<LogLine>) {
         match answer {
             // Logged when the connection begins.
             Answer::Failed(failure) if failure.is_of_memory() => {}

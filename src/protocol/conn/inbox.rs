@@ -66,6 +66,11 @@ impl Inbox {
         self.start == self.end
     }
 
+    /// Whether nothing is here that was not taken: no byte, no reply, no push message.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_empty() && self.found.is_empty() && self.pushes.is_empty()
+    }
+
     /// The first unread byte.
     pub(crate) fn first(&self) -> Option<u8> {
         self.bytes[self.start..self.end].first().copied()

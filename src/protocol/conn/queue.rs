@@ -270,18 +270,7 @@ impl Queue {
         answer: Result<Answer, CloseReason>,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
-        self.count_reading();
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(close_reason) => {
-                self.requests.put_back_sent(entry.renew());
-                return Err(close_reason);
-            }
-        };
-        self.round_trip_us = Some(now.us_since(entry.since));
-        if self.requests.sent_count() == 0 {
-            self.silent_until = None;
-        }
+        let answer = self.take_in(entry, answer, now)?;
         // A request that may set a key is sent once more only while a call waits for it. Otherwise a release
         // may be queued behind it.
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
@@ -293,6 +282,32 @@ impl Queue {
             self.requests.push(entry.renew());
             return Ok(None);
         }
+        Ok(Some(self.finish(entry, answer, now)))
+    }
+
+    /// The oldest request, which was taken out, has this answer. If there is none, the request is put back.
+    #[inline(always)]
+    fn take_in(
+        &mut self,
+        entry: &mut Entry,
+        answer: Result<Answer, CloseReason>,
+        now: Moment,
+    ) -> Result<Answer, CloseReason> {
+        self.count_reading();
+        if answer.is_err() {
+            self.requests.put_back_sent(entry.renew());
+            return answer;
+        }
+        self.round_trip_us = Some(now.us_since(entry.since));
+        if self.requests.sent_count() == 0 {
+            self.silent_until = None;
+        }
+        answer
+    }
+
+    /// The request needs not be sent once more: tells whoever wants to know what this answer means.
+    #[inline(always)]
+    fn finish(&mut self, entry: &mut Entry, answer: Answer, now: Moment) -> Settled {
         entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         self.count_grants(entry, &answer);
@@ -304,9 +319,9 @@ impl Queue {
                 answer => answer,
             };
             self.retry(entry, &answer, now);
-            return Ok(Some(Settled { kind, ticket, answer, sent_at, claims }));
+            return Settled { kind, ticket, answer, sent_at, claims };
         }
-        Ok(Some(Settled { kind, ticket, answer, sent_at, claims }))
+        Settled { kind, ticket, answer, sent_at, claims }
     }
 }
 
@@ -343,7 +358,8 @@ impl Queue {
         let Some(mut entry) = self.requests.take_sent() else { return Ok(None) };
         let answer = self.note_waiters(&entry, None, Answer::Done);
         let answer = self.judge(&entry, answer, usual.end_ms, now);
-        self.conclude(&mut entry, answer, now)
+        let answer = self.take_in(&mut entry, answer, now)?;
+        Ok(Some(self.finish(&mut entry, answer, now)))
     }
 
     /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
@@ -981,6 +997,17 @@ impl Queue {
         self.requests.oldest_sent().map(|entry| entry.since)
     }
 
+    /// When something is due next: giving up a silent server, probing it, or opening another connection.
+    pub(crate) fn next_due(&self, policy: &Policy) -> Moment {
+        match self.requests.sent_count() {
+            0 => self.probe_at,
+            _ => {
+                let give_up_at = self.silent_until.unwrap_or(Moment::NEVER);
+                give_up_at.min(self.probe_at).min(self.overdue_at(policy))
+            }
+        }
+    }
+
     /// When the oldest request has been unanswered for so long that another connection is opened.
     pub(crate) fn overdue_at(&self, policy: &Policy) -> Moment {
         let Some(oldest) = self.requests.oldest_sent() else { return Moment::NEVER };
@@ -1020,11 +1047,6 @@ const RESENT_MAX: usize = 8;
 /// Requests that must reach a server which refuses them for now. One is tried again now and then, and all of
 /// them when that succeeds.
 impl Queue {
-    /// When [`Self::probe`] is due.
-    pub(crate) fn probe_at(&self) -> Moment {
-        self.probe_at
-    }
-
     /// Tries one of the refused requests again, if that is due.
     pub(crate) fn probe(&mut self, now: Moment) {
         if now >= self.probe_at {
@@ -1038,10 +1060,12 @@ impl Queue {
     /// A request that undoes another was answered. If it was refused, it is kept for another try, as long as
     /// it must reach the server. Otherwise more of the refused requests are sent.
     fn retry(&mut self, entry: &mut Entry, answer: &Answer, now: Moment) {
-        if !matches!(answer, Answer::Failed(_)) {
-            self.requests.take_from(&mut self.refused, RESENT_MAX);
-        } else if entry.is_worth_sending(now) {
-            self.refused.push(entry.renew());
+        match answer {
+            Answer::Failed(_) if entry.is_worth_sending(now) => self.refused.push(entry.renew()),
+            Answer::Failed(_) => {}
+            // Nearly always. No probe is planned then.
+            _ if self.refused.is_empty() => return,
+            _ => self.requests.take_from(&mut self.refused, RESENT_MAX),
         }
         self.plan_probe(now);
     }

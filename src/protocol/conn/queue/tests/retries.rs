@@ -16,7 +16,7 @@ fn a_refused_release_is_retried_until_it_succeeds() {
         settle(&mut queue, std::slice::from_ref(&error)).unwrap();
     }
     assert_eq!(send(&mut queue, NOW), 0);
-    let later = queue.probe_at();
+    let later = queue.probe_at;
     queue.probe(later);
     let one = send(&mut queue, later);
     assert!(one > 0);
@@ -25,7 +25,7 @@ fn a_refused_release_is_retried_until_it_succeeds() {
     assert!(send(&mut queue, later) > one);
     (0..2).for_each(|_| drop(settle(&mut queue, &[Value::Int(1)]).unwrap()));
     assert!(queue.is_done());
-    assert_eq!(queue.probe_at(), Moment::NEVER);
+    assert_eq!(queue.probe_at, Moment::NEVER);
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn refused_releases_are_probed_and_sent_in_groups() {
     (0..COUNT).for_each(|_| refuse(&mut queue));
     for nth in 1..=2 {
         let at = NOW.plus_ms(nth * PROBE_MS);
-        assert_eq!(queue.probe_at(), at);
+        assert_eq!(queue.probe_at, at);
         queue.probe(at);
-        assert_eq!((queue.requests.unsent_count(), queue.probe_at()), (1, at.plus_ms(PROBE_MS)));
+        assert_eq!((queue.requests.unsent_count(), queue.probe_at), (1, at.plus_ms(PROBE_MS)));
         send(&mut queue, at);
         if nth == 1 {
             refuse(&mut queue);
@@ -60,5 +60,5 @@ fn refused_releases_of_expired_keys_are_forgotten() {
     (0..3).for_each(|_| drop(settle(&mut queue, std::slice::from_ref(&error)).unwrap()));
     assert_eq!(queue.length(), 3);
     queue.probe(NOW.plus_ms(10_000));
-    assert_eq!((queue.length(), queue.probe_at()), (0, Moment::NEVER));
+    assert_eq!((queue.length(), queue.probe_at), (0, Moment::NEVER));
 }
