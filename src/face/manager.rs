@@ -311,7 +311,7 @@ type Setting = Box<dyn FnOnce(&RedLock) -> Result<(), Error> + Send>;
 impl Builder {
     /// Adds a server: `host:port`, `[address]:port`, or a URL:
     /// `redis://[user][:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///path`,
-    /// `redis-sentinel://hosts/master`. All programs that must exclude each other must add the same servers: 1
+    /// `redis-sentinel://hosts/master`, `redis-cluster://hosts?tag=name`. All programs that must exclude each other must add the same servers: 1
     /// to 64 independent primaries. The quorum is more than half of them.
     pub fn server(mut self, host_or_url: impl Into<String>) -> Self {
         self.servers.push(host_or_url.into());

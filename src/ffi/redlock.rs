@@ -82,7 +82,12 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    this name, and counts as one voter. With rediss-sentinel://, the Sentinels and the
 ///                    master are reached over TLS. The user and the password are those of the master. Those
 ///                    of the Sentinels are ?sentinel_username= and &sentinel_password=. After a failover, the
-///                    new master has no vote until every lock that may be unknown to it has ended. In a URL,
+///                    new master has no vote until every lock that may be unknown to it has ended.
+///                    redis-cluster://[user][:password@]hosts?tag=name names the node of a Redis Cluster that
+///                    has the slot of the tag, and counts as one voter, too. All keys there have the tag in
+///                    braces before their names. A tag is 1 to 32 of A-Z, a-z, 0-9, ".", "-" and "_";
+///                    "redlock" if there is none. Masters of one cluster are several voters if each has a tag
+///                    of its own. In a URL,
 ///                    IPv6 addresses must be in brackets, and users and passwords must be percent-encoded.
 ///                    An address on one link has a zone: fe80::1%eth0, or in a URL [fe80::1%25eth0].
 ///                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which

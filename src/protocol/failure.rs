@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::protocol::electors::Electors;
 use crate::protocol::refusal::Refusal;
 
 /// The reason.
@@ -26,6 +27,8 @@ pub enum Failure {
     Refused(Refusal),
     /// The server is a cluster node, and another node has the key.
     Moved { to: Option<SocketAddr> },
+    /// The slot with all keys of a cluster voter is at another node, or on its way there.
+    SlotMoved,
     /// The server answered something that no server should.
     ProtocolError,
     /// The server lost its memory `ago_s` seconds ago. Its grants count again in `left_s` seconds.
@@ -45,7 +48,7 @@ pub enum Failure {
     /// The server did not note that locks have such a long TTL.
     Unnoted,
     /// So many Sentinels name the server as the master, or another one, and so many are needed of all.
-    Unconfirmed { named: usize, needed: usize, of: usize },
+    Unconfirmed { by: Electors, named: usize, needed: usize, of: usize },
 }
 
 impl Failure {
@@ -144,7 +147,10 @@ impl fmt::Display for Failure {
             Self::Moved { to } => {
                 f.write_str("MOVED: cluster node without this key")?;
                 to.map_or(Ok(()), |to| write!(f, " (it is on {to})"))?;
-                f.write_str(": use servers without cluster mode")
+                f.write_str(": use redis-cluster://")
+            }
+            Self::SlotMoved => {
+                f.write_str("the slot of the tag is at another node, or on its way there")
             }
             Self::ProtocolError => f.write_str("protocol error: unexpected reply"),
             Self::Forgot { ago_s, left_s } => {
@@ -173,9 +179,11 @@ impl fmt::Display for Failure {
             Self::Unnoted => {
                 f.write_str("could not store the longest TTL in the key redlock:guard")
             }
-            Self::Unconfirmed { named, needed, of } => write!(
+            Self::Unconfirmed { by, named, needed, of } => write!(
                 f,
-                "no vote: {named} of {of} Sentinels name the same master, {needed} needed"
+                "no vote: {named} of {of} {} name the same {}, {needed} needed",
+                by.name(),
+                by.office()
             ),
         }
     }

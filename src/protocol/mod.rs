@@ -18,6 +18,7 @@ pub(crate) mod check;
 pub mod command;
 pub mod condition;
 pub mod conn;
+pub mod electors;
 pub mod error;
 pub mod failure;
 pub(crate) mod keeper;

@@ -154,11 +154,9 @@ impl fmt::Display for Refusal {
             Self::MayEvict => {
                 "may evict locks when memory is full: set maxmemory-policy to noeviction"
             }
-            Self::Ask => {
-                "ASK: cluster node that is moving the key: use servers without cluster mode"
-            }
+            Self::Ask => "ASK: cluster node that is moving the key: use redis-cluster://",
             Self::TryAgain => {
-                "TRYAGAIN: cluster node that is moving the keys: use servers without cluster mode"
+                "TRYAGAIN: cluster node that is moving the keys: use redis-cluster://"
             }
             Self::CrossSlot => {
                 "CROSSSLOT: the keys are in different cluster slots: use one {tag} in all names"

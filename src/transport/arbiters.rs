@@ -14,16 +14,19 @@ use std::sync::Arc;
 use super::interest::Interest;
 use super::security::Security;
 use super::wire::Wire;
+use crate::protocol::command::arbiter::ArbiterQuery;
+use crate::protocol::command::handshake::Credentials;
+use crate::protocol::command::heard::{ClusterMap, Heard, Location, OwnerReport};
 use crate::protocol::command::identity::RunId;
-use crate::protocol::command::sentinel::{Heard, MasterLocation, MasterReport, SentinelQuery};
 use crate::protocol::conn::addresses::Addresses;
 use crate::protocol::conn::inbox::{Inbox, Received};
 use crate::protocol::conn::why::error_words;
+use crate::protocol::electors::Electors;
 use crate::protocol::failure::Failure;
 use crate::protocol::moment::Moment;
 use crate::protocol::quorum::ownership::{self, LEAD_MS, OwnerLease, Ownership, Support, Word};
 use crate::protocol::servers::address::Address;
-use crate::protocol::servers::sentinels::{self, Sentinels};
+use crate::protocol::servers::electorate::Electorate;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
 /// While locks are taken, the Sentinels are asked again after this time. It is a little less than [`LEAD_MS`], so that
@@ -77,7 +80,9 @@ pub(super) struct Arbiters {
 
 /// What all connections to Sentinels have in common.
 struct Shared {
-    sentinels: Arc<Sentinels>,
+    electorate: Electorate,
+    /// The login on the nodes of a cluster.
+    login: Option<Credentials>,
     access: Arc<Security>,
     has_tls: bool,
 }
@@ -102,20 +107,21 @@ struct Arbiter {
 enum Link {
     Down,
     Connecting(Socket),
-    Up(Wire, SentinelQuery),
+    Up(Wire, ArbiterQuery),
 }
 
 impl Arbiters {
-    pub(super) fn new(sentinels: &Arc<Sentinels>, has_tls: bool, access: &Arc<Security>) -> Self {
+    pub(super) fn new(electorate: &Electorate, has_tls: bool, access: &Arc<Security>) -> Self {
         let start = Moment::from_nanos(0);
         let new = || InheritedDescriptor::new();
-        let inherited: Vec<_> = (0..sentinels::COUNT_MAX).map(|_| new()).collect();
-        let listed = sentinels.places().iter().zip(&inherited);
+        let inherited: Vec<_> = (0..electorate.count_max()).map(|_| new()).collect();
+        let listed = electorate.places().iter().zip(&inherited);
         let all: Vec<_> = listed.map(|(place, shown)| Arbiter::new(place, shown)).collect();
         Self {
             ownership: Ownership::new(all.len()),
             shared: Shared {
-                sentinels: Arc::clone(sentinels),
+                electorate: electorate.clone(),
+                login: None,
                 access: Arc::clone(access),
                 has_tls,
             },
@@ -149,7 +155,14 @@ impl Arbiters {
     }
 
     /// Looks for the master, within `within_ms`. A majority must name it, or one Sentinel.
-    pub(super) fn begin(&mut self, needs_majority: bool, within_ms: i64, now: Moment) {
+    pub(super) fn begin(
+        &mut self,
+        login: Option<Credentials>,
+        needs_majority: bool,
+        within_ms: i64,
+        now: Moment,
+    ) {
+        self.shared.login = login;
         self.needs_majority = needs_majority;
         (self.search, self.searched_at) = (Some((now, now.plus_ms(within_ms))), now);
         (self.wanted_since, self.within_ms) = (now, within_ms);
@@ -259,25 +272,49 @@ impl Arbiters {
         match heard {
             Heard::Identity(id) => self.ownership.identify(which, id),
             Heard::Others(others) => self.meet(&others),
-            Heard::Master(MasterReport { at, epoch, others, is_moving: false, asked_at }) => {
-                match place_of(&at) {
-                    Some(place) => {
-                        let owner = Owner { place, epoch };
-                        self.ownership.hear(which, Word { owner, others, asked_at });
-                    }
-                    None => self.all[which].fail(words::of_failure(&Failure::ProtocolError)),
-                }
-            }
-            Heard::Master(_) => ": a failover is in progress".clone_into(&mut self.all[which].why),
+            Heard::Map(map) => self.hear_map(which, map),
+            Heard::Owner(report) if !report.is_moving => self.hear_owner(which, report),
+            Heard::Owner(_) => ": a failover is in progress".clone_into(&mut self.all[which].why),
             Heard::Nothing | Heard::Refused(_) => {}
         }
     }
 
-    /// A Sentinel knows these others. If they are more than the program has named, they are asked, too.
-    fn meet(&mut self, others: &[MasterLocation]) {
-        if others.len() < self.shared.sentinels.places().len() {
-            return;
+    fn hear_owner(&mut self, which: usize, report: OwnerReport) {
+        let OwnerReport { at, epoch, others, asked_at, .. } = report;
+        match place_of(&at) {
+            Some(place) => {
+                let owner = Owner { place, epoch };
+                self.ownership.hear(which, Word { owner, others, asked_at });
+            }
+            None => self.all[which].fail(words::of_failure(&Failure::ProtocolError)),
         }
+    }
+
+    /// A node tells of the whole cluster. A node that does not know where it is itself is where it was asked.
+    fn hear_map(&mut self, which: usize, map: ClusterMap) {
+        self.ownership.identify(which, map.id);
+        let is_new = |id: &RunId| !self.ownership.knows(*id);
+        let others = map.others.into_iter().filter(|(id, _)| is_new(id)).map(|(_, at)| at);
+        self.meet_all(&others.collect::<Vec<_>>());
+        match map.owner {
+            Some(report) if report.at.0.is_empty() => {
+                let owner = Owner { place: self.all[which].place.clone(), epoch: report.epoch };
+                let (others, asked_at) = (report.others, report.asked_at);
+                self.ownership.hear(which, Word { owner, others, asked_at });
+            }
+            Some(report) => self.hear_owner(which, report),
+            None => ": it knows no owner of the slot".clone_into(&mut self.all[which].why),
+        }
+    }
+
+    /// A Sentinel knows these others. If they are more than the program has named, they are asked, too.
+    fn meet(&mut self, others: &[Location]) {
+        if others.len() >= self.shared.electorate.places().len() {
+            self.meet_all(others);
+        }
+    }
+
+    fn meet_all(&mut self, others: &[Location]) {
         for place in others.iter().filter_map(place_of) {
             let Some(shown) = self.inherited.get(self.all.len()) else { return };
             if self.all.iter().all(|it| it.place != place) {
@@ -322,11 +359,17 @@ impl Arbiters {
 
     /// Why the master is not known.
     fn why_unknown(&self, since: Moment) -> String {
-        let name = self.shared.sentinels.master();
+        let name = self.shared.electorate.voter();
         let Support { named, needed, .. } = self.ownership.support_since(since);
-        let what = match named {
-            0 => format!("no Sentinel knows the address of master {name}"),
-            _ => format!("{named} of {needed} Sentinels needed name the same master {name}"),
+        let what = match (self.shared.electorate.kind(), named) {
+            (Electors::Sentinels, 0) => format!("no Sentinel knows the address of master {name}"),
+            (Electors::Sentinels, _) => {
+                format!("{named} of {needed} Sentinels needed name the same master {name}")
+            }
+            (Electors::Nodes, 0) => format!("no cluster node knows the owner of {name}"),
+            (Electors::Nodes, _) => {
+                format!("{named} of {needed} cluster nodes needed name the same owner of {name}")
+            }
         };
         let silent =
             self.all.iter().enumerate().filter(|(which, _)| {
@@ -504,9 +547,8 @@ impl Arbiter {
         };
         self.inbox.clear();
         self.outbox.clear();
-        let Shared { sentinels, .. } = shared;
-        let (master, credentials) = (sentinels.master(), sentinels.credentials());
-        let mut query = SentinelQuery::new(master, credentials, &mut self.outbox);
+        let Shared { electorate, login, has_tls, .. } = shared;
+        let mut query = electorate.query(*has_tls, login.as_ref(), &mut self.outbox);
         query.ask(now, &mut self.outbox);
         self.link = Link::Up(wire, query);
         true
@@ -573,7 +615,7 @@ impl Arbiter {
 }
 
 /// Makes sure that what a Sentinel says is a name or an address.
-fn place_of((host, port): &MasterLocation) -> Option<Address> {
+fn place_of((host, port): &Location) -> Option<Address> {
     Address::of(host, *port).ok()
 }
 

@@ -26,12 +26,14 @@ use crate::protocol::conn::inbox::{Inbox, KEPT_MAX, Received};
 use crate::protocol::conn::memories::Lasting;
 use crate::protocol::conn::server_registry::{Seen, ServerRegistry, Verdict};
 use crate::protocol::conn::why::Why;
+use crate::protocol::electors::Electors;
 use crate::protocol::moment::Moment;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::backoff;
 use crate::protocol::quorum::offset::Showing;
 use crate::protocol::quorum::ownership::{LEAD_MS, Support};
 use crate::protocol::servers::address::{Address, Lookup};
+use crate::protocol::servers::electorate::Electorate;
 use crate::protocol::servers::endpoint::Endpoint;
 use crate::protocol::token::random;
 use crate::protocol::trouble::Trouble;
@@ -141,7 +143,7 @@ impl Connector {
     ) -> Self {
         let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
         let arbiters =
-            endpoint.sentinels().map(|it| Arbiters::new(it, endpoint.has_tls(), &access));
+            endpoint.electorate().map(|it| Arbiters::new(it, endpoint.has_tls(), &access));
         let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
         Self {
@@ -474,7 +476,9 @@ impl Connector {
                 (self.server_registry.rules().are_kept(), self.policy.has_waking());
             let requirements = Requirements { is_guarded, is_waking };
             let database = self.endpoint.database();
-            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, requirements));
+            let prefix = &self.lasting.prefix;
+            let handshake = Handshake::new(credentials.as_ref(), database, prefix, requirements);
+            let handshake = Box::new(handshake);
             self.inbox.begin(is_waking);
             Ok((self.wire(socket)?, handshake))
         });
@@ -899,7 +903,10 @@ impl Connector {
         // Without notes, nothing tells when the successor of a master may vote.
         let has_notes = self.server_registry.rules().are_kept();
         self.needs_majority = has_notes && self.policy.has_failover_guard();
-        arbiters.begin(self.needs_majority, within_ms, now);
+        match self.account.credentials() {
+            Ok(login) => arbiters.begin(login, self.needs_majority, within_ms, now),
+            Err(why) => return Some(self.give_up(why.into(), now)),
+        }
         self.state = State::Searching;
         self.search(now)
     }
@@ -955,7 +962,8 @@ impl Connector {
     }
 
     fn leave_master(&mut self, now: Moment) -> Option<Change> {
-        self.break_off("failover: the Sentinels report another master", now)
+        let by = self.electors();
+        self.break_off(format!("failover: the {} report another {}", by.name(), by.office()), now)
     }
 
     /// The owner to whom the connection in use leads, if a majority of Sentinels must name it for its grants to count.
@@ -979,6 +987,16 @@ impl Connector {
         Some(self.arbiters.as_ref()?.support(sent_at))
     }
 
+    /// Who names the owner, if somebody must.
+    pub(super) fn electors(&self) -> Electors {
+        self.endpoint.electorate().map_or(Electors::Sentinels, Electorate::kind)
+    }
+
+    /// Whether all keys on the server are in one slot of a cluster.
+    pub(super) fn is_for_one_slot(&self) -> bool {
+        !self.lasting.prefix.is_empty()
+    }
+
     /// Whether Sentinels give the server's place.
     pub(super) fn is_followed(&self) -> bool {
         self.arbiters.is_some()
@@ -991,8 +1009,8 @@ impl Connector {
 
     /// The server's name for people. It includes the address if the name itself does not.
     pub(super) fn name(&self) -> String {
-        match (self.endpoint.sentinels(), self.addresses.current()) {
-            (Some(sentinels), Some(address)) => format!("{} ({address})", sentinels.master()),
+        match (self.endpoint.electorate(), self.addresses.current()) {
+            (Some(electorate), Some(address)) => format!("{} ({address})", electorate.voter()),
             _ => self.endpoint.to_string(),
         }
     }

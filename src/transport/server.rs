@@ -83,7 +83,7 @@ impl Server {
         access: Arc<Security>,
         server_registry: Arc<ServerRegistry>,
     ) -> Self {
-        let lasting = Arc::<Lasting>::default();
+        let lasting = Arc::new(Lasting::with_prefix(&endpoint.key_prefix()));
         let queue = Queue::new(index, server_registry.rules(), &lasting);
         let connector = Connector::new(
             (index, server_registry, Arc::clone(&lasting)),
@@ -786,7 +786,8 @@ impl Server {
         effects: &mut Effects,
     ) -> Failure {
         let Support { named, needed, of } = support;
-        let failure = Failure::Unconfirmed { named, needed, of };
+        let by = self.connector.electors();
+        let failure = Failure::Unconfirmed { by, named, needed, of };
         self.unconfirmed = Some(failure.clone());
         let answer = Answer::Failed(failure.clone());
         self.event_log.note_answer(settled.kind, &answer, now, &mut effects.lines);
@@ -1128,7 +1129,9 @@ impl Server {
     fn caveat(&self, queue: &Queue) -> (Option<Trouble>, String) {
         match queue.caveat() {
             caveat if !caveat.is_empty() => (queue.trouble(), caveat.into_owned()),
-            _ if self.connector.identity().is_cluster_node() => {
+            _ if self.connector.identity().is_cluster_node()
+                && !self.connector.is_for_one_slot() =>
+            {
                 (Some(Trouble::ClusterNode), CLUSTER_NODE.to_owned())
             }
             _ => (None, String::new()),

@@ -12,6 +12,7 @@ pub(crate) mod island;
 pub(crate) mod library;
 pub(crate) mod loading;
 pub(crate) mod moving_names;
+pub(crate) mod nodes;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod product;

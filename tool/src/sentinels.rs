@@ -9,7 +9,7 @@ use std::thread;
 use redis::{Connection, RedisResult, cmd};
 
 use crate::config::Config;
-use crate::survey::{self, is_watched};
+use crate::survey::{self, names_sentinels};
 
 /// The port of a Sentinel that the URL does not say.
 const PORT: &str = "26379";
@@ -48,7 +48,7 @@ pub(crate) struct Report {
 impl Watched {
     /// Takes apart `redis-sentinel://[…@]host[:port][,host…]/master[/database][?…]`, which the library has checked.
     fn of(url: &str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://").filter(|_| is_watched(url))?;
+        let (scheme, rest) = url.split_once("://").filter(|_| names_sentinels(url))?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (hosts, path) = rest.split_once('/')?;
         let hosts = hosts.rsplit_once('@').map_or(hosts, |it| it.1);

@@ -116,13 +116,13 @@ fn tell(json: bool, level: Level, line: &str) {
     }
 }
 
-/// Splits a text at commas, spaces or line ends into servers. The Sentinels of one URL are separated by
+/// Splits a text at commas, spaces or line ends into servers. The Sentinels and the nodes of one URL are separated by
 /// commas, too.
 fn split(text: &str) -> Vec<String> {
     let mut servers: Vec<String> = Vec::new();
     for part in text.split([',', ' ', '\n', '\t']).filter(|it| !it.is_empty()) {
         match servers.last_mut() {
-            Some(last) if is_unfinished(last) => {
+            Some(last) if is_unfinished(last, part) => {
                 last.push(',');
                 last.push_str(part);
             }
@@ -132,10 +132,15 @@ fn split(text: &str) -> Vec<String> {
     servers
 }
 
-/// Whether this is the beginning of a URL of Sentinels, and the master is still missing.
-fn is_unfinished(url: &str) -> bool {
-    url.split_once("://")
-        .is_some_and(|(scheme, rest)| scheme.ends_with("-sentinel") && !rest.contains('/'))
+/// Whether this is the beginning of a URL of Sentinels, and the master is still missing. Or of a URL of a cluster, the tag
+/// is missing, and the next part is no URL.
+fn is_unfinished(url: &str, next: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    match scheme.split_once(['-', '+']).map(|it| it.1) {
+        Some("sentinel") => !rest.contains('/'),
+        Some("cluster") => !rest.contains(['/', '?']) && !next.contains("://"),
+        _ => false,
+    }
 }
 
 /// Adds Redis's usual port to a host without a port.
@@ -192,6 +197,10 @@ mod tests {
     fn a_list_of_servers_keeps_sentinel_urls_whole() {
         let text = "a:1, redis-sentinel://b:1,c:1/mymaster\nunix:///run/r";
         assert_eq!(split(text), ["a:1", "redis-sentinel://b:1,c:1/mymaster", "unix:///run/r"]);
+        let text = "redis-cluster://a,b?tag=x,redis-cluster://a,b:1,redis+cluster://c?tag=y d";
+        let urls =
+            ["redis-cluster://a,b?tag=x", "redis-cluster://a,b:1", "redis+cluster://c?tag=y"];
+        assert_eq!(split(text), [&urls[..], &["d"]].concat());
         assert_eq!(with_port("h"), "h:6379");
         assert_eq!(with_port("h:1"), "h:1");
     }

@@ -21,6 +21,9 @@ const REPLY: Duration = Duration::from_secs(3);
 /// The number of keys in one request.
 const BATCH: usize = 500;
 
+/// The tag of a cluster's URL that has none.
+const DEFAULT_TAG: &str = "redlock";
+
 /// How many requests go through a part of the keys, each through about a thousand.
 const QUICK_SCANS: usize = 20;
 
@@ -31,6 +34,8 @@ pub(crate) struct Survey {
 
 struct Place {
     name: String,
+    /// What all keys on the server have before their names.
+    prefix: String,
     connection: Result<Connection, String>,
 }
 
@@ -58,9 +63,9 @@ impl Survey {
     pub(crate) fn open(common: &Common, servers: &Servers) -> Result<Self, Failure> {
         let config = &servers.config;
         let targets = targets(common, servers)?;
-        let connect = |(name, url): (String, String)| {
+        let connect = |Target { name, url, prefix }: Target| {
             let connection = client(config, &url).and_then(|client| open(&client));
-            Place { name, connection: connection.map_err(|error| words(&error)) }
+            Place { name, prefix, connection: connection.map_err(|error| words(&error)) }
         };
         let connect = &connect;
         let places = thread::scope(|scope| {
@@ -77,7 +82,8 @@ impl Survey {
 
     /// All keys that look like a lock and begin with the prefix, by name.
     pub(crate) fn locks(&mut self, prefix: &str) -> Result<Vec<Found>, Failure> {
-        let found = self.ask(|connection| entries(connection, prefix, usize::MAX))?;
+        let found =
+            self.ask(|connection, of_all| entries(connection, [of_all, prefix], usize::MAX))?;
         let quorum = self.quorum();
         let mut by_name: BTreeMap<Vec<u8>, Vec<Entry>> = BTreeMap::new();
         for (name, entry) in found.into_iter().flatten() {
@@ -88,7 +94,8 @@ impl Survey {
 
     /// The names of some locks that begin with the prefix. On large servers, only a part of the keys is looked at.
     pub(crate) fn some_names(&mut self, prefix: &str) -> Result<Vec<Vec<u8>>, Failure> {
-        let found = self.ask(|connection| entries(connection, prefix, QUICK_SCANS))?;
+        let found =
+            self.ask(|connection, of_all| entries(connection, [of_all, prefix], QUICK_SCANS))?;
         let names: BTreeSet<Vec<u8>> = found.into_iter().flatten().map(|it| it.0).collect();
         Ok(names.into_iter().collect())
     }
@@ -98,8 +105,10 @@ impl Survey {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let found: Vec<Vec<Option<Vec<u8>>>> =
-            self.ask(|connection| cmd("MGET").arg(names).query(connection))?;
+        let found: Vec<Vec<Option<Vec<u8>>>> = self.ask(|connection, of_all| {
+            let keys = names.iter().map(|it| [of_all.as_bytes(), it].concat());
+            cmd("MGET").arg(keys.collect::<Vec<_>>()).query(connection)
+        })?;
         let quorum = self.quorum();
         let agreed = |place: usize| {
             let said: Vec<_> = found.iter().filter_map(|it| it.get(place)?.clone()).collect();
@@ -109,10 +118,11 @@ impl Survey {
         Ok((0..names.len()).map(agreed).collect())
     }
 
-    /// Asks all servers at the same time. Fails if fewer than a quorum answer.
+    /// Asks all servers at the same time. The question is told what keys have before their names. Fails if fewer than a
+    /// quorum answer.
     fn ask<T: Send>(
         &mut self,
-        question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
+        question: impl Fn(&mut Connection, &str) -> RedisResult<T> + Sync,
     ) -> Result<Vec<T>, Failure> {
         Ok(self.ask_each(question)?.into_iter().flatten().collect())
     }
@@ -120,14 +130,14 @@ impl Survey {
     /// The same, and returns the answer of each server in the order of [`Survey::names`].
     pub(crate) fn ask_each<T: Send>(
         &mut self,
-        question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
+        question: impl Fn(&mut Connection, &str) -> RedisResult<T> + Sync,
     ) -> Result<Vec<Option<T>>, Failure> {
         let question = &question;
         let answers: Vec<Option<T>> = thread::scope(|scope| {
             let asked = self.places.iter_mut().map(|place| {
                 scope.spawn(move || {
                     let connection = place.connection.as_mut().ok()?;
-                    match question(connection) {
+                    match question(connection, &place.prefix) {
                         Ok(answer) => Some(answer),
                         Err(error) => {
                             // A later reply on this connection would answer another request.
@@ -164,8 +174,15 @@ impl Survey {
     }
 }
 
-/// The names of the servers, and URLs for the redis crate. The library finds the address of a master.
-fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, Failure> {
+/// A server: its name, a URL for the redis crate, and what all keys there have before their names.
+struct Target {
+    name: String,
+    url: String,
+    prefix: String,
+}
+
+/// All servers. The library finds the address of a master.
+fn targets(common: &Common, servers: &Servers) -> Result<Vec<Target>, Failure> {
     let manager = servers.builder(common)?.build()?;
     let named = servers.named();
     if named.iter().any(|it| is_watched(it)) {
@@ -173,19 +190,33 @@ fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, 
     }
     let infos = manager.servers();
     let target = |(url, info): (String, redlock::ServerInfo)| {
+        let prefix = tag_of(&url).map(|tag| format!("{{{tag}}}")).unwrap_or_default();
         let url = match url.split_once("://") {
             None => format!("redis://{}", url.replace('%', "%25")),
             Some((scheme, rest)) if is_watched(&url) => url_of_master(scheme, rest, &info.name),
             Some((scheme, rest)) => format!("{}://{rest}", plain_scheme(scheme)),
         };
-        (info.name, url)
+        Target { name: info.name, url, prefix }
     };
     Ok(named.into_iter().zip(infos).map(target).collect())
 }
 
 /// Whether this is a URL of a master that Sentinels watch.
-pub(crate) fn is_watched(url: &str) -> bool {
+pub(crate) fn names_sentinels(url: &str) -> bool {
     url.contains("-sentinel://") || url.contains("+sentinel://")
+}
+
+/// Whether others give the server's address: Sentinels, or the nodes of a cluster.
+fn is_watched(url: &str) -> bool {
+    names_sentinels(url) || tag_of(url).is_some()
+}
+
+/// The tag of all keys, if this is a URL of a cluster.
+fn tag_of(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let is_of_cluster = scheme.ends_with("-cluster") || scheme.ends_with("+cluster");
+    is_of_cluster.then(|| rest.split_once("?tag=").map_or(DEFAULT_TAG, |it| it.1))
 }
 
 /// The scheme in the form that the redis crate knows.
@@ -290,13 +321,14 @@ pub(crate) fn words(error: &RedisError) -> String {
     }
 }
 
-/// The keys of one server. At most so many requests go through them.
+/// The keys of one server that begin so, without what all of them have before their names. At most so many requests go
+/// through them.
 fn entries(
     connection: &mut Connection,
-    prefix: &str,
+    [of_all, prefix]: [&str; 2],
     scans: usize,
 ) -> RedisResult<Vec<(Vec<u8>, Entry)>> {
-    let pattern = format!("{}*", escape(prefix));
+    let pattern = format!("{}{}*", escape(of_all), escape(prefix));
     let names = scan(connection, &pattern, "string", scans)?;
     let lines = scan(connection, &format!("{pattern}:w"), "zset", scans)?;
     let mut waiting = BTreeMap::new();
@@ -320,7 +352,7 @@ fn entries(
             // A key without a TTL is not a lock.
             if left_ms >= 0 && !token.is_empty() {
                 let waiters = waiting.get(name).copied().unwrap_or(0);
-                found.push((name.clone(), (token, left_ms, waiters)));
+                found.push((name[of_all.len()..].to_vec(), (token, left_ms, waiters)));
             }
         }
     }
@@ -388,6 +420,20 @@ mod tests {
         assert_eq!((found.servers, found.left.as_millis(), found.waiters), (2, 5, 3));
         let found = merge(b"r".to_vec(), &[entry("a", 5, 0), entry("b", 9, 0)], 2);
         assert!(!found.is_held);
+    }
+
+    #[test]
+    fn a_url_of_a_cluster_has_a_tag() {
+        for (url, tag) in [
+            ("redis-cluster://a,b?tag=x", Some("x")),
+            ("valkeys-cluster://u:p@a", Some("redlock")),
+            ("redis+cluster://a/?tag=x", Some("x")),
+            ("redis://a?tag=x", None),
+            ("redis-sentinel://a/m", None),
+            ("a:1", None),
+        ] {
+            assert_eq!(tag_of(url), tag, "{url}");
+        }
     }
 
     #[test]

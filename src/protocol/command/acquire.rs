@@ -39,7 +39,7 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
 pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
     let &Subject { ref resource, ref token, ttl_ms, .. } = subject;
     encoder.put(|command| {
-        let command = command.put_fixed(1, b"$3\r\nSET\r\n").arg(&**resource).arg(token);
+        let command = command.put_fixed(1, b"$3\r\nSET\r\n").key(&**resource).arg(token);
         command.put_fixed(1, b"$2\r\nPX\r\n").arg(ttl_ms).put_fixed(1, b"$2\r\nNX\r\n")
     });
 }
@@ -48,7 +48,7 @@ pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
 pub(super) fn ask_end(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     match capabilities.expiry_time {
-        true => encoder.put(|command| command.put_fixed(1, b"$11\r\nPEXPIRETIME\r\n").arg(key)),
+        true => encoder.put(|command| command.put_fixed(1, b"$11\r\nPEXPIRETIME\r\n").key(key)),
         false => pttl::encode(key, encoder),
     }
 }

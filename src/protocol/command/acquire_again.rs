@@ -17,7 +17,7 @@ pub(super) static DEFINITION: Definition =
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     acquire::set(subject, encoder);
-    encoder.put(|command| command.arg("ZCARD").arg(readers(key)));
+    encoder.put(|command| command.arg("ZCARD").key(readers(key)));
     acquire::ask_end(subject, capabilities, encoder);
 }
 

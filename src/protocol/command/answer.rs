@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redis::ServerError;
+use redis::{ServerError, Value};
 
 use super::numbers::Fences;
 use crate::protocol::failure::Failure;
@@ -162,4 +162,31 @@ impl Answer {
 /// The meaning of an error reply, in our words.
 pub(super) fn failure_of(error: &ServerError) -> Failure {
     Failure::of_error(error.code(), error.details().unwrap_or_default())
+}
+
+/// Whether a node of a cluster says that it does not have this slot, or not all of it: the slot is at another node, or on
+/// its way there.
+pub(crate) fn has_lost_slot(reply: &Value) -> bool {
+    let Value::ServerError(error) = reply else { return false };
+    matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_says_that_it_does_not_have_the_slot() {
+        for (words, is_lost) in [
+            ("-MOVED 300 10.0.0.1:6379", true),
+            ("-ASK 300 10.0.0.1:6379", true),
+            ("-TRYAGAIN Multiple keys request during rehashing of slot", true),
+            ("-CLUSTERDOWN Hash slot not served", false),
+            ("-NOPERM no", false),
+            ("+OK", false),
+        ] {
+            let reply = redis::parse_redis_value(format!("{words}\r\n").as_bytes());
+            assert_eq!(has_lost_slot(&reply.expect(words)), is_lost, "{words}");
+        }
+    }
 }

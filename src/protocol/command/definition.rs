@@ -137,7 +137,7 @@ pub(super) fn put_script(
     encoder.put_script(script, |command| {
         command.arg(names.len());
         for name in names {
-            command.arg(&**name);
+            command.key(&**name);
         }
         command.arg(subject.token.as_bytes());
         for &argument in arguments {

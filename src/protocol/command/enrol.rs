@@ -14,7 +14,7 @@ pub(super) static DEFINITION: Definition = Definition::script(2, encode, decode)
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     encoder.put_script(&ENROL, |command| {
-        command.arg(2).arg(key).arg(line(key));
+        command.arg(2).key(key).key(line(key));
         command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS)
     });
 }

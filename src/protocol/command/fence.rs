@@ -62,9 +62,9 @@ pub(super) fn put_fenced(
     encoder.put_script(script, |command| {
         command.arg(names.len() + 1);
         for name in names {
-            command.arg(&**name);
+            command.key(&**name);
         }
-        command.arg(KEY).arg(subject.token.as_bytes());
+        command.key(KEY).arg(subject.token.as_bytes());
         for &argument in arguments {
             command.arg(argument);
         }

@@ -44,8 +44,15 @@ const VERSION: &str = "1";
 
 /// Reads the note. Sent behind an acquire, it tells which memory has granted the acquire. It reads one byte more
 /// than a note may have.
-pub(crate) const READ: &[u8] =
-    b"*4\r\n$8\r\nGETRANGE\r\n$13\r\nredlock:guard\r\n$1\r\n0\r\n$3\r\n255\r\n";
+pub(crate) fn read(prefix: &[u8]) -> Vec<u8> {
+    let mut command = redis::cmd("GETRANGE");
+    command.arg(key(prefix)).arg(0).arg(LENGTH_MAX).get_packed_command()
+}
+
+/// The name of the note's key on a server whose keys have this before their names.
+fn key(prefix: &[u8]) -> Vec<u8> {
+    [prefix, KEY.as_bytes()].concat()
+}
 
 /// The note of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -321,7 +328,7 @@ pub(crate) static MARK: &str = script!("mark.lua");
 pub(crate) static RAISE: &str = script!("raise.lua");
 
 /// Replaces what the server had for a note when it was read, unless it has something else by now.
-pub(super) fn mark(read: &[u8], note: &Note, since: Since) -> redis::Cmd {
+pub(super) fn mark(prefix: &[u8], read: &[u8], note: &Note, since: Since) -> redis::Cmd {
     let (head, tail) = note.around_since();
     let (since, until_ms) = match since {
         Since::Now => ("now".to_owned(), 0),
@@ -329,14 +336,22 @@ pub(super) fn mark(read: &[u8], note: &Note, since: Since) -> redis::Cmd {
         Since::At(ms) => (ms.to_string(), 0),
     };
     let mut command = redis::cmd("EVAL");
-    command.arg(MARK).arg(1).arg(KEY).arg(read).arg(head).arg(since).arg(tail).arg(until_ms);
+    command
+        .arg(MARK)
+        .arg(1)
+        .arg(key(prefix))
+        .arg(read)
+        .arg(head)
+        .arg(since)
+        .arg(tail)
+        .arg(until_ms);
     command
 }
 
 /// Has the server note that a TTL of this length is in use, if it still has this memory.
-pub(crate) fn raise(life: MemoryId, ttl_ms: i64) -> Vec<u8> {
+pub(crate) fn raise(prefix: &[u8], life: MemoryId, ttl_ms: i64) -> Vec<u8> {
     let mut command = redis::cmd("EVAL");
-    command.arg(RAISE).arg(1).arg(KEY).arg(ttl_ms).arg(life.as_str());
+    command.arg(RAISE).arg(1).arg(key(prefix)).arg(ttl_ms).arg(life.as_str());
     command.get_packed_command()
 }
 
@@ -380,8 +395,20 @@ mod tests {
         }
         assert_eq!(borne(""), Some(Borne::Nothing));
         assert_eq!(Borne::of(&Value::Okay), None);
-        let read = redis::cmd("GETRANGE").arg(KEY).arg(0).arg(LENGTH_MAX).get_packed_command();
-        assert_eq!(READ, read);
+    }
+
+    #[test]
+    fn the_key_of_the_note_has_the_prefix_of_the_server() {
+        let plain = b"*4\r\n$8\r\nGETRANGE\r\n$13\r\nredlock:guard\r\n$1\r\n0\r\n$3\r\n255\r\n";
+        assert_eq!(read(b""), plain);
+        let words = |bytes: Vec<u8>| String::from_utf8(bytes).expect("words");
+        let key = "$16\r\n{a}redlock:guard\r\n";
+        assert!(words(read(b"{a}")).contains(key));
+        let life = MemoryId::from_random(7);
+        assert!(words(raise(b"{a}", life, 1)).contains(key));
+        let note = Note::sample(RunId::sample('a'), life, 1);
+        let mark = mark(b"{a}", b"", &note, Since::Now).get_packed_command();
+        assert!(words(mark).contains(key));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 
 use redis::{ServerError, Value};
 
-use super::answer::failure_of;
+use super::answer::{failure_of, has_lost_slot};
 use super::capabilities::{Capabilities, Delete};
 use super::guard::{self, Borne, Note, Reading, Since};
 use super::identity::{Identity, RunId};
@@ -43,6 +43,8 @@ pub(crate) struct Handshake {
     /// The steps without a reply so far.
     steps: VecDeque<Step>,
     has_begun: bool,
+    /// What all keys have before their names.
+    prefix: Box<[u8]>,
     learnt: Learnt,
 }
 
@@ -99,6 +101,7 @@ type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 fn steps(
     credentials: Option<&Credentials>,
     database: i64,
+    prefix: &[u8],
     Requirements { is_guarded, is_waking }: Requirements,
 ) -> VecDeque<Step> {
     let log_in = credentials.map(|Credentials { user, password }| {
@@ -140,7 +143,7 @@ fn steps(
             learnt.identity.learn_syncing(reply)
         }),
     ];
-    let guards = guard_steps().into_iter().filter(|_| is_guarded);
+    let guards = guard_steps(prefix).into_iter().filter(|_| is_guarded);
     // The replies before it have the older form.
     let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
     let steps = log_in.into_iter().chain(select).chain(probes).chain(rounds).chain(guards);
@@ -148,7 +151,7 @@ fn steps(
 }
 
 /// The questions about the memory of the server.
-fn guard_steps() -> [Step; 3] {
+fn guard_steps(prefix: &[u8]) -> [Step; 3] {
     [
         Step::new(&redis::cmd("PEXPIRETIME"), |reply, learnt| {
             learnt.capabilities.expiry_time = knows(reply)?;
@@ -165,7 +168,7 @@ fn guard_steps() -> [Step; 3] {
             is_of_guard: true,
         },
         Step {
-            bytes: guard::READ.to_vec(),
+            bytes: guard::read(prefix),
             judge: learn_memory,
             is_login: false,
             is_of_guard: true,
@@ -306,12 +309,13 @@ impl Handshake {
     pub(crate) fn new(
         credentials: Option<&Credentials>,
         database: i64,
+        prefix: &[u8],
         requirements: Requirements,
     ) -> Self {
-        let steps = steps(credentials, database, requirements);
+        let steps = steps(credentials, database, prefix, requirements);
         let mut learnt = Learnt::default();
         learnt.capabilities.wakes = requirements.is_waking;
-        Self { steps, has_begun: false, learnt }
+        Self { steps, has_begun: false, prefix: prefix.into(), learnt }
     }
 
     /// Writes the commands to send.
@@ -340,6 +344,7 @@ impl Handshake {
             self.learnt.denied = self.learnt.denied.or_else(|| denial(reply));
         }
         let judged = match reply {
+            lost if !self.prefix.is_empty() && has_lost_slot(lost) => Err(Failure::SlotMoved),
             Value::ServerError(error) if turns_us_away(error) => Err(failure_of(error)),
             _ => (step.judge)(reply, &mut self.learnt),
         };
@@ -371,7 +376,7 @@ impl Handshake {
     /// read.
     pub(crate) fn mark(&mut self, note: &Note, since: Since, outbox: &mut Vec<u8>) {
         let Memory::Read(_, reading) = &self.learnt.memory else { return };
-        let step = Step::new(&guard::mark(&reading.text, note, since), learn_mark);
+        let step = Step::new(&guard::mark(&self.prefix, &reading.text, note, since), learn_mark);
         outbox.extend_from_slice(&step.bytes);
         self.steps.push_back(step);
     }

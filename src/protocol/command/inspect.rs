@@ -13,7 +13,7 @@ pub(super) static DEFINITION: Definition =
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put(|command| command.arg("GETRANGE").arg(key).arg(0).arg(VALUE_MAX - 1));
+    encoder.put(|command| command.arg("GETRANGE").key(key).arg(0).arg(VALUE_MAX - 1));
     pttl::encode(key, encoder);
 }
 

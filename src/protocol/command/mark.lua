@@ -48,9 +48,10 @@ end
 v=ARGV[2]..' '..since..' '..ARGV[4]
 call('SET',KEYS[1],v)
 local life=string.match(ARGV[4],'^%d+ (%x+)')
+local fence=string.gsub(KEYS[1],'guard$','fence')
 if string.sub(since,1,1)=='-' and ARGV[3]=='fresh' then
-    redis.pcall('HSET','redlock:fence','life',life)
+    redis.pcall('HSET',fence,'life',life)
 elseif since==now then
-    redis.pcall('HSET','redlock:fence','seen',now)
+    redis.pcall('HSET',fence,'seen',now)
 end
 return {v,tonumber(now)}

@@ -8,7 +8,9 @@ mod acquire;
 mod acquire_again;
 pub(crate) mod acquire_with_token;
 mod answer;
+pub(crate) mod arbiter;
 mod capabilities;
+pub(crate) mod cluster;
 mod definition;
 mod encoder;
 mod enrol;
@@ -16,6 +18,7 @@ mod extend;
 pub(crate) mod fence;
 pub mod guard;
 pub mod handshake;
+pub(crate) mod heard;
 pub mod identity;
 mod inspect;
 pub(crate) mod inspect_permits;
@@ -40,11 +43,13 @@ mod wait_for_permits;
 pub(crate) mod waking;
 mod wire_form;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use redis::Value;
 
+pub(crate) use self::answer::has_lost_slot;
 pub use self::answer::{Answer, NthKey, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, Subject};
@@ -562,12 +567,21 @@ impl Request {
         self.size
     }
 
-    /// The bytes to send.
-    pub(crate) fn encoded(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &Encoded {
-        self.encoded.get_or_encode(self.form(capabilities), || {
+    /// The bytes to send. They are the same for all servers on which keys have no prefix.
+    pub(crate) fn encoded(
+        &self,
+        capabilities: Capabilities,
+        encoder: &mut Encoder,
+    ) -> Cow<'_, Encoded> {
+        let has_prefix = encoder.has_prefix();
+        let mut encode = || {
             (self.definition.encode)(&self.subject, capabilities, encoder);
             encoder.take_as(self.form_for(capabilities))
-        })
+        };
+        match has_prefix {
+            true => Cow::Owned(encode()),
+            false => Cow::Borrowed(self.encoded.get_or_encode(self.form(capabilities), encode)),
+        }
     }
 
     /// The form in which it is sent to servers with these capabilities. Its number tells everything else.
@@ -666,11 +680,15 @@ impl Request {
     }
 
     /// The question to send behind it whether it must wake a waiter, if that is no part of it.
-    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
+    pub(crate) fn look_for_waiters(
+        &self,
+        capabilities: Capabilities,
+        prefix: &[u8],
+    ) -> Option<Vec<u8>> {
         let looks = self.is_about_one()
             && self.wakes()
             && release_and_wake::looks_for_waiters(capabilities);
-        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
+        looks.then(|| release_and_wake::look_for_waiters(self.resource(), prefix))
     }
 
     /// The request that wakes a waiter if that turned out to be necessary only after the release.

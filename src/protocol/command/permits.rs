@@ -24,7 +24,7 @@ pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Command) -> &'a mut 
     let of = slots(subject);
     command.arg(of);
     for slot in 0..of {
-        command.arg(slot_key(&subject.resource, slot));
+        command.key(slot_key(&subject.resource, slot));
     }
     command
 }
@@ -34,9 +34,9 @@ pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Command) -> &'
     let of = slots(subject);
     command.arg(of + 1);
     for slot in 0..of {
-        command.arg(slot_key(&subject.resource, slot));
+        command.key(slot_key(&subject.resource, slot));
     }
-    command.arg(line(&subject.resource))
+    command.key(line(&subject.resource))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::encoder::Encoder;
 pub(super) const NO_KEY: i64 = -2;
 
 pub(super) fn encode(key: &[u8], encoder: &mut Encoder) {
-    encoder.put(|command| command.arg("PTTL").arg(key));
+    encoder.put(|command| command.arg("PTTL").key(key));
 }
 
 /// The remaining time from the reply's number. None if there was no key. Below 0: for ever.

@@ -10,7 +10,7 @@ use crate::protocol::failure::Failure;
 pub(super) static DEFINITION: Definition = Definition::script(
     1,
     |_, _, encoder| {
-        encoder.put_script(&SCRIPT, |command| command.arg(1).arg(KEY).arg(NO_MEMORY));
+        encoder.put_script(&SCRIPT, |command| command.arg(1).key(KEY).arg(NO_MEMORY));
     },
     decode,
 );

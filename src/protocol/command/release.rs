@@ -26,9 +26,9 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
     match capabilities.delete {
         Delete::Script => put_script(subject, &SCRIPT, &[], encoder),
         Delete::Delex => {
-            encoder.put(|command| command.arg("DELEX").arg(key).arg("IFEQ").arg(token))
+            encoder.put(|command| command.arg("DELEX").key(key).arg("IFEQ").arg(token))
         }
-        Delete::Delifeq => encoder.put(|command| command.arg("DELIFEQ").arg(key).arg(token)),
+        Delete::Delifeq => encoder.put(|command| command.arg("DELIFEQ").key(key).arg(token)),
     }
 }
 

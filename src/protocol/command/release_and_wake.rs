@@ -29,9 +29,9 @@ pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
 
 /// Asks whether anybody waits for the resource, or for any permit of the semaphore to which it belongs as a
 /// slot.
-pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
-    let (mut command, mut bytes) = (Command::default(), Vec::new());
-    command.arg("EXISTS").arg(line(resource)).arg(line_of_permits(resource));
+pub(super) fn look_for_waiters(resource: &[u8], prefix: &[u8]) -> Vec<u8> {
+    let (mut command, mut bytes) = (Command::with_prefix(prefix), Vec::new());
+    command.arg("EXISTS").key(line(resource)).key(line_of_permits(resource));
     command.take(&mut bytes);
     bytes
 }
@@ -73,7 +73,7 @@ mod tests {
         let native = Capabilities::WAKING_DELIFEQ;
         assert_eq!(sent(native), ["DELIFEQ", "r"]);
         assert!(looks_for_waiters(native) && !looks_for_waiters(Capabilities::DELIFEQ));
-        assert_eq!(look_for_waiters(b"r"), b"*2\r\n$6\r\nEXISTS\r\n$3\r\nr:w\r\n");
+        assert_eq!(look_for_waiters(b"r", b""), b"*2\r\n$6\r\nEXISTS\r\n$3\r\nr:w\r\n");
         let expecting = native.expecting(true);
         assert_eq!(sent(expecting), ["EVAL", "2", "r", "r:w"]);
         assert!(!looks_for_waiters(expecting));
@@ -91,7 +91,7 @@ mod tests {
         encode(&slot, Capabilities::WAKING, &mut encoder);
         let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         assert!(text.contains("\r\n3\r\n$3\r\nr#2\r\n$5\r\nr#2:w\r\n$3\r\nr:w\r\n"), "{text}");
-        assert!(look_for_waiters(b"r#2").ends_with(b"$5\r\nr#2:w\r\n$3\r\nr:w\r\n"));
+        assert!(look_for_waiters(b"r#2", b"").ends_with(b"$5\r\nr#2:w\r\n$3\r\nr:w\r\n"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) static DEFINITION: Definition = Definition::script(
             return;
         };
         encoder.put_script(&SCRIPT, |command| {
-            command.arg(2).arg(KEY).arg(guard::KEY);
+            command.arg(2).key(KEY).key(guard::KEY);
             command.arg(memory.generation).arg(memory.life.as_str()).arg(*base);
             command.arg(*clock_us).arg(SPREAD_US).arg(i32::from(*is_by_clock)).arg(*seen_ms)
         });

@@ -10,13 +10,11 @@ use redis::Value;
 
 use super::answer::failure_of;
 use super::handshake::Credentials;
+use super::heard::{Heard, Location, OwnerReport};
 use super::identity::RunId;
 use crate::protocol::failure::Failure;
 use crate::protocol::moment::Moment;
 use crate::protocol::refusal::Refusal;
-
-/// A server's host and port, as a Sentinel names them. They must be checked before they are quoted.
-pub(crate) type MasterLocation = (String, u16);
 
 /// The maximum number of other Sentinels that are taken from an answer.
 const OTHERS_MAX: usize = 16;
@@ -35,30 +33,6 @@ enum Question {
     Identity,
     Others,
     Master { asked_at: Moment },
-}
-
-/// The result of a reply.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// Nothing that matters.
-    Nothing,
-    /// Who the Sentinel is, if it says so.
-    Identity(Option<RunId>),
-    Others(Vec<MasterLocation>),
-    Master(MasterReport),
-    Refused(Failure),
-}
-
-/// What a Sentinel says of the master.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MasterReport {
-    pub(crate) at: MasterLocation,
-    pub(crate) epoch: u64,
-    /// How many other Sentinels it knows.
-    pub(crate) others: usize,
-    /// Whether it is making another server the master. Then the address and the epoch may not belong together.
-    pub(crate) is_moving: bool,
-    pub(crate) asked_at: Moment,
 }
 
 impl SentinelQuery {
@@ -107,7 +81,7 @@ impl SentinelQuery {
             Some(Question::Identity) => Heard::Identity(run_id(reply)),
             Some(Question::Others) => Heard::Others(others(reply)),
             Some(Question::Master { asked_at }) => match report(reply, asked_at) {
-                Ok(report) => Heard::Master(report),
+                Ok(report) => Heard::Owner(report),
                 Err(failure) => Heard::Refused(failure),
             },
             None => Heard::Refused(Failure::ProtocolError),
@@ -131,12 +105,12 @@ fn field<'a>(fields: &'a [Value], name: &str) -> Option<&'a str> {
     fields.chunks_exact(2).find(|it| text(&it[0]) == Some(name)).and_then(|it| text(&it[1]))
 }
 
-fn location(fields: &[Value]) -> Option<MasterLocation> {
+fn location(fields: &[Value]) -> Option<Location> {
     let port = field(fields, "port")?.parse().ok().filter(|&port| port > 0)?;
     Some((field(fields, "ip")?.to_owned(), port))
 }
 
-fn others(reply: &Value) -> Vec<MasterLocation> {
+fn others(reply: &Value) -> Vec<Location> {
     let Value::Array(all) = reply else { return Vec::new() };
     let each = all.iter().filter_map(|it| match it {
         Value::Array(fields) => location(fields),
@@ -146,7 +120,7 @@ fn others(reply: &Value) -> Vec<MasterLocation> {
 }
 
 /// The meaning of the reply to `SENTINEL MASTER`.
-fn report(reply: &Value, asked_at: Moment) -> Result<MasterReport, Failure> {
+fn report(reply: &Value, asked_at: Moment) -> Result<OwnerReport, Failure> {
     let fields = match reply {
         Value::ServerError(error) => {
             let is_unknown = error.details().is_some_and(|it| it.contains("such master"));
@@ -164,7 +138,7 @@ fn report(reply: &Value, asked_at: Moment) -> Result<MasterReport, Failure> {
     let ((at, epoch), others) = all.ok_or(Failure::ProtocolError)?;
     let is_moving = field(fields, "flags").is_none_or(|it| it.contains("failover_in_progress"));
     let others = usize::try_from(others).unwrap_or(usize::MAX);
-    Ok(MasterReport { at, epoch, others, is_moving, asked_at })
+    Ok(OwnerReport { at, epoch, others, is_moving, asked_at })
 }
 
 #[cfg(test)]
@@ -244,8 +218,8 @@ mod tests {
             ("master,failover_in_progress", true),
         ] {
             let expected =
-                MasterReport { at: at.clone(), epoch, others, is_moving, asked_at: ASKED_AT };
-            assert_eq!(report(flags), Heard::Master(expected), "{flags}");
+                OwnerReport { at: at.clone(), epoch, others, is_moving, asked_at: ASKED_AT };
+            assert_eq!(report(flags), Heard::Owner(expected), "{flags}");
         }
     }
 
@@ -283,7 +257,7 @@ mod tests {
         }
         assert!(matches!(
             heard(&without("flags")),
-            Heard::Master(MasterReport { is_moving: true, .. })
+            Heard::Owner(OwnerReport { is_moving: true, .. })
         ));
     }
 }

@@ -114,6 +114,89 @@ fn is_as_long_as_counted(verb: Verb, kind: LockKind, capabilities: Capabilities)
     assert!((length..most).contains(&counted), "{verb:?} {length} {counted}");
 }
 
+/// The words of each command in these bytes.
+fn words(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let number = |kind: u8, bytes: &mut &[u8]| -> usize {
+        let end = bytes.iter().position(|it| *it == b'\r').expect("a line");
+        assert_eq!(bytes[0], kind);
+        let text = str::from_utf8(&bytes[1..end]).expect("a number");
+        *bytes = &bytes[end + 2..];
+        text.parse().expect("a number")
+    };
+    let mut commands = Vec::new();
+    while !bytes.is_empty() {
+        let count = number(b'*', &mut bytes);
+        let mut word = |_| {
+            let length = number(b'$', &mut bytes);
+            let (word, rest) = bytes.split_at(length);
+            bytes = &rest[2..];
+            word.to_vec()
+        };
+        commands.push((0..count).map(&mut word).collect());
+    }
+    commands
+}
+
+/// All keys of a server in a cluster have the tag before their names, and nothing else has.
+#[test]
+fn each_key_has_the_prefix_of_the_server() {
+    const VERBS: [Verb; 20] = [
+        Verb::Acquire,
+        Verb::AcquireAgain,
+        Verb::Move,
+        Verb::AcquireFenced,
+        Verb::RaiseFence,
+        Verb::ReadFences,
+        Verb::RestoreFences,
+        Verb::Extend,
+        Verb::Downgrade,
+        Verb::AnnounceWriter,
+        Verb::WithdrawWriter,
+        Verb::Repair,
+        Verb::Release,
+        Verb::ReleaseAndWake,
+        Verb::ReleaseAfter,
+        Verb::ReleaseRest,
+        Verb::ReleaseRestAndWake,
+        Verb::Inspect,
+        Verb::JoinWaitlist,
+        Verb::Leave,
+    ];
+    let several = LockKind::Several(["r", "s"].map(|it| Arc::from(it.as_bytes())).into());
+    let kinds = [LockKind::Exclusive, LockKind::Shared, LockKind::Permit { of: 3 }, several];
+    let all = VERBS.iter().flat_map(|verb| kinds.iter().map(move |kind| (*verb, kind.clone())));
+    for (verb, kind) in all {
+        for capabilities in [
+            PLAIN,
+            Capabilities::DELIFEQ,
+            Capabilities::DELEX,
+            Capabilities::EXPIRY_TIME,
+            Capabilities::WAKING,
+            Capabilities::WAKING_DELIFEQ,
+            Capabilities::MSETEX,
+        ] {
+            let request = request_of(verb, kind.clone());
+            let plain = words(&request.encoded(capabilities, &mut Encoder::default()).whole());
+            let mut encoder = Encoder::with_prefix(b"{a}");
+            let mut prefixed = words(&request.encoded(capabilities, &mut encoder).whole());
+            for command in &mut prefixed {
+                let keys = match &*command[0] {
+                    b"EVAL" => {
+                        let count = str::from_utf8(&command[2]).expect("a number");
+                        3..3 + count.parse::<usize>().expect("a number")
+                    }
+                    _ => 1..2,
+                };
+                for key in &mut command[keys] {
+                    let bare = key.strip_prefix(b"{a}");
+                    *key = bare.unwrap_or_else(|| panic!("{verb:?} {kind:?}: {key:?}")).to_vec();
+                }
+            }
+            assert_eq!(prefixed, plain, "{verb:?} {kind:?}");
+        }
+    }
+}
+
 #[test]
 fn each_verb_states_its_effect_on_the_key() {
     let effects = [

@@ -8,7 +8,7 @@
 use redis::{PushKind, Value};
 
 use super::answer::failure_of;
-use super::encoder::{Argument, Command, Encoder};
+use super::encoder::{Argument, Encoder, Key};
 use super::script::{Script, script};
 use crate::protocol::failure::Failure;
 use crate::protocol::lock_kind::slot_of;
@@ -31,9 +31,9 @@ pub(super) struct WaitlistKey<'a> {
     resource: &'a [u8],
 }
 
-impl Argument for WaitlistKey<'_> {
-    fn put(self, command: &mut Command) {
-        command.put_word([self.resource, b":w"]);
+impl Key for WaitlistKey<'_> {
+    fn parts(&self) -> Option<[&[u8]; 2]> {
+        Some([self.resource, b":w"])
     }
 }
 
@@ -57,8 +57,8 @@ pub(super) fn put_lined(
         None => (of_lock, b"$1\r\n2\r\n"),
     };
     encoder.put_script(script, |command| {
-        let command = command.put_fixed(1, keys).arg(resource).arg(line(resource));
-        command.arg(permits).arg(argument)
+        let command = command.put_fixed(1, keys).key(resource).key(line(resource));
+        command.key(permits).arg(argument)
     });
 }
 

@@ -8,6 +8,7 @@ use super::script::Script;
 
 /// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
 /// behind the text are kept.
+#[derive(Clone)]
 pub(crate) struct Encoded {
     form: Form,
     script: Option<Script>,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::guard::Forgotten;
 use super::reply::ProtocolError;
+use crate::protocol::failure::Failure;
 
 /// Why a connection is of no use any more, after what was received over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(crate) enum CloseReason {
     Forgotten(Forgotten),
     /// The server is now a replica, and Sentinels know the master.
     Demoted,
+    /// The slot with all keys is at another node of the cluster, or on its way there.
+    SlotMoved,
 }
 
 impl From<ProtocolError> for CloseReason {
@@ -32,6 +35,7 @@ impl fmt::Display for CloseReason {
             Self::ProtocolError(it) => it.fmt(f),
             Self::Forgotten(it) => it.fmt(f),
             Self::Demoted => f.write_str("the server became a replica"),
+            Self::SlotMoved => Failure::SlotMoved.fmt(f),
         }
     }
 }

@@ -18,6 +18,14 @@ pub(crate) struct Lasting {
     pub(crate) clock: Clock,
     pub(crate) memories: Memories,
     pub(crate) lost_requests: LostRequests,
+    /// What all keys on the server have before their names.
+    pub(crate) prefix: Box<[u8]>,
+}
+
+impl Lasting {
+    pub(crate) fn with_prefix(prefix: &[u8]) -> Self {
+        Self { prefix: prefix.into(), ..Self::default() }
+    }
 }
 
 /// The memories that were seen, by the process that had them, and which processes were replicas.

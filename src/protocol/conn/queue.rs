@@ -25,11 +25,11 @@ use super::scripts::Scripts;
 use super::simple_reply;
 use super::subscription::Subscription;
 use crate::protocol::command::fence::name_memory;
-use crate::protocol::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
+use crate::protocol::command::guard::{self, Borne, TIME, is_forbidden, raise, time_us};
 use crate::protocol::command::identity::{RoleTold, RunId, ask_promotion};
 use crate::protocol::command::waking::{subscribe, subscribed};
 use crate::protocol::command::{
-    Answer, Capabilities, Encoder, Fences, FencesState, KeyEffect, Kind, Request,
+    Answer, Capabilities, Encoder, Fences, FencesState, KeyEffect, Kind, Request, has_lost_slot,
 };
 use crate::protocol::failure::Failure;
 use crate::protocol::moment::Moment;
@@ -82,6 +82,8 @@ pub(crate) struct Queue {
     /// The note that was read last.
     last_note: Option<LastNote>,
     encoder: Encoder,
+    /// Reads the note.
+    note_question: Box<[u8]>,
     scripts: Scripts,
     requests: Entries,
     /// Requests that must reach the server and were answered with an error, because the server may be a
@@ -123,7 +125,9 @@ pub(crate) struct Settled {
 impl Queue {
     /// The queue of the server at this index in the list.
     pub(crate) fn new(server: usize, rules: &Arc<Rules>, lasting: &Arc<Lasting>) -> Self {
-        let (encoder, scripts, requests, refused) = Default::default();
+        let (scripts, requests, refused) = Default::default();
+        let encoder = Encoder::with_prefix(&lasting.prefix);
+        let note_question = guard::read(&lasting.prefix).into();
         Self {
             server,
             rules: Arc::clone(rules),
@@ -133,6 +137,7 @@ impl Queue {
             reading: None,
             last_note: None,
             encoder,
+            note_question,
             scripts,
             requests,
             refused,
@@ -426,7 +431,7 @@ impl Queue {
         let mut group = Group::default();
         while let Some(entry) = requests.next_to_send() {
             if entry.request.needs_pushes() && group.length > 0 {
-                group.read_note(&mut requests, outbox);
+                group.read_note(&mut requests, &self.note_question, outbox);
                 continue;
             }
             let capabilities = match leaves_out_ends && entry.request.may_leave_out_end() {
@@ -440,10 +445,10 @@ impl Queue {
             requests.note_sent();
             self.unwritten += 1;
             if group.is_full() {
-                group.read_note(&mut requests, outbox);
+                group.read_note(&mut requests, &self.note_question, outbox);
             }
         }
-        group.read_note(&mut requests, outbox);
+        group.read_note(&mut requests, &self.note_question, outbox);
         self.requests = requests;
     }
 
@@ -520,7 +525,7 @@ impl Group {
     }
 
     /// Reads the note behind the requests that were written last, if a grant depends on it. Another group begins.
-    fn read_note(&mut self, requests: &mut Entries, outbox: &mut Vec<u8>) {
+    fn read_note(&mut self, requests: &mut Entries, question: &[u8], outbox: &mut Vec<u8>) {
         if self.length == 0 {
             return;
         }
@@ -528,7 +533,7 @@ impl Group {
         for (behind, entry) in (0..).zip(requests.latest_sent(length)) {
             if behind == 0 {
                 (entry.reads, entry.reads_clock) = (true, reads_clock);
-                outbox.extend_from_slice(READ);
+                outbox.extend_from_slice(question);
                 outbox.extend_from_slice(if reads_clock { TIME } else { b"" });
             }
             entry.read_behind = entry.read_behind.map(|_| behind);
@@ -595,7 +600,9 @@ impl Queue {
             self.note_clock(sent, us.saturating_mul(US), US, now);
         }
         let Some(said) = note else { return };
-        self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said) });
+        // A node that has given the slot away keeps nothing secret. It says nothing of its memory, and no grant counts.
+        let is_forbidden = is_forbidden(&said) && !self.has_lost_slot(&said);
+        self.reading = Some(Reading { left, is_forbidden });
         if self.last_note.as_ref().is_none_or(|known| known.said != said) {
             self.last_note = Some(LastNote::of(said));
         }
@@ -677,16 +684,16 @@ impl Queue {
         if entry.request.may_prolong()
             && let Some((life, ttl_ms)) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {
-            outbox.extend_from_slice(&raise(life, ttl_ms));
+            outbox.extend_from_slice(&raise(&self.lasting.prefix, life, ttl_ms));
             entry.raises = true;
         }
         entry.subscribes = self.subscribe(&entry.request, outbox);
         let encoded = entry.request.encoded(capabilities, &mut self.encoder);
         let form = *encoded.form();
-        entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
+        entry.goes_by_hash = self.scripts.put(&encoded, entry, outbox);
         entry.form = form;
         self.name_memory(&entry.request, outbox);
-        let look = entry.request.look_for_waiters(capabilities);
+        let look = entry.request.look_for_waiters(capabilities, &self.lasting.prefix);
         entry.looks = look.is_some();
         outbox.extend_from_slice(&look.unwrap_or_default());
         let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
@@ -699,6 +706,11 @@ impl Queue {
             self.lasting.memories.note_replica(process, now);
         }
         self.guard.note_replica();
+    }
+
+    /// Whether a node of a cluster says that the slot with all keys is not at this node, or not all of it.
+    fn has_lost_slot(&self, reply: &Value) -> bool {
+        !self.lasting.prefix.is_empty() && has_lost_slot(reply)
     }
 
     fn hear_role(&mut self, told: RoleTold, now: Moment) -> Result<(), Forgotten> {
@@ -731,6 +743,9 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Answer, CloseReason> {
+        if replies.iter().any(|it| self.has_lost_slot(it)) {
+            return Err(CloseReason::SlotMoved);
+        }
         let is_known = match entry.asks_role {
             true => self.hear_role(RoleTold::of(&replies.remove(0)), now),
             false => Ok(()),

@@ -79,6 +79,11 @@ impl<P: Clone + PartialEq, I: Copy + PartialEq> Ownership<P, I> {
         }
     }
 
+    /// Whether some arbiter has said that it is this one.
+    pub fn knows(&self, id: I) -> bool {
+        self.arbiters.iter().any(|it| it.id == Some(id))
+    }
+
     /// The arbiter at this place has said this. An epoch that is lower than one that it has named before says that the
     /// arbiter has forgotten, so what it says counts no more until it has learnt that again.
     pub fn hear(&mut self, which: usize, word: Word<P>) {

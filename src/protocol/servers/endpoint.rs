@@ -8,6 +8,8 @@ use redis::{ConnectionAddr, IntoConnectionInfo};
 use url::{ParseError, Url};
 
 use super::address::{Address, has_zone};
+use super::cluster_slot::ClusterSlot;
+use super::electorate::Electorate;
 use super::sentinels::Sentinels;
 use super::url_parts::{
     check_database, check_escapes, check_extras, without_zone, wrong_login, wrong_part, wrong_value,
@@ -27,8 +29,8 @@ pub struct Endpoint {
 #[derive(Clone)]
 enum Site {
     At(Address),
-    /// At the place that its Sentinels give.
-    Watched(Arc<Sentinels>),
+    /// At the place that its Sentinels give, or the nodes of its cluster.
+    Watched(Electorate),
 }
 
 impl Endpoint {
@@ -75,9 +77,11 @@ impl Endpoint {
             "unix" | "redis+unix" | "valkey+unix" => (Kind::Path, false),
             "redis-sentinel" | "redis+sentinel" | "valkey-sentinel" => (Kind::Master, false),
             "rediss-sentinel" | "rediss+sentinel" | "valkeys-sentinel" => (Kind::Master, true),
+            "redis-cluster" | "redis+cluster" | "valkey-cluster" => (Kind::Slot, false),
+            "rediss-cluster" | "rediss+cluster" | "valkeys-cluster" => (Kind::Slot, true),
             // The scheme is not quoted, because it may be part of a password.
             _ => {
-                let words = "unknown URL scheme: use redis, rediss, unix, redis+unix, redis-sentinel or rediss-sentinel";
+                let words = "unknown URL scheme: use redis, rediss, unix, redis+unix, redis-sentinel, rediss-sentinel, redis-cluster or rediss-cluster";
                 return Err(words.to_owned());
             }
         };
@@ -97,8 +101,9 @@ impl Endpoint {
             return Err(fault("it contains a control character"));
         }
         check_escapes(url).map_err(|what| fault(&what))?;
-        if kind == Kind::Master {
-            return Self::parse_watched(&url[scheme.len() + 3..], has_tls).map_err(|it| fault(&it));
+        if matches!(kind, Kind::Master | Kind::Slot) {
+            let rest = &url[scheme.len() + 3..];
+            return Self::parse_watched(kind, rest, has_tls).map_err(|it| fault(&it));
         }
         let (plain, zoned) = without_zone(url);
         let url = &*plain;
@@ -114,14 +119,24 @@ impl Endpoint {
         Ok(Self { has_tls, ..endpoint })
     }
 
-    /// Parses a master that Sentinels know. Its user, password and database are read as those of any server.
-    fn parse_watched(rest: &str, has_tls: bool) -> Result<Self, String> {
-        let (sentinels, plain) = Sentinels::parse(rest)?;
+    /// Parses a master that Sentinels know, or a slot of a cluster. Its user, password and database are read as those of
+    /// any server.
+    fn parse_watched(kind: Kind, rest: &str, has_tls: bool) -> Result<Self, String> {
+        let (electorate, plain) = match kind {
+            Kind::Slot => {
+                let (slot, plain) = ClusterSlot::parse(rest)?;
+                (Electorate::Nodes(Arc::new(slot)), plain)
+            }
+            _ => {
+                let (sentinels, plain) = Sentinels::parse(rest)?;
+                (Electorate::Sentinels(Arc::new(sentinels)), plain)
+            }
+        };
         if has_tls {
-            sentinels.places().iter().try_for_each(Address::check_certificate_name)?;
+            electorate.places().iter().try_for_each(Address::check_certificate_name)?;
         }
         let url = Url::parse(&plain).map_err(|_| "invalid user or password")?;
-        let site = Site::Watched(Arc::new(sentinels));
+        let site = Site::Watched(electorate);
         Ok(Self { site, has_tls, ..Self::from_url(url, None)? })
     }
 
@@ -158,12 +173,17 @@ impl Endpoint {
         }
     }
 
-    /// The Sentinels to ask for the server's place, if they must be asked.
-    pub(crate) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+    /// Whom to ask for the server's place, if somebody must be asked.
+    pub(crate) fn electorate(&self) -> Option<&Electorate> {
         match &self.site {
             Site::At(_) => None,
-            Site::Watched(sentinels) => Some(sentinels),
+            Site::Watched(electorate) => Some(electorate),
         }
+    }
+
+    /// What all its keys have before their names.
+    pub(crate) fn key_prefix(&self) -> Vec<u8> {
+        self.electorate().map(Electorate::key_prefix).unwrap_or_default()
     }
 
     pub(crate) fn user(&self) -> Option<&str> {
@@ -189,7 +209,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.site {
             Site::At(place) => place.fmt(f),
-            Site::Watched(sentinels) => sentinels.fmt(f),
+            Site::Watched(electorate) => electorate.fmt(f),
         }
     }
 }
@@ -207,6 +227,8 @@ enum Kind {
     Path,
     /// A master and its Sentinels.
     Master,
+    /// A slot of a cluster.
+    Slot,
 }
 
 /// A host and its port. The port is given beside the host or, with 0 beside it, behind a colon. Error

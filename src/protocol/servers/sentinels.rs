@@ -6,6 +6,7 @@ use std::fmt;
 use url::Url;
 
 use super::address::Address;
+use super::hosts::Noun;
 use crate::protocol::command::handshake::Credentials;
 
 /// The default port of Sentinels.
@@ -14,6 +15,8 @@ const PORT: u16 = 26_379;
 /// The maximum number of Sentinels in one URL, and the number of them that are asked at most. More than a handful are of
 /// no use.
 pub(crate) const COUNT_MAX: usize = 16;
+
+const NOUN: Noun = Noun { singular: "Sentinel", plural: "Sentinels" };
 
 /// The maximum length of a master's name.
 const NAME_MAX: usize = 128;
@@ -44,7 +47,7 @@ impl Sentinels {
             Some((login, hosts)) => (format!("{login}@"), hosts),
             None => (String::new(), authority),
         };
-        let places = places(hosts)?;
+        let places = super::hosts::hosts(hosts, NOUN, PORT, COUNT_MAX)?;
         let mut parts = path.strip_prefix('/').unwrap_or_default().splitn(2, '/');
         let master = name(parts.next().unwrap_or_default())?;
         let database = parts.next().unwrap_or_default();
@@ -104,48 +107,6 @@ fn name(text: &str) -> Result<String, String> {
         return Err(words.to_owned());
     }
     Ok(text.to_owned())
-}
-
-fn places(hosts: &str) -> Result<Vec<Address>, String> {
-    let mut places = Vec::new();
-    for host in hosts.split(',') {
-        let place = place(host)?;
-        if places.contains(&place) {
-            return Err("a Sentinel is listed twice".to_owned());
-        }
-        places.push(place);
-    }
-    if places.len() > COUNT_MAX {
-        return Err(format!("more than {COUNT_MAX} Sentinels"));
-    }
-    Ok(places)
-}
-
-fn place(text: &str) -> Result<Address, String> {
-    let wrong_port = || "the port of a Sentinel is not 1 to 65535".to_owned();
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    if host.is_empty() {
-        return Err("a Sentinel host is missing, or there is an extra comma".to_owned());
-    }
-    if host.contains(':') && !host.starts_with('[') {
-        return Err("write the IPv6 address of a Sentinel in brackets, as in [::1]".to_owned());
-    }
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let port = match port {
-        None => PORT,
-        Some(text) if is_number(text) => text.parse().map_err(|_| wrong_port())?,
-        Some(_) => return Err(wrong_port()),
-    };
-    if port == 0 {
-        return Err(wrong_port());
-    }
-    let wrong_host = |_| "the host of a Sentinel is not a valid host name or IP address".to_owned();
-    // In a URL, the percent sign before the zone of an address is escaped.
-    let zoned = host.replacen("%25", "%", 1);
-    Address::of(if host.starts_with('[') { &zoned } else { host }, port).map_err(wrong_host)
 }
 
 /// The login on the Sentinels, from the query.

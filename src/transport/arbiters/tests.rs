@@ -10,8 +10,10 @@ use crate::protocol::command::{Answer, Verb};
 use crate::protocol::conn::guard::Rules;
 use crate::protocol::conn::queue::samples::{TICKET, request};
 use crate::protocol::conn::server_registry::ServerRegistry;
+use crate::protocol::electors::Electors;
 use crate::protocol::policy::Policy;
 use crate::protocol::servers::endpoint::Endpoint;
+use crate::protocol::servers::sentinels::Sentinels;
 use crate::system::clock;
 use crate::system::socket::{poll, watch};
 use crate::transport::server::{Effects, Server};
@@ -63,14 +65,15 @@ impl Play {
         let address = |it: &TcpListener| it.local_addr().expect("an address").to_string();
         let hosts: Vec<_> = sentinels[..listed].iter().map(address).collect();
         let (parsed, _) = Sentinels::parse(&format!("{}/m", hosts.join(","))).expect("a URL");
-        let arbiters = Arbiters::new(&Arc::new(parsed), false, &Arc::default());
+        let arbiters =
+            Arbiters::new(&Electorate::Sentinels(Arc::new(parsed)), false, &Arc::default());
         Self { arbiters, sentinels }
     }
 
     /// Three Sentinels that have named this master at the beginning.
     fn agreed() -> (Self, Vec<Sentinel>) {
         let mut play = Self::new(3, 3);
-        play.arbiters.begin(true, WITHIN_MS, at(0));
+        play.arbiters.begin(None, true, WITHIN_MS, at(0));
         let mut all = play.accept_all(at(0));
         all[..2].iter_mut().for_each(|it| it.say(&master(7, 1, 2, "master")));
         assert_eq!(play.found(at(0)), Ok(owner(7, 1)));
@@ -175,7 +178,7 @@ fn what_was_said_before_the_search_does_not_count() {
         return;
     }
     let (mut play, mut all) = Play::agreed();
-    play.arbiters.begin(true, WITHIN_MS, at(5));
+    play.arbiters.begin(None, true, WITHIN_MS, at(5));
     assert_eq!(play.arbiters.advance(at(5)), None);
     all.iter_mut().for_each(|it| it.say(&master(8, 2, 2, "master")));
     assert_eq!(play.found(at(5)), Ok(owner(8, 2)));
@@ -188,7 +191,7 @@ fn an_answer_that_nobody_looked_for_is_in_time() {
         return;
     }
     let mut play = Play::new(3, 3);
-    play.arbiters.begin(true, WITHIN_MS, at(0));
+    play.arbiters.begin(None, true, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[..2].iter_mut().for_each(|it| it.say(&master(7, 1, 2, "master")));
     assert_eq!(play.arbiters.advance(at(WITHIN_MS)), Some(Ok(owner(7, 1))));
@@ -200,7 +203,7 @@ fn a_sentinel_that_refuses_does_not_end_the_search() {
         return;
     }
     let mut play = Play::new(3, 3);
-    play.arbiters.begin(true, WITHIN_MS, at(0));
+    play.arbiters.begin(None, true, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[0].say("-ERR No such master with that name\r\n");
     while play.arbiters.interests().count() > 2 {
@@ -218,14 +221,14 @@ fn a_useless_master_is_not_named_again_at_once() {
         return;
     }
     let mut play = Play::new(2, 2);
-    play.arbiters.begin(false, WITHIN_MS, at(0));
+    play.arbiters.begin(None, false, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[0].say(&master(7, 1, 1, "master"));
     assert_eq!(play.found(at(0)), Ok(owner(7, 1)));
     all[1].say(&master(7, 1, 1, "master"));
     play.hear(at(0));
     play.arbiters.distrust(Some(&owner(7, 1).place));
-    play.arbiters.begin(false, WITHIN_MS, at(5));
+    play.arbiters.begin(None, false, WITHIN_MS, at(5));
     all[0].say(&master(7, 1, 1, "master"));
     while play.arbiters.interests().count() > 1 {
         play.wait();
@@ -242,11 +245,11 @@ fn without_a_majority_a_master_that_had_a_successor_is_tried_last() {
         return;
     }
     let mut play = Play::new(2, 2);
-    play.arbiters.begin(false, WITHIN_MS, at(0));
+    play.arbiters.begin(None, false, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[1].say(&master(8, 2, 1, "master"));
     assert_eq!(play.found(at(0)), Ok(owner(8, 2)));
-    play.arbiters.begin(false, WITHIN_MS, at(50));
+    play.arbiters.begin(None, false, WITHIN_MS, at(50));
     // It still owes the answer to the first question.
     all[0].say(&master(7, 1, 1, "master"));
     play.wait();
@@ -268,7 +271,7 @@ fn sentinels_that_do_not_agree_find_no_master() {
         return;
     }
     let mut play = Play::new(3, 3);
-    play.arbiters.begin(true, WITHIN_MS, at(0));
+    play.arbiters.begin(None, true, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[0].say(&master(7, 1, 2, "master"));
     all[1].say(&master(8, 2, 2, "master"));
@@ -277,7 +280,7 @@ fn sentinels_that_do_not_agree_find_no_master() {
     assert!(words.contains("1 of 2 Sentinels needed name the same master m"), "{words}");
     assert!(words.contains(": a failover is in progress"), "{words}");
     // The next search may do with one of them: the one that knows the later epoch.
-    play.arbiters.begin(false, WITHIN_MS, at(5));
+    play.arbiters.begin(None, false, WITHIN_MS, at(5));
     for (it, port) in all.iter_mut().zip([7, 8, 7]) {
         it.hears("MASTER\r\n$1\r\nm\r\n");
         it.say(&master(port, u64::from(port), 2, "master"));
@@ -340,7 +343,7 @@ fn sentinels_that_others_know_are_asked_too() {
         return;
     }
     let mut play = Play::new(1, 3);
-    play.arbiters.begin(true, WITHIN_MS, at(0));
+    play.arbiters.begin(None, true, WITHIN_MS, at(0));
     let (stream, _) = play.sentinels[0].accept().expect("a connection");
     let mut first = Sentinel(stream);
     let known = play.sentinels[1..].iter().map(|it| {
@@ -392,7 +395,7 @@ fn a_master_is_kept_while_no_sentinel_answers() {
         return;
     }
     let mut play = Play::new(1, 1);
-    play.arbiters.begin(false, WITHIN_MS, at(0));
+    play.arbiters.begin(None, false, WITHIN_MS, at(0));
     let mut all = play.accept_all(at(0));
     all[0].say(&master(7, 1, 0, "master"));
     assert_eq!(play.found(at(0)), Ok(owner(7, 1)));
@@ -534,7 +537,8 @@ fn an_answer_is_held_back_until_the_sentinels_have_answered() {
             false => "-ERR No such master with that name\r\n".to_owned(),
         };
         house.sentinel.say(&words);
-        let unconfirmed = Failure::Unconfirmed { named: 0, needed: 1, of: 1 };
+        let unconfirmed =
+            Failure::Unconfirmed { by: Electors::Sentinels, named: 0, needed: 1, of: 1 };
         let expected = if is_confirmed { Answer::Done } else { Answer::Failed(unconfirmed) };
         assert_eq!(house.delivered(), (expected, true));
         assert_eq!(house.server.snapshot(clock::now(), 0).has_vote, is_confirmed);
@@ -550,7 +554,7 @@ fn a_master_has_its_vote_back_once_it_is_confirmed() {
     let mut house = House::asked_too_late();
     let here = master(house.port, house.epoch, 0, "master");
     house.sentinel.say(&master(house.port, house.epoch, 2, "master"));
-    let unconfirmed = Failure::Unconfirmed { named: 1, needed: 2, of: 3 };
+    let unconfirmed = Failure::Unconfirmed { by: Electors::Sentinels, named: 1, needed: 2, of: 3 };
     assert_eq!(house.delivered().0, Answer::Failed(unconfirmed));
     assert!(!house.server.snapshot(clock::now(), 0).has_vote);
     let later = clock::now().plus_ms(2_000);
@@ -579,11 +583,12 @@ fn each_address_of_a_sentinel_is_tried() {
     let addresses = [&gone, &here].map(|it| it.local_addr().expect("an address"));
     drop(gone);
     let (parsed, _) = Sentinels::parse("name:1/m").expect("a URL");
-    let mut arbiters = Arbiters::new(&Arc::new(parsed), false, &Arc::default());
+    let mut arbiters =
+        Arbiters::new(&Electorate::Sentinels(Arc::new(parsed)), false, &Arc::default());
     assert!(arbiters.name_where(|it| it.begin_look_up(at(0))).is_some());
     assert!(arbiters.end_look_up(0, Some(addresses.to_vec()), at(0), at(0)));
     let mut play = Play { arbiters, sentinels: vec![here] };
-    play.arbiters.begin(true, WITHIN_MS, at(0));
+    play.arbiters.begin(None, true, WITHIN_MS, at(0));
     while !matches!(play.arbiters.all[0].link, Link::Up(..)) {
         play.wait();
         assert_eq!(play.arbiters.advance(at(0)), None);
@@ -626,7 +631,10 @@ fn an_answer_that_is_held_back_for_too_long_does_not_count() {
     let mut house = House::asked_too_late();
     let House { server, effects, .. } = &mut house;
     let (_, failure) = server.give_up_held(TICKET, clock::now(), effects).expect("it is held back");
-    assert_eq!(failure, Failure::Unconfirmed { named: 0, needed: 1, of: 1 });
+    assert_eq!(
+        failure,
+        Failure::Unconfirmed { by: Electors::Sentinels, named: 0, needed: 1, of: 1 }
+    );
     assert!(
         server.sent_at(TICKET).is_none()
             && server.give_up_held(TICKET, clock::now(), effects).is_none()

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::protocol::command::sentinel::SentinelQuery;
+use crate::protocol::command::arbiter::ArbiterQuery;
 use crate::protocol::conn::why::error_words;
 use crate::protocol::failure::Failure;
 use crate::transport::wire::Wire;
@@ -13,7 +13,7 @@ pub(super) fn of_failure(failure: &Failure) -> String {
 }
 
 /// How the conversation ended early, and the likely cause.
-pub(super) fn of_breaking(wire: &Wire, query: &SentinelQuery, error: &io::Error) -> String {
+pub(super) fn of_breaking(wire: &Wire, query: &ArbiterQuery, error: &io::Error) -> String {
     let why = error_words(error);
     let perhaps = match wire {
         Wire::Plain(_) if !query.has_begun() => ": it may expect TLS (use rediss-sentinel://)",

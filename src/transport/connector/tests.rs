@@ -140,7 +140,7 @@ fn shake_hands_for(
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let socket = Socket::to_address(address, &connector.inherited[0]).expect("a socket");
-    let handshake = Box::new(Handshake::new(None, 0, requirements));
+    let handshake = Box::new(Handshake::new(None, 0, b"", requirements));
     let wire = Wire::Plain(socket);
     connector.state = State::Handshake { wire, since: NOW, asked_at: NOW, handshake, begun: None };
     connector.inbox.put(replies.as_bytes());

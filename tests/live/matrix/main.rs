@@ -36,6 +36,7 @@ mod masters_secure_moving;
 mod masters_storm;
 mod network;
 mod obedient;
+mod owners;
 mod passwords;
 mod permits;
 mod place;

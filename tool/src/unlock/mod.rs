@@ -123,8 +123,8 @@ fn on_a_quorum(of_servers: &[OfServer], quorum: usize) -> Vec<Token> {
 }
 
 fn read(survey: &mut Survey, keys: &[String]) -> Result<Vec<OfServer>, Failure> {
-    let answers = survey.ask_each(|connection| {
-        keys.iter().map(|key| holders(connection, key)).collect::<RedisResult<Vec<_>>>()
+    let answers = survey.ask_each(|connection, of_all| {
+        keys.iter().map(|key| holders(connection, of_all, key)).collect::<RedisResult<Vec<_>>>()
     })?;
     let named = survey.names().zip(&answers);
     for (name, found) in named.filter_map(|(name, it)| Some((name, it.as_ref()?))) {
@@ -141,9 +141,13 @@ fn read(survey: &mut Survey, keys: &[String]) -> Result<Vec<OfServer>, Failure> 
 }
 
 /// The holders of one key, or the type of the key if that is not the type of a lock.
-fn holders(connection: &mut Connection, key: &str) -> RedisResult<Result<Vec<Held>, String>> {
+fn holders(
+    connection: &mut Connection,
+    of_all: &str,
+    key: &str,
+) -> RedisResult<Result<Vec<Held>, String>> {
     let mut request = cmd("EVAL");
-    request.arg(HOLDERS).arg(2).arg(key).arg(format!("{key}:r"));
+    request.arg(HOLDERS).arg(2).arg(format!("{of_all}{key}")).arg(format!("{of_all}{key}:r"));
     let answer: Value = request.query(connection)?;
     if matches!(answer, Value::BulkString(_) | Value::SimpleString(_)) {
         return Ok(Err(from_redis_value(answer)?));
@@ -210,8 +214,9 @@ fn holder_words(holders: &[Token], token: &Token) -> String {
 /// Deletes the tokens everywhere until two deletions in a row find nothing.
 fn end(survey: &mut Survey, keys: &[String], tokens: &[Token]) -> Result<(), Failure> {
     repeat(PAUSE, || {
-        let ended = survey.ask_each(|connection| {
-            keys.iter().map(|key| end_on(connection, key, tokens)).sum::<RedisResult<usize>>()
+        let ended = survey.ask_each(|connection, of_all| {
+            let keys = keys.iter().map(|key| format!("{of_all}{key}"));
+            keys.map(|key| end_on(connection, &key, tokens)).sum::<RedisResult<usize>>()
         })?;
         Ok(ended.into_iter().flatten().sum())
     })
@@ -247,8 +252,9 @@ fn wake(
     options: &Unlock,
 ) -> Result<(), Failure> {
     let queue = format!("{}:w", options.name);
-    let waiting =
-        survey.ask_each(|connection| cmd("EXISTS").arg(&queue).query::<bool>(connection))?;
+    let waiting = survey.ask_each(|connection, of_all| {
+        cmd("EXISTS").arg(format!("{of_all}{queue}")).query::<bool>(connection)
+    })?;
     if !waiting.into_iter().flatten().any(|it| it) {
         return Ok(());
     }

@@ -30,7 +30,7 @@ fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
 }
 
 fn plain() -> Handshake {
-    Handshake::new(None, 0, PLAIN)
+    Handshake::new(None, 0, b"", PLAIN)
 }
 
 fn is_refused(progress: &Progress, words: &str) -> bool {
@@ -41,7 +41,7 @@ fn is_refused(progress: &Progress, words: &str) -> bool {
 fn only_necessary_handshake_steps_are_sent() {
     let sent = |credentials: Option<&Credentials>, database| {
         let mut outbox = Vec::new();
-        Handshake::new(credentials, database, PLAIN).write_to(&mut outbox);
+        Handshake::new(credentials, database, b"", PLAIN).write_to(&mut outbox);
         let text = String::from_utf8(outbox).expect("a text");
         let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
         words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
@@ -65,7 +65,7 @@ fn capabilities_are_learned_in_the_handshake() {
         let replies = [&[delex, delifeq, UNKNOWN, "+PONG\r\n"][..], &CLOSED].concat();
         assert_eq!(after(&mut plain(), &replies), done);
         let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
-        assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, PLAIN), &replies), done);
+        assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, b"", PLAIN), &replies), done);
     }
     for (msetex, able) in [(UNKNOWN, Capabilities::PLAIN), (LACKING, Capabilities::MSETEX)] {
         let replies = [&[UNKNOWN, UNKNOWN, msetex, "-NOPERM no\r\n"][..], &CLOSED].concat();
@@ -95,7 +95,7 @@ fn the_identity_is_learned_in_the_handshake() {
 
 #[test]
 fn each_reply_is_judged_by_its_step() {
-    let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, PLAIN), &[reply]);
+    let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, b"", PLAIN), &[reply]);
     let wrong = log_in("-WRONGPASS no\r\n");
     assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
     let loading = log_in("-LOADING yes\r\n");
@@ -106,7 +106,7 @@ fn each_reply_is_judged_by_its_step() {
     assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&unknown, "NOAUTH"));
     let database =
-        after(&mut Handshake::new(None, 99, PLAIN), &["-ERR DB index is out of range\r\n"]);
+        after(&mut Handshake::new(None, 99, b"", PLAIN), &["-ERR DB index is out of range\r\n"]);
     assert!(is_refused(&database, "database"));
     assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "protocol error"));
     assert!(is_refused(
@@ -122,7 +122,7 @@ fn a_closed_server_refuses_the_first_step() {
     let full = "-ERR max number of clients reached\r\n";
     for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
         assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
-        let log_in = after(&mut Handshake::new(Some(&credentials()), 0, PLAIN), &[reply]);
+        let log_in = after(&mut Handshake::new(Some(&credentials()), 0, b"", PLAIN), &[reply]);
         assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
     }
 }
@@ -132,13 +132,30 @@ const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 /// The replies of a server that gives its identity and nothing else about itself, and then its clock and its
 /// note.
 fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
+    asked_for(b"", clock, note)
+}
+
+/// The same of a server whose keys have this before their names.
+fn asked_for(prefix: &[u8], clock: &str, note: &str) -> (Handshake, Progress) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let program = bulk(&format!("run_id:{ID}\r\n"));
     let probed = [UNKNOWN, UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
     let replies = [&probed[..], &CLOSED[1..], &[UNKNOWN, clock, note]].concat();
-    let mut handshake = Handshake::new(None, 0, Requirements { is_guarded: true, ..PLAIN });
+    let requirements = Requirements { is_guarded: true, ..PLAIN };
+    let mut handshake = Handshake::new(None, 0, prefix, requirements);
     let progress = after(&mut handshake, &replies);
     (handshake, progress)
+}
+
+/// For a server of its own, these are words of a user who may not read the note.
+#[test]
+fn a_node_without_the_slot_is_refused() {
+    for words in ["-MOVED 1 10.0.0.1:6379\r\n", "-ASK 1 10.0.0.1:6379\r\n", "-TRYAGAIN no\r\n"] {
+        let (_, progress) = asked_for(b"{a}", CLOCK, words);
+        assert!(is_refused(&progress, "the slot of the tag is at another node"), "{progress:?}");
+    }
+    let (handshake, _) = asked(CLOCK, "-MOVED 1 10.0.0.1:6379\r\n");
+    assert!(matches!(handshake.memory(), Memory::Untold(_)));
 }
 
 const LIFE: &str = "0000000000000007";

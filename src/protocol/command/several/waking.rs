@@ -33,10 +33,10 @@ fn put(subject: &Subject, script: Script, arguments: &[&[u8]], encoder: &mut Enc
     encoder.put_script(script, |command| {
         command.arg(names.len() + subject.lined().count());
         for name in names {
-            command.arg(&**name);
+            command.key(&**name);
         }
         for (_, name) in subject.lined() {
-            command.arg(line(name));
+            command.key(line(name));
         }
         for &argument in arguments {
             command.arg(argument);

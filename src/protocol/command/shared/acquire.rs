@@ -19,7 +19,7 @@ pub(crate) static SCRIPT: &str = script!("acquire.lua");
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put_script(&SCRIPT, |command| {
-        command.arg(3).arg(key).arg(readers(key)).arg(intent(key));
+        command.arg(3).key(key).key(readers(key)).key(intent(key));
         command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS)
     });
 }

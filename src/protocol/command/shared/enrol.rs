@@ -17,7 +17,7 @@ pub(crate) static SCRIPT: &str = script!("../stand.lua", "enrol.lua");
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     encoder.put_script(&SCRIPT, |command| {
-        command.arg(3).arg(key).arg(line(key)).arg(intent(key));
+        command.arg(3).key(key).key(line(key)).key(intent(key));
         command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS).arg(INTENT_MS)
     });
 }

@@ -24,7 +24,7 @@ pub(crate) static SCRIPT: &str = script!("extend.lua");
 fn encode(subject: &Subject, ttl_ms: i64, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put_script(&SCRIPT, |command| {
-        command.arg(2).arg(key).arg(readers(key)).arg(token);
+        command.arg(2).key(key).key(readers(key)).arg(token);
         command.arg(ttl_ms).arg(LONGEST_MS)
     });
 }

@@ -18,7 +18,7 @@ pub(crate) static SCRIPT: &str = script!("inspect.lua");
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put_script(&SCRIPT, |command| {
-        command.arg(2).arg(key).arg(readers(key)).arg(token);
+        command.arg(2).key(key).key(readers(key)).arg(token);
         command.arg(VALUE_MAX).arg(LONGEST_MS)
     });
 }

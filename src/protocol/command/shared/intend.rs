@@ -18,10 +18,10 @@ pub(crate) static SCRIPT: &str = script!("intend.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put_script(&SCRIPT, |command| command.arg(2).arg(key).arg(intent(key)).arg(INTENT_MS));
+    encoder.put_script(&SCRIPT, |command| command.arg(2).key(key).key(intent(key)).arg(INTENT_MS));
 }
 
 fn encode_recant(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = intent(&subject.resource);
-    encoder.put_script(&release::SCRIPT, |command| command.arg(1).arg(key).arg("redlock:writer"));
+    encoder.put_script(&release::SCRIPT, |command| command.arg(1).key(key).arg("redlock:writer"));
 }

@@ -32,15 +32,15 @@ fn encode_waking(subject: &Subject, capabilities: Capabilities, encoder: &mut En
     }
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put_script(&WAKING_SCRIPT, |command| {
-        let command = command.arg(4).arg(key).arg(readers(key));
-        command.arg(line(key)).arg(intent(key)).arg(token).arg(LONGEST_MS)
+        let command = command.arg(4).key(key).key(readers(key));
+        command.key(line(key)).key(intent(key)).arg(token).arg(LONGEST_MS)
     });
 }
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put_script(&SCRIPT, |command| {
-        let command = command.arg(2).arg(key).arg(readers(key));
+        let command = command.arg(2).key(key).key(readers(key));
         command.arg(token).arg(LONGEST_MS)
     });
 }

@@ -6,7 +6,7 @@ use crate::protocol::command::Verb;
 use crate::protocol::command::guard::Borne;
 use crate::protocol::command::identity::RunId;
 use crate::protocol::conn::guard::Forgotten;
-use crate::protocol::conn::memories::Verdict;
+use crate::protocol::conn::memories::{Lasting, Verdict};
 
 fn note(since_ms: i64, longest_ms: i64) -> Value {
     later_note(1, since_ms, longest_ms)
@@ -192,6 +192,28 @@ fn a_note_that_ends_the_connection_tells_the_longest_ttl() {
             let replies = [&told[..], &[granted, Value::Int(10_000), note, time()]].concat();
             let _ = queue.settle(&mut replies.clone(), now);
             assert_eq!(queue.rules.longest_ms(), 60_000);
+        }
+    }
+}
+
+/// A node of a cluster that has given the slot away. Elsewhere these are words of a user who may not read the note.
+#[test]
+fn a_node_without_the_slot_has_no_vote() {
+    let moved = || redis::parse_redis_value(b"-MOVED 1 10.0.0.1:6379\r\n").unwrap();
+    let replies = |place: usize| {
+        let mut replies = vec![Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
+        replies[place] = moved();
+        replies
+    };
+    for (prefix, place) in [(&b"{a}"[..], 0), (b"{a}", 1), (b"{a}", 2), (b"", 2)] {
+        let mut queue = guarded(-1, 10_000);
+        queue.lasting = Arc::new(Lasting::with_prefix(prefix));
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        send(&mut queue, NOW);
+        let told = settle(&mut queue, &replies(place));
+        match prefix {
+            b"" => assert!(told.is_ok() && queue.guard.is_blind()),
+            _ => assert_eq!(told, Err(CloseReason::SlotMoved), "{place}"),
         }
     }
 }

@@ -1,0 +1,26 @@
+//! What those are called who say which server has the place of a voter.
+
+/// Of which kind they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Electors {
+    Sentinels,
+    Nodes,
+}
+
+impl Electors {
+    /// What they are called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sentinels => "Sentinels",
+            Self::Nodes => "cluster nodes",
+        }
+    }
+
+    /// What they name.
+    pub(crate) fn office(self) -> &'static str {
+        match self {
+            Self::Sentinels => "master",
+            Self::Nodes => "owner of the slot",
+        }
+    }
+}

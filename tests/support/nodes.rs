@@ -1,0 +1,186 @@
+//! A Redis Cluster of real nodes.
+
+use std::ops::Range;
+
+use super::ports;
+use super::product::product;
+use super::resp::Reply;
+use super::sentinels::{anew, info};
+use super::servers::Server;
+use super::wait::{wait_until, wait_until_ok};
+
+const SLOTS: usize = 16_384;
+
+/// How long a node may be silent before the others consider it down: while they get to know each other, which takes the
+/// longer the more patient they are; from then on, for a busy machine; and for tests in which a master is killed.
+const BEGIN_MS: &str = "5000";
+const PATIENT_MS: &str = "60000";
+const BRIEF_MS: &str = "1000";
+
+/// Masters that have a third or so of the slots each, and behind them a replica of each, in the same order.
+pub(crate) struct Nodes {
+    pub(crate) servers: Vec<Server>,
+    masters: usize,
+}
+
+impl Nodes {
+    /// Starts them, and waits until each node knows all of it.
+    pub(crate) fn start(masters: usize, with_replicas: bool) -> Self {
+        let count = masters * if with_replicas { 2 } else { 1 };
+        let nodes = Self { servers: (0..count).map(|_| node()).collect(), masters };
+        for (nth, server) in nodes.servers.iter().enumerate() {
+            server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &(nth + 1).to_string()]);
+            if nth < masters {
+                let slots: Vec<String> = nodes.slots(nth).map(|it| it.to_string()).collect();
+                let slots = slots.iter().map(String::as_str);
+                server.must(&["CLUSTER", "ADDSLOTS"].into_iter().chain(slots).collect::<Vec<_>>());
+            }
+        }
+        let [first, others @ ..] = &nodes.servers[..] else { panic!("no node") };
+        for other in others {
+            let (port, bus) = (other.port().to_string(), bus_of(other));
+            first.must(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+        }
+        nodes.await_all(|server| line_count(server) == count);
+        for (replica, master) in nodes.servers[masters..].iter().zip(&nodes.servers) {
+            let id = id_of(master);
+            wait_until("it may follow", || anew(replica, &["CLUSTER", "REPLICATE", &id]).is_ok());
+            wait_until("it has caught up", || info(replica).contains("master_link_status:up"));
+        }
+        nodes.await_all(|server| {
+            let state = text(server, &["CLUSTER", "INFO"]);
+            state.contains("cluster_state:ok")
+                && map_of(server).matches("slave").count() == count - masters
+        });
+        nodes.be_patient_for(PATIENT_MS);
+        nodes
+    }
+
+    /// From now on, a silent node is soon considered down.
+    pub(crate) fn be_brief(&self) {
+        self.be_patient_for(BRIEF_MS);
+    }
+
+    fn be_patient_for(&self, ms: &str) {
+        for server in &self.servers {
+            server.must(&["CONFIG", "SET", "cluster-node-timeout", ms]);
+        }
+    }
+
+    /// A voter whose keys have this tag. The first nodes are named.
+    pub(crate) fn url(&self, tag: &str) -> String {
+        let seeds: Vec<String> = self.servers.iter().take(3).map(Server::address).collect();
+        format!("redis-cluster://{}?tag={tag}", seeds.join(","))
+    }
+
+    /// A tag whose slot this master has at the beginning; another one for each number.
+    pub(crate) fn tag_at(&self, master: usize, number: usize) -> String {
+        let is_there = |tag: &String| self.slots(master).contains(&self.slot_of(tag));
+        let mut tags = (0..).map(|it| format!("t{it}")).filter(is_there);
+        tags.nth(number).expect("there are enough")
+    }
+
+    /// The server that has the slot of this tag now, as this node says.
+    #[track_caller]
+    pub(crate) fn owner_of(&self, tag: &str, according_to: &Server) -> Option<&Server> {
+        let slot = self.slot_of(tag);
+        let map = map_of(according_to);
+        let is_it = |line: &&str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let has = words[8..].iter().any(|it| {
+                let (first, last) = it.split_once('-').unwrap_or((it, it));
+                let [first, last] = [first, last].map(str::parse::<usize>);
+                matches!((first, last), (Ok(first), Ok(last)) if (first..=last).contains(&slot))
+            });
+            words[2].contains("master") && has
+        };
+        let line = map.lines().find(is_it)?;
+        self.servers.iter().find(|it| line.contains(&format!("{}@", it.address())))
+    }
+
+    /// The replica of this master takes its place, without loss.
+    #[track_caller]
+    pub(crate) fn fail_over(&self, master: usize) {
+        let replica = self.replica_of(master);
+        wait_until_ok("the failover has begun", || match anew(replica, &["CLUSTER", "FAILOVER"]) {
+            reply if reply.is_ok() => Ok(()),
+            reply => Err(format!("{reply:?}")),
+        });
+        wait_until("it is the master", || info(replica).contains("role:master"));
+    }
+
+    pub(crate) fn replica_of(&self, master: usize) -> &Server {
+        &self.servers[self.masters + master]
+    }
+
+    /// Moves the slot of a tag with all its keys to another master, as `redis-cli --cluster reshard` does.
+    #[track_caller]
+    pub(crate) fn move_slot(&self, tag: &str, from: &Server, to: &Server) {
+        let (slot, [old, new]) = (self.slot_of(tag).to_string(), [from, to].map(id_of));
+        to.must(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &old]);
+        from.must(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &new]);
+        let port = to.port().to_string();
+        loop {
+            let Reply::Array(keys) = from.must(&["CLUSTER", "GETKEYSINSLOT", &slot, "10"]) else {
+                panic!("no keys")
+            };
+            let Some(key) = keys.first().and_then(Reply::text) else { break };
+            from.must(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]);
+        }
+        for server in [to, from] {
+            server.must(&["CLUSTER", "SETSLOT", &slot, "NODE", &new]);
+        }
+        self.await_all(|it| self.owner_of(tag, it).is_some_and(|owner| owner.port() == to.port()));
+    }
+
+    fn slot_of(&self, tag: &str) -> usize {
+        let reply = self.servers[0].must(&["CLUSTER", "KEYSLOT", &format!("{{{tag}}}")]);
+        let Reply::Integer(slot) = reply else { panic!("{reply:?}") };
+        slot as usize
+    }
+
+    fn slots(&self, master: usize) -> Range<usize> {
+        let from = |nth: usize| SLOTS * nth / self.masters;
+        from(master)..from(master + 1)
+    }
+
+    #[track_caller]
+    fn await_all(&self, is_so: impl Fn(&Server) -> bool) {
+        wait_until("each node knows it", || self.servers.iter().all(&is_so));
+    }
+}
+
+fn node() -> Server {
+    let bus = ports::free().to_string();
+    let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", BEGIN_MS];
+    let quick = ["--repl-diskless-sync-delay", "0", "--cluster-require-full-coverage", "no"];
+    let bus = if product().is_before_7() { &[][..] } else { &["--cluster-port", &bus] };
+    Server::start_with(&[&cluster[..], &quick, bus].concat())
+}
+
+fn text(server: &Server, words: &[&str]) -> String {
+    anew(server, words).text().expect("words")
+}
+
+fn map_of(server: &Server) -> String {
+    text(server, &["CLUSTER", "NODES"])
+}
+
+fn line_count(server: &Server) -> usize {
+    let map = map_of(server);
+    map.lines().filter(|it| !it.contains("handshake")).count()
+}
+
+fn id_of(server: &Server) -> String {
+    text(server, &["CLUSTER", "MYID"])
+}
+
+/// The port on which nodes talk to each other.
+fn bus_of(server: &Server) -> String {
+    if product().is_before_7() {
+        return (server.port() + 10_000).to_string();
+    }
+    let reply = server.must(&["CONFIG", "GET", "cluster-port"]);
+    let Reply::Array(parts) = reply else { panic!("{reply:?}") };
+    parts.get(1).and_then(Reply::text).expect("it has one")
+}
