@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use super::{Cluster, Lease, Manager, Server, wait_until};
+use super::{Cluster, Lease, Manager, Server, wait_until, wait_until_ok};
 
 pub(crate) const TTL: i64 = 600_000;
+
+/// The TTL of attempts that fail. Servers do not wait for longer because of it.
+const ATTEMPT_TTL: i64 = 3_000;
 
 /// The timeout of a manager that must not wait for the minority. If it did wait, the test would notice.
 pub(crate) const PATIENT_MS: i64 = 20_000;
@@ -74,6 +77,24 @@ pub(crate) fn everything_works(manager: &Manager, resource: &str) {
     ok("unlock", manager.unlock(&lease));
     ok("continue", manager.continue_lock(resource, TTL, &lease));
     ok("unlock", manager.unlock(&lease));
+}
+
+/// Tries to take the lock, which cannot succeed, until the words contain all of these. They never contain the secret.
+#[track_caller]
+pub(crate) fn await_words(
+    manager: &Manager,
+    resource: &str,
+    wanted: &[&str],
+    secret: Option<&str>,
+) {
+    let lease = Lease::new();
+    wait_until_ok("the words say it", || {
+        let status = manager.try_lock(resource, ATTEMPT_TTL, 0, &lease);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+        let words = lease.message();
+        assert!(secret.is_none_or(|it| !words.contains(it)), "{words}");
+        if wanted.iter().all(|it| words.contains(it)) { Ok(()) } else { Err(words) }
+    });
 }
 
 #[track_caller]

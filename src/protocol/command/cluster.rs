@@ -44,8 +44,8 @@ impl ClusterQuery {
         outbox: &mut Vec<u8>,
     ) -> Self {
         let mut owed = VecDeque::new();
-        if let Some(Credentials { user, password }) = credentials {
-            outbox.extend(redis::cmd("AUTH").arg(user).arg(password).get_packed_command());
+        if let Some(login) = credentials {
+            outbox.extend(login.command().get_packed_command());
             owed.push_back(None);
         }
         Self { slot, by_name, owed, has_begun: false }
@@ -66,15 +66,15 @@ impl ClusterQuery {
 
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Heard {
         self.has_begun = true;
-        let text = match (self.owed.pop_front(), reply) {
-            (Some(_), Value::ServerError(error)) => return Heard::Refused(failure_of(error)),
-            (Some(None), Value::Okay) => return Heard::Nothing,
-            (Some(Some(asked_at)), Value::BulkString(text)) => (asked_at, text),
-            _ => return Heard::Refused(Failure::ProtocolError),
-        };
-        let (asked_at, text) = text;
-        let map = str::from_utf8(text).ok().and_then(|text| self.map(text, asked_at));
-        map.map_or(Heard::Refused(Failure::ProtocolError), Heard::Map)
+        match (self.owed.pop_front(), reply) {
+            (Some(_), Value::ServerError(error)) => Heard::Refused(failure_of(error)),
+            (Some(None), Value::Okay) => Heard::Nothing,
+            (Some(Some(asked_at)), Value::BulkString(text)) => {
+                let map = str::from_utf8(text).ok().and_then(|text| self.map(text, asked_at));
+                map.map_or(Heard::Refused(Failure::ProtocolError), Heard::Map)
+            }
+            _ => Heard::Refused(Failure::ProtocolError),
+        }
     }
 
     /// The meaning of the answer. None if it has a line that is none.

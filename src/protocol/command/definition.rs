@@ -124,6 +124,11 @@ impl Subject {
         let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
         Self { resource, kind, token, ttl_ms: 30_000, number: 0, lines: u128::MAX, restored: None }
     }
+
+    /// Some semaphore, for tests.
+    pub(super) fn semaphore(of: u16) -> Self {
+        Self { kind: LockKind::Permit { of }, ..Self::sample() }
+    }
 }
 
 /// Adds a script about all resources, with further arguments behind the token.

@@ -23,6 +23,15 @@ pub struct Credentials {
 }
 
 /// Never shows the password.
+impl Credentials {
+    /// Logs in.
+    pub(crate) fn command(&self) -> redis::Cmd {
+        let mut command = redis::cmd("AUTH");
+        command.arg(&self.user).arg(&self.password);
+        command
+    }
+}
+
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
@@ -104,11 +113,8 @@ fn steps(
     prefix: &[u8],
     Requirements { is_guarded, is_waking }: Requirements,
 ) -> VecDeque<Step> {
-    let log_in = credentials.map(|Credentials { user, password }| {
-        let mut auth = redis::cmd("AUTH");
-        auth.arg(user).arg(password);
-        Step { is_login: true, ..Step::new(&auth, expect_ok) }
-    });
+    let log_in =
+        credentials.map(|it| Step { is_login: true, ..Step::new(&it.command(), expect_ok) });
     let select = (database != 0).then(|| Step::new(redis::cmd("SELECT").arg(database), expect_ok));
     let probes = [
         Step::new(&redis::cmd("DELEX"), learn_delex),

@@ -40,14 +40,6 @@ pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Command) -> &'
 }
 
 #[cfg(test)]
-impl Subject {
-    /// Some semaphore, for tests.
-    pub(super) fn semaphore(of: u16) -> Self {
-        Self { kind: crate::protocol::lock_kind::LockKind::Permit { of }, ..Self::sample() }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

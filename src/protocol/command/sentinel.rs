@@ -43,8 +43,8 @@ impl SentinelQuery {
         outbox: &mut Vec<u8>,
     ) -> Self {
         let mut owed = VecDeque::from([Question::Identity, Question::Others]);
-        if let Some(Credentials { user, password }) = credentials {
-            outbox.extend(redis::cmd("AUTH").arg(user).arg(password).get_packed_command());
+        if let Some(login) = credentials {
+            outbox.extend(login.command().get_packed_command());
             owed.push_front(Question::LogIn);
         }
         outbox.extend(redis::cmd("INFO").arg("server").get_packed_command());

@@ -9,7 +9,7 @@ use std::fmt;
 use url::Url;
 
 use super::address::Address;
-use super::hosts::{Noun, hosts};
+use super::hosts::{Noun, are_same, have_one_in_common, hosts, is_name};
 
 /// The default port of servers.
 const PORT: u16 = 6_379;
@@ -70,16 +70,14 @@ impl ClusterSlot {
 
     /// Whether both have the same keys if they are of the same cluster, and have a node in common.
     pub(crate) fn are_related(&self, other: &Self) -> bool {
-        self.tag == other.tag && self.seeds.iter().any(|it| other.seeds.contains(it))
+        self.tag == other.tag && have_one_in_common(&self.seeds, &other.seeds)
     }
 }
 
 /// Equal if both have the same tag and the same nodes, in any order.
 impl PartialEq for ClusterSlot {
     fn eq(&self, other: &Self) -> bool {
-        self.tag == other.tag
-            && self.seeds.len() == other.seeds.len()
-            && self.seeds.iter().all(|it| other.seeds.contains(it))
+        self.tag == other.tag && are_same(&self.seeds, &other.seeds)
     }
 }
 
@@ -103,8 +101,7 @@ fn tag(query: &str) -> Result<String, String> {
         }
     }
     let tag = tag.unwrap_or_else(|| TAG_DEFAULT.to_owned());
-    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    if tag.is_empty() || tag.len() > TAG_MAX || !tag.bytes().all(is_of_one) {
+    if !is_name(&tag, TAG_MAX) {
         return Err(format!(
             "the tag is not 1 to {TAG_MAX} letters, digits, dots, hyphens and underscores"
         ));

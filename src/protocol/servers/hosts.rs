@@ -9,6 +9,22 @@ pub(super) struct Noun {
     pub(super) plural: &'static str,
 }
 
+/// Whether both lists have the same places, in any order. No place is listed twice.
+pub(super) fn are_same(mine: &[Address], theirs: &[Address]) -> bool {
+    mine.len() == theirs.len() && mine.iter().all(|it| theirs.contains(it))
+}
+
+/// Whether both lists have a place in common.
+pub(super) fn have_one_in_common(mine: &[Address], theirs: &[Address]) -> bool {
+    mine.iter().any(|it| theirs.contains(it))
+}
+
+/// Whether this is a name of 1 to `most` letters, digits, dots, hyphens and underscores.
+pub(super) fn is_name(text: &str, most: usize) -> bool {
+    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    !text.is_empty() && text.len() <= most && text.bytes().all(is_of_one)
+}
+
 /// The places in such a list, each once. An error message does not quote them.
 pub(super) fn hosts(
     list: &str,

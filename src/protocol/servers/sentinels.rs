@@ -6,7 +6,7 @@ use std::fmt;
 use url::Url;
 
 use super::address::Address;
-use super::hosts::Noun;
+use super::hosts::{Noun, are_same, have_one_in_common, is_name};
 use crate::protocol::command::handshake::Credentials;
 
 /// The default port of Sentinels.
@@ -72,16 +72,14 @@ impl Sentinels {
 
     /// Whether both ask for a master of the same name and have a Sentinel in common.
     pub(crate) fn are_related(&self, other: &Self) -> bool {
-        self.master == other.master && self.places.iter().any(|it| other.places.contains(it))
+        self.master == other.master && have_one_in_common(&self.places, &other.places)
     }
 }
 
 /// Equal if both have the same master and the same Sentinels, in any order.
 impl PartialEq for Sentinels {
     fn eq(&self, other: &Self) -> bool {
-        self.master == other.master
-            && self.places.len() == other.places.len()
-            && self.places.iter().all(|it| other.places.contains(it))
+        self.master == other.master && are_same(&self.places, &other.places)
     }
 }
 
@@ -94,14 +92,13 @@ impl fmt::Display for Sentinels {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    // Sentinels accept only these bytes.
-    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() {
         return Err(
             "the master name is missing: write redis-sentinel://host:26379/master".to_owned()
         );
     }
-    if text.len() > NAME_MAX || !text.bytes().all(is_of_one) {
+    // Sentinels accept only these bytes.
+    if !is_name(text, NAME_MAX) {
         let words =
             "the master name is not 1 to 128 letters, digits, dots, hyphens and underscores";
         return Err(words.to_owned());

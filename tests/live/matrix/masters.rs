@@ -5,8 +5,8 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::fake::Abyss;
 use crate::support::sentinels::{Group, Puppet, Sentinel, report, url};
-use crate::support::usage::{DEADLINE, TTL, everything_works, in_time, make_brief};
-use crate::support::{Fake, Lease, Manager, Program, Server, wait_until, wait_until_ok};
+use crate::support::usage::{self, DEADLINE, TTL, everything_works, in_time, make_brief};
+use crate::support::{Fake, Lease, Manager, Program, Server, wait_until};
 
 const RESOURCE: &str = "r";
 const PASSWORD: &str = "s3same-0pen";
@@ -14,14 +14,7 @@ const PASSWORD: &str = "s3same-0pen";
 /// The words of a call that cannot succeed, once they contain all of these.
 #[track_caller]
 fn await_words(manager: &Manager, wanted: &[&str]) {
-    let lease = Lease::new();
-    wait_until_ok("the words say it", || {
-        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
-        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
-        let words = lease.message();
-        assert!(!words.contains(PASSWORD), "{words}");
-        if wanted.iter().all(|it| words.contains(it)) { Ok(()) } else { Err(words) }
-    });
+    usage::await_words(manager, RESOURCE, wanted, Some(PASSWORD));
 }
 
 #[test]

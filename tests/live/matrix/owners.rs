@@ -9,7 +9,7 @@ use crate::support::events::Wanted;
 use crate::support::nodes::Nodes;
 use crate::support::resp::Reply;
 use crate::support::usage::{self, everything_works, make_brief};
-use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
+use crate::support::{Lease, Manager, Server, wait_until};
 
 const RESOURCE: &str = "r";
 
@@ -50,13 +50,7 @@ fn take(manager: &Manager, resource: &str, ttl_ms: i64) -> Lease {
 /// The words of a call that cannot succeed, once they contain all of these.
 #[track_caller]
 fn await_words(manager: &Manager, wanted: &[&str]) {
-    let lease = Lease::new();
-    wait_until_ok("the words say it", || {
-        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
-        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
-        let words = lease.message();
-        if wanted.iter().all(|it| words.contains(it)) { Ok(()) } else { Err(words) }
-    });
+    usage::await_words(manager, RESOURCE, wanted, None);
 }
 
 #[test]
