@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use crate::command::{bare, finish, redlock, start};
+use crate::support::nodes::Nodes;
 use crate::support::sentinels::{Group, Sentinel, url};
 use crate::support::{Cluster, Server, wait_until};
 
@@ -54,6 +55,33 @@ fn status_and_list_show_the_state_of_a_quorum() {
     {
         assert!(!finish(redlock(&cluster, json)).stdout.contains(&token));
     }
+}
+
+/// All keys have a tag before their names there. People see the names that they gave.
+#[test]
+fn locks_on_slots_of_a_cluster_are_listed_and_ended_by_their_names() {
+    let nodes = Nodes::start(3, false);
+    let urls = [0, 1, 2].map(|master| nodes.url(&nodes.tag_at(master, 0))).join(",");
+    let on_nodes = |arguments: &[&str]| {
+        let mut command = bare(arguments);
+        command.env("REDLOCK_SERVERS", &urls);
+        command
+    };
+    let program = ["--", "sh", "-c", "echo started; exec sleep 1000"];
+    let run = ["run", "--ttl", "3s", "--wait", "60s", "job"];
+    let mut holder = start(on_nodes(&[&run[..], &program].concat()));
+    assert_eq!(holder.line(), "started");
+    for arguments in [&["list", "--json"][..], &["list", "--json", "jo"]] {
+        let list = finish(on_nodes(arguments)).json();
+        let first = (list[0]["name"].as_str(), list[0]["servers"].as_u64());
+        assert_eq!(first, (Some("job"), Some(3)));
+        assert_eq!(list.as_array().map(Vec::len), Some(1));
+    }
+    let doctor = finish(on_nodes(&["doctor"])).stdout;
+    assert!(!doctor.contains("MOVED") && !doctor.contains("wrong"), "{doctor}");
+    let ended = finish(on_nodes(&["unlock", "--force", "--yes", "job"]));
+    assert_eq!(ended.stdout, "job is unlocked\n", "{ended:?}");
+    assert_eq!(holder.end().status, Some(122));
 }
 
 #[test]

@@ -138,6 +138,31 @@ fn o02_nodes_that_do_not_know_are_named() {
     await_words(&manager, &["it knows no owner of the slot"]);
 }
 
+/// They are those of the voter, because nodes are asked who has the slot.
+#[test]
+fn o02_nodes_have_the_user_and_password_of_the_voter() {
+    const PASSWORD: &str = "s3same-0pen";
+    let nodes = Nodes::start(3, false);
+    let rights = ["on", ">s3same-0pen", "~*", "&*", "+@all"];
+    for server in &nodes.servers {
+        server.must(&[&["ACL", "SETUSER", "locker"][..], &rights].concat());
+        server.must(&["ACL", "SETUSER", "default", "off"]);
+    }
+    let urls = |login: &str| {
+        let url =
+            |master| nodes.url(&nodes.tag_at(master, 0)).replace("://", &format!("://{login}"));
+        [0, 1, 2].map(url)
+    };
+    let good = voting(&urls(&format!("locker:{PASSWORD}@")));
+    good.unlock(&take(&good, RESOURCE, TTL));
+    for wrong in ["", "locker:other@"] {
+        let manager = manager(&urls(wrong));
+        make_brief(&manager);
+        let said = if wrong.is_empty() { "NOAUTH" } else { "WRONGPASS" };
+        usage::await_words(&manager, RESOURCE, &[said], Some(PASSWORD));
+    }
+}
+
 /// The replica has the lock and the note. But nobody can know that.
 #[test]
 fn o03_a_new_owner_has_no_vote_for_a_while() {
