@@ -176,9 +176,13 @@ fn each_key_has_the_prefix_of_the_server() {
             Capabilities::MSETEX,
         ] {
             let request = request_of(verb, kind.clone());
-            let plain = words(&request.encoded(capabilities, &mut Encoder::default()).whole());
-            let mut encoder = Encoder::with_prefix(b"{a}");
-            let mut prefixed = words(&request.encoded(capabilities, &mut encoder).whole());
+            let all = |encoder: &mut Encoder, prefix: &[u8]| {
+                let own = request.encoded(capabilities, encoder).whole();
+                let look = request.look_for_waiters(capabilities, prefix).unwrap_or_default();
+                words(&[own, look].concat())
+            };
+            let plain = all(&mut Encoder::default(), b"");
+            let mut prefixed = all(&mut Encoder::with_prefix(b"{a}"), b"{a}");
             for command in &mut prefixed {
                 let keys = match &*command[0] {
                     b"EVAL" => {

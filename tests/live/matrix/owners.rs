@@ -86,6 +86,7 @@ fn o01_every_kind_of_lock_works_on_slots() {
     let nodes = Nodes::start(3, false);
     let urls = [0, 1, 2].map(|master| nodes.url(&nodes.tag_at(master, 0)));
     let (holder, waiter) = (voting(&urls), voting(&urls));
+    let logs = [holder.log(), waiter.log()];
     let exclusive = || Wanted::new("r", TTL);
     let reader = || Wanted::shared("r", TTL);
     let permit = || Wanted { permits: 1, ..exclusive() };
@@ -113,6 +114,10 @@ fn o01_every_kind_of_lock_works_on_slots() {
             });
             assert_eq!(waiter.unlock(&second), REDLOCK_OK, "{}", second.message());
         }
+    }
+    // A key without the tag is refused, and the connection ends.
+    for log in logs {
+        assert!(!log.text().contains("connection lost"), "{}", log.text());
     }
 }
 

@@ -7,6 +7,7 @@ use crate::protocol::command::guard::Borne;
 use crate::protocol::command::identity::RunId;
 use crate::protocol::conn::guard::Forgotten;
 use crate::protocol::conn::memories::{Lasting, Verdict};
+use crate::protocol::conn::queue::samples::SERVER;
 
 fn note(since_ms: i64, longest_ms: i64) -> Value {
     later_note(1, since_ms, longest_ms)
@@ -215,6 +216,25 @@ fn a_node_without_the_slot_has_no_vote() {
             b"" => assert!(told.is_ok() && queue.guard.is_blind()),
             _ => assert_eq!(told, Err(CloseReason::SlotMoved), "{place}"),
         }
+    }
+}
+
+/// Also those of the questions that the connection adds: for the note, and for waiters.
+#[test]
+fn each_key_of_a_slot_has_its_tag() {
+    let lasting = Arc::new(Lasting::with_prefix(b"{a}"));
+    let mut queue = Queue::new(SERVER, &Arc::default(), &lasting);
+    queue.guard = guarded(-1, 10_000).guard;
+    for verb in [Verb::Acquire, Verb::ReleaseAndWake] {
+        queue.push(&request(verb), None, NOW);
+    }
+    let mut outbox = Vec::new();
+    queue.send(&mut outbox, Capabilities::WAKING_DELIFEQ, NOW);
+    let sent = String::from_utf8(outbox).expect("words");
+    let words: Vec<&str> = sent.split("\r\n").collect();
+    for question in ["EXISTS", "GETRANGE", "SET", "DELIFEQ"] {
+        let at = words.iter().position(|it| *it == question).unwrap_or_else(|| panic!("{sent}"));
+        assert!(words[at + 2].starts_with("{a}"), "{question} {}", words[at + 2]);
     }
 }
 
