@@ -7,7 +7,7 @@ use crate::schedules::records::{HeldLock, Records, Token};
 use crate::schedules::schedule::{At, share};
 use crate::schedules::verdicts::{Asked, reply_ms};
 use crate::world::clocks::MS;
-use crate::world::store::{Deed, tag};
+use crate::world::store::{Deed, Place, tag};
 use crate::world::{START, World};
 
 /// A server has a token in this time span.
@@ -213,12 +213,28 @@ impl World {
         self.records.tokens.iter_mut().for_each(|token| token.note_clock(server, forward));
     }
 
-    /// A server has these tokens again that it had lost.
-    pub(crate) fn note_back(&mut self, server: usize, tags: &[u64]) {
-        for &tag in tags {
-            let (now, until) = (self.now, self.servers[server].kept_until(tag));
+    /// Other keys took the place of a server's keys. A token may be gone, back, or in another slot of its semaphore.
+    pub(crate) fn note_replaced(&mut self, server: usize, had: &[Place], has: &[Place]) {
+        let (now, voter) = (self.now, self.voter_of(server));
+        for place in had.iter().filter(|it| !has.contains(it)) {
+            let token = self.records.find(place.tag);
+            if let Some(token) = token.filter(|it| it.slots[voter] == place.slot) {
+                token.set_end(voter, now);
+            }
+        }
+        let mut back: Vec<_> = has.iter().filter(|it| !had.contains(it)).copied().collect();
+        let records = &mut self.records;
+        back.retain(|it| records.find(it.tag).is_some_and(|it| it.end_on(voter) <= now));
+        self.note_back(server, &back);
+    }
+
+    /// A server has tokens again that it had lost.
+    pub(crate) fn note_back(&mut self, server: usize, places: &[Place]) {
+        for place in places {
+            let (now, until) = (self.now, self.servers[server].kept_until(place.tag));
             let voter = self.voter_of(server);
-            if let Some(token) = self.records.find(tag) {
+            if let Some(token) = self.records.find(place.tag) {
+                token.slots[voter] = place.slot;
                 token.begin(voter, now, until);
             }
         }

@@ -3,7 +3,7 @@
 use crate::schedules::holes::Cause;
 use crate::schedules::schedule::{At, Cut, Fault, Keeps, Mishap, What};
 use crate::world::dice::Dice;
-use crate::world::store::Memory;
+use crate::world::store::{Memory, Place};
 use crate::world::{Event, World};
 
 impl World {
@@ -137,6 +137,13 @@ impl World {
         let (now, server) = (self.now, &mut self.servers[server]);
         server.count_keys(now);
         server.store.tags().collect()
+    }
+
+    /// Where a server has which token now.
+    pub(crate) fn places_on(&mut self, server: usize) -> Vec<Place> {
+        let (now, server) = (self.now, &mut self.servers[server]);
+        server.count_keys(now);
+        server.store.places().collect()
     }
 
     fn suspend(&mut self, client: usize, lasts: i64, is_counted: bool) {

@@ -130,12 +130,12 @@ impl World {
 
     /// This data takes the place of the server's data, which is returned.
     fn take_data(&mut self, server: usize, data: Dataset, life: Life) -> Dataset {
-        let (before, had) = (self.note_of(server), self.tags_on(server));
+        let (before, had) = (self.note_of(server), self.places_on(server));
         let old = self.servers[server].store.replace(data);
-        let now_has = self.tags_on(server);
-        self.note_ends(server, &had);
-        let back: Vec<_> = now_has.into_iter().filter(|it| !had.contains(it)).collect();
-        self.note_back(server, &back);
+        let has = self.places_on(server);
+        let tags: Vec<_> = had.iter().map(|it| it.tag).collect();
+        self.note_ends(server, &tags);
+        self.note_replaced(server, &had, &has);
         let generation = before.as_ref().map_or(0, |it| it.generation);
         self.note_loss(server, Cause::Live(life), before);
         if self.is_broken(Plant::BelievesOlderNotes) {

@@ -107,8 +107,8 @@ impl World {
 
     fn copy_to(&mut self, server: usize, data: Dataset) {
         self.servers[server].store.replace(data);
-        let tags = self.tags_on(server);
-        self.note_back(server, &tags);
+        let places = self.places_on(server);
+        self.note_back(server, &places);
     }
 
     /// The voter to which a server belongs.

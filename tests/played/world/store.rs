@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use crate::schedules::plants::Plant;
+use crate::schedules::records::slot_of;
 use crate::world::clocks::MS;
 use crate::world::commands::{Command, is_talk};
 use crate::world::dice::Dice;
@@ -244,6 +245,13 @@ impl Memory {
     }
 }
 
+/// A server has this token in this slot of a semaphore. Other locks have slot 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) tag: u64,
+    pub(crate) slot: u16,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) database: i64,
@@ -358,6 +366,11 @@ impl Store {
     /// The tags of all values.
     pub(crate) fn tags(&self) -> impl Iterator<Item = u64> {
         self.keys.iter().map(|it| it.tag)
+    }
+
+    /// Where all values are.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        self.keys.iter().map(|it| Place { tag: it.tag, slot: slot_of(&it.name) })
     }
 
     /// The number of keys.
