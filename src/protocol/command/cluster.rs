@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use redis::Value;
 
 use super::answer::failure_of;
+use super::cluster_nodes::{ClusterNode, ClusterNodes};
 use super::handshake::Credentials;
-use super::heard::{ClusterMap, Heard, Location, OwnerReport};
-use super::identity::RunId;
+use super::heard::{ClusterMap, Heard, OwnerReport};
 use crate::protocol::failure::Failure;
 use crate::protocol::moment::Moment;
 
@@ -24,15 +24,6 @@ pub(crate) struct ClusterQuery {
     /// The questions without an answer so far: when the map was asked for. None for the login.
     owed: VecDeque<Option<Moment>>,
     has_begun: bool,
-}
-
-/// A line of the answer.
-struct Node<'a> {
-    id: RunId,
-    place: &'a str,
-    flags: &'a str,
-    epoch: u64,
-    slots: Vec<&'a str>,
 }
 
 impl ClusterQuery {
@@ -77,83 +68,33 @@ impl ClusterQuery {
         }
     }
 
-    /// The meaning of the answer. None if it has a line that is none.
+    /// The meaning of the answer. None if it is no map.
     fn map(&self, text: &str, asked_at: Moment) -> Option<ClusterMap> {
-        let nodes: Vec<Node<'_>> = text.lines().map(Node::parse).collect::<Option<Vec<_>>>()?;
-        // Others are not known to the whole cluster yet, or not known where they are.
-        let counted = || nodes.iter().filter(|it| !it.has("handshake") && !it.has("noaddr"));
-        let myself = counted().find(|it| it.has("myself"))?;
-        let others = counted().filter(|it| it.id != myself.id);
-        let count = others.clone().count();
-        let located = others.filter_map(|it| Some((it.id, it.location(self.by_name)?)));
-        let owner = counted().find(|it| it.owns(self.slot));
-        let owner = owner.map(|it| {
-            let at = it.location(self.by_name);
+        let nodes = ClusterNodes::parse(text)?;
+        let myself = nodes.myself();
+        let location = |it: &ClusterNode<'_>| it.location(self.by_name);
+        let owner = nodes.owner_of(self.slot).and_then(|it| {
+            let at = location(it);
             let at = at.or_else(|| (it.id == myself.id).then(|| it.unplaced()).flatten());
-            at.map(|at| OwnerReport {
-                at,
+            Some(OwnerReport {
+                at: at?,
                 epoch: it.epoch,
-                others: count,
+                others: nodes.others().count(),
                 is_moving: false,
                 asked_at,
             })
         });
+        let located = nodes.others().filter_map(|it| Some((it.id, location(it)?)));
         let others = located.take(OTHERS_MAX).collect();
-        Some(ClusterMap { id: Some(myself.id), others, owner: owner.flatten() })
-    }
-}
-
-impl<'a> Node<'a> {
-    /// `<id> <ip:port@cport[,hostname[,…]]> <flags> <master> <ping> <pong> <epoch> <link> <slot> …`
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut words = line.split(' ');
-        let (id, place, flags) = (RunId::parse(words.next()?)?, words.next()?, words.next()?);
-        let epoch = words.nth(3)?.parse().ok()?;
-        words.next()?;
-        Some(Self { id, place, flags, epoch, slots: words.collect() })
-    }
-
-    fn has(&self, flag: &str) -> bool {
-        self.flags.split(',').any(|it| it == flag)
-    }
-
-    /// Whether it is the owner of this slot. A slot that is on its way to another node is its own still.
-    fn owns(&self, slot: u16) -> bool {
-        self.has("master") && self.slots.iter().any(|it| is_within(slot, it))
-    }
-
-    fn port(&self) -> Option<u16> {
-        let (place, _) = self.place.split_once('@')?;
-        place.rsplit_once(':')?.1.parse().ok().filter(|&port| port > 0)
-    }
-
-    fn location(&self, by_name: bool) -> Option<Location> {
-        let (place, rest) = self.place.split_once('@')?;
-        let name = rest.split(',').nth(1).filter(|it| by_name && !it.is_empty() && *it != "?");
-        let host = name.or_else(|| Some(place.rsplit_once(':')?.0))?;
-        (!host.is_empty()).then_some((host.to_owned(), self.port()?))
-    }
-
-    /// A node that does not know its own address has none before the port.
-    fn unplaced(&self) -> Option<Location> {
-        Some((String::new(), self.port()?))
-    }
-}
-
-/// `7`, or `0-5460`. Slots that are being moved are in brackets: they are listed with their owner as well.
-fn is_within(slot: u16, slots: &str) -> bool {
-    let number = |text: &str| text.parse::<u16>().ok();
-    match slots.split_once('-') {
-        None => number(slots) == Some(slot),
-        Some((first, last)) => number(first)
-            .zip(number(last))
-            .is_some_and(|(first, last)| (first..=last).contains(&slot)),
+        Some(ClusterMap { id: Some(myself.id), others, owner })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::command::heard::Location;
+    use crate::protocol::command::identity::RunId;
 
     const ASKED_AT: Moment = Moment::from_nanos(7);
 

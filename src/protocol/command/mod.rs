@@ -11,6 +11,7 @@ mod answer;
 pub(crate) mod arbiter;
 mod capabilities;
 pub(crate) mod cluster;
+pub mod cluster_nodes;
 mod definition;
 mod encoder;
 mod enrol;

@@ -15,7 +15,7 @@ use super::hosts::{Noun, are_same, have_one_in_common, hosts, is_name};
 const PORT: u16 = 6_379;
 
 /// The maximum number of nodes in one URL, and the maximum number of nodes that are asked.
-pub(crate) const COUNT_MAX: usize = 64;
+pub const COUNT_MAX: usize = 64;
 
 const TAG: &str = "tag";
 const TAG_MAX: usize = 32;
@@ -26,7 +26,7 @@ const SLOTS: u16 = 16_384;
 
 /// The tag of all keys, and the nodes that are asked first who has them.
 #[derive(Clone)]
-pub(crate) struct ClusterSlot {
+pub struct ClusterSlot {
     tag: String,
     seeds: Vec<Address>,
 }
@@ -55,7 +55,7 @@ impl ClusterSlot {
         Ok((Self { tag: tag(query)?, seeds }, format!("redis://{login}host")))
     }
 
-    pub(crate) fn tag(&self) -> &str {
+    pub fn tag(&self) -> &str {
         &self.tag
     }
 
@@ -64,8 +64,8 @@ impl ClusterSlot {
     }
 
     /// The slot of its keys.
-    pub(crate) fn slot(&self) -> u16 {
-        crc16(self.tag.as_bytes()) % SLOTS
+    pub fn slot(&self) -> u16 {
+        slot_of(&self.tag)
     }
 
     /// Whether both have the same keys if they are of the same cluster, and have a node in common.
@@ -86,6 +86,11 @@ impl fmt::Display for ClusterSlot {
         write!(f, "tag {}", self.tag)?;
         self.seeds.first().map_or(Ok(()), |node| write!(f, " (cluster {node})"))
     }
+}
+
+/// The slot of all keys that have this tag.
+pub fn slot_of(tag: &str) -> u16 {
+    crc16(tag.as_bytes()) % SLOTS
 }
 
 fn tag(query: &str) -> Result<String, String> {

@@ -181,6 +181,14 @@ impl Endpoint {
         }
     }
 
+    /// Which slot of a cluster it is, if it is one.
+    pub fn cluster_slot(&self) -> Option<&ClusterSlot> {
+        match self.electorate()? {
+            Electorate::Sentinels(_) => None,
+            Electorate::Nodes(slot) => Some(slot),
+        }
+    }
+
     /// What all its keys have before their names.
     pub(crate) fn key_prefix(&self) -> Vec<u8> {
         self.electorate().map(Electorate::key_prefix).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Who the servers are: their addresses, what a URL says of one, and the list of a manager.
 
 pub(crate) mod address;
-pub(crate) mod cluster_slot;
+pub mod cluster_slot;
 pub mod electorate;
 pub mod endpoint;
 mod hosts;
