@@ -11,6 +11,8 @@ pub enum Trouble {
     ConnectionRefused,
     /// The resolver does not know its host name.
     UnknownName,
+    /// Its Sentinels, or the nodes of its cluster, do not say where it is.
+    OwnerUnknown,
     /// Its certificate is not accepted.
     Certificate,
     /// It needs a password, and there is none.

@@ -920,7 +920,7 @@ impl Connector {
                 self.have_master(Some(owner));
                 self.dial(now)
             }
-            Err(why) => Some(self.give_up(why.into(), now)),
+            Err(why) => Some(self.give_up(Why::new(Trouble::OwnerUnknown, why), now)),
         }
     }
 

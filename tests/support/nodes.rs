@@ -50,6 +50,7 @@ impl Nodes {
         nodes.await_all(|server| {
             let state = text(server, &["CLUSTER", "INFO"]);
             state.contains("cluster_state:ok")
+                && state.contains("cluster_slots_assigned:16384")
                 && map_of(server).matches("slave").count() == count - masters
         });
         nodes.be_patient_for(PATIENT_MS);

@@ -5,6 +5,7 @@
 mod support;
 
 mod beyond;
+mod clusters;
 mod command;
 mod kinds;
 mod looks;

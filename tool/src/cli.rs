@@ -76,7 +76,14 @@ pub(crate) enum Verb {
     /// Check each server: what it is, what it keeps, its vote or why it has none, and what to do about it
     ///
     /// Exits with status 1 if something is wrong.
-    Doctor,
+    Doctor {
+        /// Print N tags of a cluster whose slots are on N different masters, and the servers that they make
+        ///
+        /// Asks the nodes that the URL of a cluster names, whatever its tag is. The last line is the list for --servers
+        /// or REDLOCK_SERVERS, without the user and the password.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+        suggest_tags: Option<u8>,
+    },
     /// Show how many clients wait for each lock, and how often locks change hands
     ///
     /// Shows a page in the terminal and updates it every second; q quits. Without a terminal, prints lines. The

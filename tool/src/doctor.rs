@@ -7,6 +7,7 @@ use redlock::{Error, Manager, ServerInfo, Trouble};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
+use crate::cluster::{self, Cluster, Voter};
 use crate::failure::{Failure, Kind};
 use crate::output::{self, harmless};
 use crate::sentinels::{self, Said};
@@ -36,6 +37,9 @@ struct Found {
     /// What the Sentinels of all masters say.
     said: Vec<Said>,
     of_sentinels: Vec<(String, Finding)>,
+    /// What the nodes of all clusters say.
+    clusters: Vec<Cluster>,
+    of_clusters: Vec<(String, Finding)>,
     is_well: bool,
 }
 
@@ -53,13 +57,14 @@ pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
     let findings: Vec<Vec<Finding>> = servers.iter().map(examine).collect();
     let of_all = examine_all(&servers);
     let said = sentinels::ask(&named.config, &named.named());
-    let of_sentinels: Vec<(String, Finding)> = sentinels::examine(&said)
-        .into_iter()
-        .map(|(master, is_fault, advice)| (master, Finding { is_fault, advice }))
-        .collect();
-    let each = findings.iter().flatten().chain(&of_all).chain(of_sentinels.iter().map(|it| &it.1));
-    let is_well = each.into_iter().all(|it| !it.is_fault);
-    let found = Found { servers, findings, of_all, said, of_sentinels, is_well };
+    let clusters = Cluster::ask_all(&named.config, &named.named());
+    let finding = |(name, is_fault, advice)| (name, Finding { is_fault, advice });
+    let of_sentinels: Vec<_> = sentinels::examine(&said).into_iter().map(finding).collect();
+    let of_clusters: Vec<_> = cluster::examine(&clusters).into_iter().map(finding).collect();
+    let of_watched = of_sentinels.iter().chain(&of_clusters).map(|it| &it.1);
+    let is_well = findings.iter().flatten().chain(&of_all).chain(of_watched).all(|it| !it.is_fault);
+    let found =
+        Found { servers, findings, of_all, said, of_sentinels, clusters, of_clusters, is_well };
     if common.json {
         output::print_line(as_json(&found))?;
     } else {
@@ -140,13 +145,14 @@ fn cure(trouble: Option<Trouble>, is_connected: bool) -> &'static str {
         }
         Trouble::ConnectionRefused => "start the server, or correct the address and the port",
         Trouble::UnknownName => "correct the host name, or its entry in the DNS",
+        Trouble::OwnerUnknown => "see below what the Sentinels, or the nodes of the cluster, say",
         Trouble::NoPassword => "set REDLOCK_PASSWORD, or the password in the configuration file",
         Trouble::WrongPassword => "correct the user or the password",
         Trouble::NoPermission => {
             "grant the right with ACL SETUSER: the page about TLS and passwords lists what a user needs"
         }
         Trouble::Certificate => "set tls_ca to the file with the CA certificate of the servers",
-        Trouble::SameServer => "list each server once",
+        Trouble::SameServer => "list each server once, and one tag for each master of a cluster",
         _ if is_connected => "see the reason in the table",
         _ => "check that the server runs, and that no firewall blocks it",
     }
@@ -176,14 +182,17 @@ fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {
 }
 
 fn page(found: &Found) -> String {
-    let Found { servers, findings, of_all, of_sentinels, .. } = found;
+    let Found { servers, findings, of_all, of_sentinels, of_clusters, .. } = found;
     let mut page = format!("{}\n", table_of(servers));
     if !found.said.is_empty() {
         page += &format!("{}\n", table_of_sentinels(&found.said));
     }
+    if !found.clusters.is_empty() {
+        page += &format!("{}\n", table_of_voters(voters(&found.clusters)));
+    }
     let named = servers.iter().zip(findings);
     let each = named.flat_map(|(server, found)| found.iter().map(|it| (server.name.as_str(), it)));
-    let watched = of_sentinels.iter().map(|(master, it)| (master.as_str(), it));
+    let watched = of_sentinels.iter().chain(of_clusters).map(|(name, it)| (name.as_str(), it));
     for (name, finding) in each.chain(watched).chain(of_all.iter().map(|it| ("all", it))) {
         let mark = if finding.is_fault { "wrong" } else { "hint " };
         page += &format!("{mark}  {}: {}\n", harmless(name), harmless(&finding.advice));
@@ -239,6 +248,31 @@ fn table_of_sentinels(said: &[Said]) -> Table {
     table
 }
 
+/// The slots of these clusters that are voters.
+fn voters(clusters: &[Cluster]) -> impl Iterator<Item = &Voter> {
+    clusters.iter().flat_map(Cluster::voters)
+}
+
+fn table_of_voters<'a>(voters: impl Iterator<Item = &'a Voter>) -> Table {
+    let mut table = Table::new([
+        "TAG",
+        "SLOT",
+        "MASTER",
+        "NODE",
+        "EPOCH",
+        "NAMED BY",
+        "REPLICAS",
+        "NODE TIMEOUT",
+        "FULL COVERAGE",
+    ]);
+    for it in voters {
+        let [tag, slot, master, node] = it.place_cells();
+        let [epoch, named, replicas, timeout, coverage] = it.state_cells();
+        table.row([tag, slot, master, node, epoch, named, replicas, timeout, coverage]);
+    }
+    table
+}
+
 fn offset(us: i64) -> String {
     #[allow(clippy::cast_precision_loss)]
     let ms = us as f64 / 1000.0;
@@ -246,7 +280,7 @@ fn offset(us: i64) -> String {
 }
 
 fn as_json(found: &Found) -> Value {
-    let Found { servers, findings, of_all, of_sentinels, is_well, .. } = found;
+    let Found { servers, findings, of_all, of_sentinels, of_clusters, is_well, .. } = found;
     let advice = |found: &[Finding]| {
         let each = found.iter().map(|it| json!({"fault": it.is_fault, "words": it.advice}));
         Value::from(each.collect::<Vec<_>>())
@@ -263,9 +297,12 @@ fn as_json(found: &Found) -> Value {
         })
         .collect();
     let of_master = |(master, it): &(String, Finding)| json!({"master": master, "fault": it.is_fault, "words": it.advice});
+    let of_cluster = |(name, it): &(String, Finding)| json!({"name": name, "fault": it.is_fault, "words": it.advice});
     json!({"well": is_well, "quorum": servers.len() / 2 + 1, "servers": servers, "advice": advice(of_all),
         "sentinels": found.said.iter().map(of_sentinel).collect::<Vec<_>>(),
-        "sentinel_advice": of_sentinels.iter().map(of_master).collect::<Vec<_>>()})
+        "sentinel_advice": of_sentinels.iter().map(of_master).collect::<Vec<_>>(),
+        "tags": voters(&found.clusters).map(Voter::as_json).collect::<Vec<_>>(),
+        "cluster_advice": of_clusters.iter().map(of_cluster).collect::<Vec<_>>()})
 }
 
 fn of_sentinel(it: &Said) -> Value {

@@ -8,11 +8,13 @@
 
 mod bench;
 mod cli;
+mod cluster;
 mod completions;
 mod config;
 mod doctor;
 mod failure;
 mod histogram;
+mod hosts;
 mod inspect;
 mod keys;
 mod list;
@@ -59,7 +61,8 @@ fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Status { permits, names } => inspect::status(&cli.common, &names, permits),
         Verb::Unlock(options) => unlock::unlock(&cli.common, &options),
         Verb::List { prefix, all } => list::list(&cli.common, &prefix, all),
-        Verb::Doctor => doctor::doctor(&cli.common),
+        Verb::Doctor { suggest_tags: None } => doctor::doctor(&cli.common),
+        Verb::Doctor { suggest_tags: Some(count) } => cluster::suggest(&cli.common, count.into()),
         Verb::Top { prefix, interval, once } => top::top(&cli.common, &prefix, interval, once),
         Verb::Bench { duration, threads } => bench::bench(&cli.common, duration, threads),
         Verb::Completions { shell } => completions::completions(shell),

@@ -9,10 +9,11 @@ use std::thread;
 use redis::{Connection, RedisResult, cmd};
 
 use crate::config::Config;
+use crate::hosts::{self, Hosts, place};
 use crate::survey::{self, names_sentinels};
 
 /// The port of a Sentinel that the URL does not say.
-const PORT: &str = "26379";
+const PORT: u16 = 26_379;
 
 /// A master, and where its Sentinels are.
 struct Watched {
@@ -48,12 +49,8 @@ pub(crate) struct Report {
 impl Watched {
     /// Takes apart `redis-sentinel://[…@]host[:port][,host…]/master[/database][?…]`, which the library has checked.
     fn of(url: &str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://").filter(|_| names_sentinels(url))?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (hosts, path) = rest.split_once('/')?;
-        let hosts = hosts.rsplit_once('@').map_or(hosts, |it| it.1);
-        let has_port = |host: &str| host.rsplit_once(':').is_some_and(|it| !it.1.ends_with(']'));
-        let place = |it: &str| if has_port(it) { it.to_owned() } else { format!("{it}:{PORT}") };
+        let it = Hosts::of(url, PORT).filter(|_| names_sentinels(url))?;
+        let (path, query) = it.tail.split_once('?').unwrap_or((it.tail, ""));
         let value = |name| {
             let pairs = query.split('&').filter_map(|it| it.split_once('='));
             // In a query, a plus sign is a blank.
@@ -62,16 +59,15 @@ impl Watched {
         let user = value("sentinel_username").unwrap_or_default();
         let login = value("sentinel_password").map(|it| format!("{user}:{it}@"));
         Some(Self {
-            master: path.split('/').next().unwrap_or_default().to_owned(),
-            is_over_tls: scheme.contains("rediss") || scheme.contains("valkeys"),
+            master: path.split('/').nth(1)?.to_owned(),
+            is_over_tls: it.is_over_tls,
             login: login.unwrap_or_default(),
-            hosts: hosts.split(',').map(place).collect(),
+            hosts: it.places,
         })
     }
 
     fn ask(&self, config: &Config, sentinel: String, is_listed: bool) -> Said {
-        let scheme = if self.is_over_tls { "rediss" } else { "redis" };
-        let url = format!("{scheme}://{}{sentinel}", self.login);
+        let url = hosts::url_of(self.is_over_tls, &self.login, &sentinel);
         let connection = survey::open_without_login(config, &url);
         let report = connection.and_then(|mut it| self.read(&mut it));
         let report = report.map_err(|error| survey::words(&error));
@@ -122,10 +118,6 @@ impl Watched {
             asked.into_iter().flat_map(|it| it.join()).collect()
         })
     }
-}
-
-fn place(host: &str, port: &str) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// What the Sentinels of all masters in this list say.

@@ -9,10 +9,13 @@ use redis::{
     Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError,
     RedisResult, cmd, pipe,
 };
+use redlock::protocol::servers::cluster_slot::ClusterSlot;
+use redlock::protocol::servers::endpoint::Endpoint;
 
 use crate::cli::Common;
 use crate::config::Config;
 use crate::failure::{Failure, Kind};
+use crate::hosts::{self, Hosts};
 use crate::servers::Servers;
 
 const CONNECT: Duration = Duration::from_millis(1500);
@@ -20,9 +23,6 @@ const REPLY: Duration = Duration::from_secs(3);
 
 /// The number of keys in one request.
 const BATCH: usize = 500;
-
-/// The tag of a cluster's URL that has none.
-const DEFAULT_TAG: &str = "redlock";
 
 /// How many requests go through a part of the keys, each through about a thousand.
 const QUICK_SCANS: usize = 20;
@@ -190,11 +190,12 @@ fn targets(common: &Common, servers: &Servers) -> Result<Vec<Target>, Failure> {
     }
     let infos = manager.servers();
     let target = |(url, info): (String, redlock::ServerInfo)| {
-        let prefix = tag_of(&url).map(|tag| format!("{{{tag}}}")).unwrap_or_default();
+        let prefix = slot_of(&url).map(|it| format!("{{{}}}", it.tag())).unwrap_or_default();
         let url = match url.split_once("://") {
             None => format!("redis://{}", url.replace('%', "%25")),
-            Some((scheme, rest)) if is_watched(&url) => url_of_master(scheme, rest, &info.name),
-            Some((scheme, rest)) => format!("{}://{rest}", plain_scheme(scheme)),
+            Some((scheme, rest)) => url_of_master(&url, &info.name)
+                .filter(|_| is_watched(&url))
+                .unwrap_or_else(|| format!("{}://{rest}", plain_scheme(scheme))),
         };
         Target { name: info.name, url, prefix }
     };
@@ -208,15 +209,12 @@ pub(crate) fn names_sentinels(url: &str) -> bool {
 
 /// Whether others give the server's address: Sentinels, or the nodes of a cluster.
 fn is_watched(url: &str) -> bool {
-    names_sentinels(url) || tag_of(url).is_some()
+    names_sentinels(url) || slot_of(url).is_some()
 }
 
-/// The tag of all keys, if this is a URL of a cluster.
-fn tag_of(url: &str) -> Option<&str> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = scheme.to_ascii_lowercase();
-    let is_of_cluster = scheme.ends_with("-cluster") || scheme.ends_with("+cluster");
-    is_of_cluster.then(|| rest.split_once("?tag=").map_or(DEFAULT_TAG, |it| it.1))
+/// The slot, if this is a URL of a cluster.
+pub(crate) fn slot_of(url: &str) -> Option<ClusterSlot> {
+    Endpoint::parse(url, 0).ok()?.cluster_slot().cloned()
 }
 
 /// The scheme in the form that the redis crate knows.
@@ -229,14 +227,17 @@ fn plain_scheme(scheme: &str) -> &'static str {
 }
 
 /// `mymaster (10.0.0.7:6379)` is the name of a master that was found.
-fn url_of_master(scheme: &str, rest: &str, name: &str) -> String {
-    let scheme =
-        if scheme.contains("rediss") || scheme.contains("valkeys") { "rediss" } else { "redis" };
+fn url_of_master(url: &str, name: &str) -> Option<String> {
+    let it = Hosts::of(url, 0)?;
     let address = name.rsplit_once('(').map_or("", |it| it.1.trim_end_matches(')'));
-    let user = rest.rsplit_once('@').map(|it| format!("{}@", it.0)).unwrap_or_default();
-    let path = rest.split('?').next().unwrap_or_default();
+    let path = it.tail.split('?').next().unwrap_or_default();
     let database = path.split('/').nth(2).unwrap_or("0");
-    format!("{scheme}://{user}{address}/{database}")
+    Some(format!("{}/{database}", hosts::url_of(it.is_over_tls, it.login, address)))
+}
+
+/// A connection to a node of a cluster, with the login that its URL or the configuration gives.
+pub(crate) fn open_at(config: &Config, url: &str) -> RedisResult<Connection> {
+    open(&client(config, url)?)
 }
 
 fn client(config: &Config, url: &str) -> RedisResult<Client> {
@@ -426,13 +427,13 @@ mod tests {
     fn a_url_of_a_cluster_has_a_tag() {
         for (url, tag) in [
             ("redis-cluster://a,b?tag=x", Some("x")),
-            ("valkeys-cluster://u:p@a", Some("redlock")),
-            ("redis+cluster://a/?tag=x", Some("x")),
-            ("redis://a?tag=x", None),
+            ("valkey-cluster://u:p@a", Some("redlock")),
+            ("redis+cluster://a/?tag=%78", Some("x")),
+            ("redis://a", None),
             ("redis-sentinel://a/m", None),
             ("a:1", None),
         ] {
-            assert_eq!(tag_of(url), tag, "{url}");
+            assert_eq!(slot_of(url).as_ref().map(ClusterSlot::tag), tag, "{url}");
         }
     }
 
@@ -452,11 +453,8 @@ mod tests {
 
     #[test]
     fn the_address_of_a_master_goes_into_its_url() {
-        let url = url_of_master(
-            "rediss-sentinel",
-            "me:pw@s1,s2:26379/mymaster/3",
-            "mymaster (10.0.0.7:6379)",
-        );
-        assert_eq!(url, "rediss://me:pw@10.0.0.7:6379/3");
+        let name = "mymaster (10.0.0.7:6379)";
+        let url = url_of_master("rediss-sentinel://me:pw@s1,s2:26379/mymaster/3", name);
+        assert_eq!(url.as_deref(), Some("rediss://me:pw@10.0.0.7:6379/3"));
     }
 }

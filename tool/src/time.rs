@@ -50,6 +50,11 @@ pub(crate) fn now() -> Duration {
     clock_gettime(clock).map_or(Duration::MAX, Duration::from)
 }
 
+/// A setting in milliseconds, exactly.
+pub(crate) fn of_ms(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+}
+
 /// A short form of a duration, for tables.
 pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs_f64();
