@@ -245,6 +245,7 @@ fn doctor_says_why_nobody_knows_the_owner() {
         assert_eq!(outcome.status, Some(1), "{outcome:?}");
         assert_says(&outcome, &format!("wrong  cluster {host}: {words}"));
         assert_says(&outcome, "0 of 1 nodes, 1 needed");
+        assert_says(&outcome, "see below what the Sentinels, or the nodes of the cluster, say");
     }
     let node = &nodes.servers[0];
     let slot = node.must(&["CLUSTER", "KEYSLOT", "{a}"]).integer().to_string();
@@ -289,6 +290,12 @@ fn tags_on_different_masters_are_suggested() {
     let json = told(&any, &["doctor", "--suggest-tags", "2", "--json"]).json();
     assert_eq!(json["servers"], serde_json::json!(expected[..2]));
     assert_eq!((&json["tags"][1]["tag"], &json["tags"][1]["slot"]), (&"b".into(), &3300.into()));
+
+    // Where b is on the master of a, so are d and e. The next one on the first master is f.
+    nodes.move_slot("b", &nodes.servers[0], &nodes.servers[2]);
+    let json = told(&any, &["doctor", "--suggest-tags", "3", "--json"]).json();
+    let tags = json["tags"].as_array().expect("a list").iter().map(|it| it["tag"].as_str());
+    assert_eq!(tags.collect::<Vec<_>>(), ["a", "c", "f"].map(Some));
 
     let outcome = suggest("4");
     assert_eq!((outcome.status, &*outcome.stdout), (Some(125), ""), "{outcome:?}");
