@@ -77,7 +77,7 @@ pub(crate) enum Verb {
     ///
     /// Exits with status 1 if something is wrong.
     Doctor {
-        /// Print N tags of a cluster whose slots are on N different masters, and the servers that they make
+        /// Print N tags of a cluster whose slots are on N different masters, and the list of servers with them
         ///
         /// Asks the nodes that the URL of a cluster names, whatever its tag is. The last line is the list for --servers
         /// or REDLOCK_SERVERS, without the user and the password.

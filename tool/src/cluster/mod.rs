@@ -29,7 +29,7 @@ use crate::{survey, time};
 /// The port of a node that the URL does not say.
 const PORT: u16 = 6379;
 
-/// What it is that a node of such words lacks.
+/// Why a node does not say who owns a slot, where more than a connection is missing.
 const DISABLED: &str = "cluster support is disabled";
 const FORBIDDEN: &str = "the user may not run CLUSTER NODES";
 
@@ -125,6 +125,7 @@ impl Cluster {
             }
         }
         all.iter_mut().for_each(|it| it.ask(config));
+        // URLs of one cluster may name different nodes, or users.
         let mut distinct: Vec<Self> = Vec::new();
         for it in all {
             match distinct.iter_mut().find(|other| other.shares_a_node_with(&it)) {
@@ -164,12 +165,13 @@ impl Cluster {
         let ask = |node: String| {
             let url = hosts::url_of(self.is_over_tls, &self.login, &node);
             let report = survey::open_at(config, &url).and_then(|mut it| Report::read(&mut it));
-            let report = report.map_err(|error| words(&error));
-            // An answer that is no map says nothing.
-            let is_map = |it: &Report| ClusterNodes::parse(&it.map).is_some();
-            let garbled = || Err("protocol error".to_owned());
-            let report =
-                if report.as_ref().is_ok_and(|it| !is_map(it)) { garbled() } else { report };
+            let report = match report {
+                // An answer that is no map says nothing.
+                Ok(it) if ClusterNodes::parse(&it.map).is_none() => {
+                    Err("protocol error".to_owned())
+                }
+                it => it.map_err(|error| words(&error)),
+            };
             Said { node, report }
         };
         let ask = &ask;

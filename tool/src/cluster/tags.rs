@@ -17,7 +17,7 @@ use crate::table::Table;
 /// Up to so many letters, each of the 16,384 slots has a tag.
 const LETTERS_MAX: u32 = 4;
 
-/// `redlock doctor --suggest-tags`: prints tags on different masters, and the list of servers that they make.
+/// `redlock doctor --suggest-tags`: prints tags on different masters, and the list of servers with them.
 pub(crate) fn suggest(common: &Common, count: usize) -> Result<ExitCode, Failure> {
     let servers = Servers::find(common)?;
     let named = servers.named();
