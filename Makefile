@@ -42,7 +42,7 @@ endif
 .NOTPARALLEL:
 .PHONY: all build help demo test bench bench-short bench-report bench-calls bench-kept bench-peers header examples lint \
 	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example \
-	libuv-example demo-fencing demo-fencing-tools test-demo-fencing
+	libuv-example demo-fencing demo-fencing-tools test-demo-fencing demo-cluster demo-cluster-tools test-demo-cluster
 
 all: build tool
 
@@ -51,6 +51,7 @@ help:
 	@echo 'make tool         build the command alone: $(TOOL)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make demo-fencing see what goes wrong with locks that end by themselves, and what stops it (10 seconds)'
+	@echo 'make demo-cluster see three masters of a Redis Cluster as three voters: one is killed, and a slot moves (25 seconds)'
 	@echo 'make check        lint, and what can be tested without a server (2 minutes)'
 	@echo 'make test         the tests: the core, schedules in a simulated world, real servers, each language'
 	@echo '                  (6 minutes on two processors, 9 with nothing built before)'
@@ -148,6 +149,18 @@ $(EXAMPLES)/demo-fencing-set_clock.so: c-examples/fencing/preload/set_clock.c
 	@mkdir -p $(EXAMPLES)
 	$(COMPILE_C) -shared -fPIC -o $@ $<
 
+demo-cluster: demo-cluster-tools build $(EXAMPLES)/demo-cluster
+	@$(EXAMPLES)/demo-cluster
+
+demo-cluster-tools:
+	@$(TOOLS) demo-cluster
+
+CLUSTER_PARTS = $(wildcard c-examples/cluster/*.c) c-examples/demo/servers.c c-examples/demo/terminal.c
+
+$(EXAMPLES)/demo-cluster: $(CLUSTER_PARTS) c-examples/cluster/cluster.h c-examples/demo/common.h $(HEADERS)
+	@mkdir -p $(EXAMPLES)
+	$(COMPILE_C) -o $@ $(CLUSTER_PARTS) $(USE_HERE)
+
 # Tests -------------------------------------------------------------------------------------------
 
 # How many parts run in parallel.
@@ -214,6 +227,9 @@ test-demo: build $(EXAMPLES)/demo
 test-demo-fencing: build $(EXAMPLES)/demo-fencing
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo-fencing
 
+test-demo-cluster: build $(EXAMPLES)/demo-cluster
+	@sh packaging/test-demo.sh $(EXAMPLES)/demo-cluster
+
 # The part that takes a minute.
 test-memory:
 	@CARGO="$(CARGO)" sh packaging/check-memory.sh short
@@ -221,7 +237,7 @@ test-memory:
 # Runs with every available server.
 SERVERS = redis valkey redis-6.2
 .PHONY: test-servers
-test-servers: test-tools build $(EXAMPLES)/demo $(EXAMPLES)/demo-fencing
+test-servers: test-tools build $(EXAMPLES)/demo $(EXAMPLES)/demo-fencing $(EXAMPLES)/demo-cluster
 	@$(TOOLS) servers
 	@CARGO="$(CARGO)" sh packaging/test-servers.sh "$(TARGET)" $(EXAMPLES)/demo $(SERVERS)
 

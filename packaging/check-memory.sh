@@ -115,6 +115,11 @@ sanitize_demo() {
     gcc -std=c11 -O2 -shared -fPIC -o "$scratch/demo-fencing-set_clock.so" \
         c-examples/fencing/preload/set_clock.c
     sh packaging/test-demo.sh "$scratch/demo-fencing"
+    # shellcheck disable=SC2086
+    gcc -std=c11 $sanitizers -fno-sanitize-recover=all -g -O1 -Iinclude -o "$scratch/demo-cluster" \
+        c-examples/cluster/*.c c-examples/demo/servers.c c-examples/demo/terminal.c -pthread \
+        -L"$library" -lredlock -Wl,-rpath,"$library"
+    sh packaging/test-demo.sh "$scratch/demo-cluster"
 }
 
 # With the release build of the library. The test build takes ten times as long under valgrind.

@@ -9,7 +9,7 @@
 .PHONY: test test-all
 test: programs matrix tls guest played behaviour the-rest tool
 test-all: memory other-servers programs-again registries places seeds guest-again compilers packages install tls-again \
-	networks abi-again demo demo-fencing instructions
+	networks abi-again demo demo-fencing demo-cluster instructions
 
 # Tests run with the whole workspace, as they were built. For a single package, the shared crates have other
 # features. Then cargo would build the library and each program again.
@@ -55,8 +55,8 @@ the-rest:
 
 # make test-all: what `make test` leaves out ----------------------------------------------------------
 
-.PHONY: memory registries packages install demo demo-fencing
-memory registries packages install demo demo-fencing:
+.PHONY: memory registries packages install demo demo-fencing demo-cluster
+memory registries packages install demo demo-fencing demo-cluster:
 	@$(MAKE) --no-print-directory -f Makefile test-$@
 
 .PHONY: programs-again guest-again tls-again abi-again

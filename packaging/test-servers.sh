@@ -40,7 +40,7 @@ run_all() {
     all_well=0
     # shellcheck disable=SC2046,SC2086
     "$CARGO" test --workspace --no-fail-fast $(printf ' --test %s' $TESTS) < /dev/null || all_well=1
-    for program in "$demo" "$demo-fencing"; do
+    for program in "$demo" "$demo-fencing" "$demo-cluster"; do
         sh packaging/test-demo.sh "$program" < /dev/null || all_well=1
     done
     return $all_well

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that the programs that a target of the Makefile runs are installed.
 #
-# Usage: tools.sh demo|demo-fencing|test|packages|servers|soak|bench|bench-peers
+# Usage: tools.sh demo|demo-fencing|demo-cluster|test|packages|servers|soak|bench|bench-peers
 # Missing programs are installed through the system's package manager if no questions are asked: as root, or with
 # a sudo that needs no password. Otherwise, and with NO_INSTALL=1, the script says what is missing and how to get
 # it, and fails. If an optional program is missing, the script says so and goes on.
@@ -139,7 +139,7 @@ has() {
 }
 
 is_demo() {
-    case $what_for in demo | demo-fencing) ;; *) return 1 ;; esac
+    case $what_for in demo | demo-fencing | demo-cluster) ;; *) return 1 ;; esac
 }
 
 # The demos accept these as well. The TLS tests ask for redis-server by that name.

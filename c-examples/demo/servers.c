@@ -1,9 +1,10 @@
 /*
  * The demo's own servers: redis-server or valkey-server processes on free ports of 127.0.0.1. They keep nothing
- * on disk except their log, in a directory that is removed at the end.
+ * on disk except their log, and nodes what they know of their cluster, in a directory that is removed at the end.
  */
 #define _DEFAULT_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,7 +26,13 @@
 #define MSG_NOSIGNAL 0
 #endif
 
-enum { STARTS = 5, START_MS = 10000 };
+enum {
+    STARTS = 5,
+    START_MS = 10000,
+    BUS = 10000,              /* a node has a second port, which is so much greater than the first one */
+    GREATEST = 65535 - BUS,   /* so its first one is this at most */
+    DRAWS = 200,
+};
 
 static char directory[256];
 
@@ -79,14 +86,31 @@ static void show_log(const struct server *server) {
     }
 }
 
-static void remove_log(const struct server *server) {
-    char path[300];
-    log_path(server, path, sizeof path);
-    unlink(path);
+/* Whatever the servers have written. A node that was killed may leave a file that it was about to rename. */
+static void empty_directory(void) {
+    char path[600];
+    DIR *opened = opendir(directory);
+    const struct dirent *entry;
+    while (opened != NULL && (entry = readdir(opened)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+            unlink(path);
+        }
+    }
+    if (opened != NULL) {
+        closedir(opened);
+    }
+}
+
+static void let_port_go(struct server *server) {
+    if (server->held >= 0) {
+        close(server->held);
+    }
+    server->held = -1;
 }
 
 /* Binds the server's port, or any free port if it has none yet, so that no other program takes it. */
-static bool hold_port(struct server *server) {
+static bool hold(struct server *server) {
     int on = 1;
     struct sockaddr_in address = loopback(server->port);
     socklen_t length = sizeof address;
@@ -106,11 +130,33 @@ static bool hold_port(struct server *server) {
     return true;
 }
 
-static void let_port_go(struct server *server) {
-    if (server->held >= 0) {
-        close(server->held);
+/* The port of a node must leave room for the second one. */
+static bool hold_port(struct server *server) {
+    int given = server->port;
+    for (int draw = 0; draw < DRAWS; draw++) {
+        server->port = given;
+        if (!hold(server) || !server->is_node || server->port <= GREATEST) {
+            return server->held >= 0;
+        }
+        let_port_go(server);
     }
-    server->held = -1;
+    complain("no free port is %d at most", GREATEST);
+    return false;
+}
+
+/* What it knows of its cluster is in a file, which has its port for a name. A copy comes over the network alone. */
+static void add_node_arguments(char *arguments[], char *port) {
+    static char *const options[] = {
+        "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
+        "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
+        "--repl-diskless-load", "on-empty-db", "--cluster-config-file",
+    };
+    size_t end = 1;
+    while (arguments[end] != NULL) {
+        end++;
+    }
+    memcpy(&arguments[end], options, sizeof options);
+    arguments[end + sizeof options / sizeof options[0]] = port;
 }
 
 /* In the child: never returns. */
@@ -131,8 +177,11 @@ static void become_server(const struct server *server, pid_t parent) {
     if (server->prepare != NULL) {
         server->prepare(server);
     }
-    char *arguments[] = {NULL, "--port", port, "--bind", "127.0.0.1", "--save", "",
-                         "--appendonly", "no", "--daemonize", "no", "--dir", directory, NULL};
+    char *arguments[40] = {NULL, "--port", port, "--bind", "127.0.0.1", "--save", "",
+                           "--appendonly", "no", "--daemonize", "no", "--dir", directory};
+    if (server->is_node) {
+        add_node_arguments(arguments, port);
+    }
     const char *chosen = getenv("REDIS_SERVER");
     const char *programs[] = {"redis-server", "valkey-server"};
     size_t count = 2;
@@ -177,28 +226,34 @@ static int dial(const struct server *server) {
     return fd;
 }
 
+/* Sends a command, with the line break at its end, to the process that listens on the port. */
+FILE *server_ask(const struct server *server, const char *line) {
+    ssize_t length = (ssize_t)strlen(line);
+    int fd = dial(server);
+    FILE *answer = NULL;
+    if (fd >= 0 && send(fd, line, (size_t)length, MSG_NOSIGNAL) == length) {
+        answer = fdopen(fd, "r");
+    }
+    if (fd >= 0 && answer == NULL) {
+        close(fd);
+    }
+    return answer;
+}
+
 /* Asks the process that listens on the port for a number: 0 if none answers. */
 static int64_t ask_for(const struct server *server, const char *key) {
-    static const char question[] = "INFO server\r\n";
-    char answer[8192] = "";
-    size_t length = 0;
-    const char *line = NULL;
-
-    int fd = dial(server);
-    if (fd < 0) {
-        return 0;
-    }
-    ssize_t got = send(fd, question, sizeof question - 1, MSG_NOSIGNAL);
-    while (got > 0 && (line == NULL || strchr(line, '\n') == NULL)) {
-        got = read(fd, answer + length, sizeof answer - 1 - length);
-        if (got > 0) {
-            length += (size_t)got;
-            answer[length] = '\0';
-            line = strstr(answer, key);
+    char line[1024];
+    int64_t number = 0;
+    FILE *answer = server_ask(server, "INFO server\r\n");
+    while (answer != NULL && number == 0 && fgets(line, sizeof line, answer) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            number = strtoll(line + strlen(key), NULL, 10);
         }
     }
-    close(fd);
-    return got > 0 ? strtoll(line + strlen(key), NULL, 10) : 0;
+    if (answer != NULL) {
+        fclose(answer);
+    }
+    return number;
 }
 
 static pid_t who_answers(const struct server *server) {
@@ -274,14 +329,13 @@ static bool start_on_free_port(struct server *server) {
         if (tries == STARTS) {
             break;
         }
-        remove_log(server);
     }
     return report_failed_start(server);
 }
 
 bool servers_open(struct server servers[], int count) {
     for (int i = 0; i < count; i++) {
-        servers[i] = (struct server){.held = -1, .prepare = servers[i].prepare};
+        servers[i] = (struct server){.held = -1, .is_node = servers[i].is_node, .prepare = servers[i].prepare};
     }
     if (!make_directory()) {
         return false;
@@ -327,12 +381,12 @@ void servers_close(struct server servers[], int count) {
     for (int i = 0; i < count; i++) {
         end_process(&servers[i]);
         let_port_go(&servers[i]);
-        if (directory[0] != '\0' && servers[i].port != 0) {
-            remove_log(&servers[i]);
-        }
     }
-    if (directory[0] != '\0' && rmdir(directory) != 0) {
-        complain("cannot remove %s: %s", directory, strerror(errno));
+    if (directory[0] != '\0') {
+        empty_directory();
+        if (rmdir(directory) != 0) {
+            complain("cannot remove %s: %s", directory, strerror(errno));
+        }
     }
     directory[0] = '\0';
 }

@@ -10,7 +10,7 @@
 
 #include "common.h"
 
-enum { LINE_WIDTH = 112, INDENT = 13 };
+enum { LINE_WIDTH = 80, INDENT = 13 };
 
 static int64_t started_ms;
 static volatile sig_atomic_t signal_number;

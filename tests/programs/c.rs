@@ -76,13 +76,27 @@ fn the_demo_compiles_with_every_compiler() {
 fn the_fencing_demo_compiles_with_every_compiler() {
     let workshop = Workshop::new();
     let mut sources = c_files("c-examples/fencing");
-    let shared = ["c-examples/demo/servers.c", "c-examples/demo/terminal.c"];
-    sources.extend(shared.map(|it| library::root().join(it)));
+    sources.extend(demo_parts());
     for compiler in compilers::c(STANDARD) {
         workshop.build_with(compiler, &["-Wl,--no-as-needed", "-lsqlite3"], &sources);
         let preloaded = "c-examples/fencing/preload/set_clock.c";
         assert_eq!(workshop.check(compiler, preloaded, &[]), Ok(()));
     }
+}
+
+#[test]
+fn the_cluster_demo_compiles_with_every_compiler() {
+    let workshop = Workshop::new();
+    let mut sources = c_files("c-examples/cluster");
+    sources.extend(demo_parts());
+    for compiler in compilers::c(STANDARD) {
+        workshop.build(compiler, &sources);
+    }
+}
+
+/// What the other demos share with the first one.
+fn demo_parts() -> [PathBuf; 2] {
+    ["servers.c", "terminal.c"].map(|it| library::root().join("c-examples/demo").join(it))
 }
 
 #[test]
