@@ -380,8 +380,9 @@ bench-tools:
 	@$(TOOLS) bench
 
 # The pictures of the pages. Two are recorded from servers that are started for this. One is drawn from docs/BENCH.md.
+# One is a plain drawing.
 .PHONY: pictures
-PICTURES = life fencing latency
+PICTURES = life fencing latency cluster
 pictures: build
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python REDLOCK_LIBRARY="$(abspath $(RELEASE))/libredlock.so" \
 		python3 benches/pictures/draw.py $(PICTURES)

@@ -1,15 +1,16 @@
 """Draws the pictures of the pages, in colours for light and for dark backgrounds.
 
-    python3 benches/pictures/draw.py life|fencing|latency ...
+    python3 benches/pictures/draw.py life|fencing|latency|cluster ...
 
-life and fencing start servers and record what happens; latency reads docs/BENCH.md. PYTHONPATH leads to the package redlock,
-REDLOCK_LIBRARY names the library, and REDIS_SERVER the server: `make pictures` sees to that. Everything in the pictures
-is what was seen: times are those of the clock.
+life and fencing start servers and record what happens; latency reads docs/BENCH.md; cluster is a drawing. PYTHONPATH leads to
+the package redlock, REDLOCK_LIBRARY names the library, and REDIS_SERVER the server: `make pictures` sees to that. Everything
+in the recorded pictures is what was seen: times are those of the clock.
 """
 
 import pathlib
 import sys
 
+import cluster
 import fencing
 import latency
 import life
@@ -19,7 +20,12 @@ TO = ROOT / "docs" / "pictures"
 
 
 def main() -> int:
-    pictures = {"life": life.draw, "fencing": fencing.draw, "latency": lambda: latency.draw(ROOT / "docs" / "BENCH.md")}
+    pictures = {
+        "life": life.draw,
+        "fencing": fencing.draw,
+        "latency": lambda: latency.draw(ROOT / "docs" / "BENCH.md"),
+        "cluster": cluster.draw,
+    }
     names = sys.argv[1:] or list(pictures)
     if not set(names) <= set(pictures):
         print(__doc__, file=sys.stderr)
