@@ -1,14 +1,19 @@
-# Checks the image and the services of docs/packages.md as far as possible without Docker's engine. The workflows in
-# .github/workflows run them.
+# Checks the image and the services of docs/packages.md, and the nodes of docs/cluster.md, as far as possible without
+# Docker's engine. The workflows in .github/workflows run the image and its services.
 # shellcheck shell=sh disable=SC2154
 
 check_docker() {
     tools=$(sh packaging/package-tools.sh "$target")
     "$tools/bin/hadolint" packaging/docker/Dockerfile || fail "hadolint has something to say"
-    "$tools/bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec packaging/docker/compose.yaml \
-        || fail "the compose file is none"
+    services='packaging/docker/compose.yaml c-examples/cluster/compose.yaml'
+    # Two files.
+    # shellcheck disable=SC2086
+    "$tools/bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec $services \
+        || fail "a compose file is none"
     if docker compose version > /dev/null 2>&1; then
-        docker compose -f packaging/docker/compose.yaml config --quiet || fail "docker compose has something to say"
+        for file in $services; do
+            docker compose -f "$file" config --quiet || fail "docker compose has something to say"
+        done
     else
         leave_out "docker compose config: this docker has no compose"
     fi

@@ -16,6 +16,7 @@ use crate::pages::Snippet;
 use crate::secure::Showroom;
 #[cfg(feature = "tls")]
 use crate::support::Authority;
+use crate::support::nodes::Nodes;
 use crate::support::{Cluster, Server};
 use crate::workshop::Workshop;
 
@@ -24,6 +25,9 @@ const PORTS: [&str; 5] = ["6379", "6380", "6381", "6382", "6383"];
 /// The ports with TLS, as c-examples/servers.sh starts them.
 #[cfg(feature = "tls")]
 const TLS_PORTS: [&str; 3] = ["6479", "6480", "6481"];
+
+/// The ports of the masters of a cluster in pages. It is started if one of them is named.
+const NODE_PORTS: [&str; 3] = ["7001", "7002", "7003"];
 
 /// Commands in pages that change the system. The tests replace them with commands that do nothing.
 const IDLE: [&str; 3] = ["apt", "apt-get", "sudo"];
@@ -34,6 +38,7 @@ const PROGRAM: &str = "#include <redlock.h>\n#include <stdio.h>\n\
 pub(super) struct Ground {
     pub(super) workshop: Workshop,
     pub(super) cluster: Cluster,
+    nodes: Option<Nodes>,
     place: PathBuf,
     #[cfg(feature = "tls")]
     room: Option<Showroom>,
@@ -56,6 +61,10 @@ impl Ground {
             _authority: text.contains(".pem").then(|| certificates(&place)),
             workshop,
             cluster: Cluster::start(count),
+            nodes: NODE_PORTS
+                .iter()
+                .any(|it| names(&text, it))
+                .then(|| Nodes::start(NODE_PORTS.len(), false)),
             place,
         };
         ground.furnish();
@@ -121,6 +130,9 @@ impl Ground {
         let mut text = text.to_owned();
         for (port, server) in PORTS.iter().zip(self.cluster.iter()) {
             text = replace(&text, port, &server.port().to_string());
+        }
+        for (port, node) in NODE_PORTS.iter().zip(self.nodes.iter().flat_map(|it| &it.servers)) {
+            text = replace(&text, port, &node.port().to_string());
         }
         #[cfg(feature = "tls")]
         if let Some(room) = &self.room {
