@@ -9,7 +9,7 @@ use super::{
 };
 use crate::time;
 
-/// What is recommended: docs/servers.md.
+/// What is recommended: docs/cluster.md.
 const NODE_TIMEOUT_MAX_MS: u64 = 15_000;
 const MAX_LAG_MAX_S: u64 = 2;
 const REPLICAS_MAX: usize = 2;
