@@ -54,7 +54,7 @@ fn a_hand_over_never_has_two_holders() {
     let mut dice = Dice::new(0);
     for servers in [1, 2, 3, 5] {
         let all = trips.len().pow(2).pow(servers);
-        let step = (all / 650).max(1);
+        let step = all.div_ceil(650);
         for code in (0..all).step_by(step) {
             let code = code + dice.below(step);
             let (cluster, crowd) = free(servers as usize);

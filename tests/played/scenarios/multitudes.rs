@@ -8,7 +8,7 @@ use crate::protocol::lock_kind::LockKind;
 
 /// So many that questions for all of them at once would fill the queues of the servers several times. (With real
 /// servers there are 16,000: `tests/live/events/crowds.rs`. The world compares all keys after each command.)
-const MANY: usize = 4000;
+const MANY: usize = 2500;
 
 /// A lock that is renewed several times while they take their turns.
 const KEPT_MS: i64 = 100;

@@ -339,10 +339,26 @@ fn kind_of(call: Call) -> Option<Kind> {
 /// How many seeds are tried to find one in which the fault is seen.
 const SEEN_WITHIN: u64 = 400;
 
+/// Few schedules show these faults. The search begins at a seed that did, because a search from 0 took most of the time of
+/// all plays.
+const RARE: [(Plant, u64); 10] = [
+    (Plant::GivesAndKeeps, 274),
+    (Plant::ZerosProveNew, 240),
+    (Plant::NewWithoutProof, 240),
+    (Plant::Lies(Kind::Confirm, OK, Some(Status::Unreachable)), 161),
+    (Plant::TellsLostLate, 77),
+    (Plant::HidesLost, 77),
+    (Plant::MorePermits, 69),
+    (Plant::HalvesRenewals, 67),
+    (Plant::Lies(Kind::Confirm, OK, Some(Status::TooShort)), 39),
+    (Plant::Lies(Kind::Extend, Some(Status::Unreachable), OK), 39),
+];
+
 /// The first seed in which a broken promise is seen.
 fn seen(plant: Plant, promise: Promise) -> Option<u64> {
     let name = format!("{promise}: ");
-    (0..SEEN_WITHIN).find(|&seed| {
+    let first = RARE.iter().find(|it| it.0 == plant).map_or(0, |it| it.1);
+    (first..first + SEEN_WITHIN).find(|&seed| {
         let outcome = play(&Rc::new(planted(seed, plant)), false);
         outcome.violation.is_some_and(|it| it.starts_with(&name))
     })

@@ -25,7 +25,7 @@ const GUARDED_SEEDS: u64 = 200;
 const LIVED_SEEDS: u64 = 250;
 
 /// The number of seeds in which masters fail over.
-const WATCHED_SEEDS: u64 = 250;
+const WATCHED_SEEDS: u64 = 150;
 
 /// How many schedules are played in which servers lose their fencing tokens. They are longer.
 const COUNTED_SEEDS: u64 = 12;
