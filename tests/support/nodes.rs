@@ -29,7 +29,7 @@ impl Nodes {
         let count = masters * if with_replicas { 2 } else { 1 };
         let nodes = Self { servers: (0..count).map(|_| node()).collect(), masters };
         for (nth, server) in nodes.servers.iter().enumerate() {
-            server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &(nth + 1).to_string()]);
+            server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch_of(nth).to_string()]);
             if nth < masters {
                 let slots: Vec<String> = nodes.slots(nth).map(|it| it.to_string()).collect();
                 let slots = slots.iter().map(String::as_str);
@@ -81,6 +81,14 @@ impl Nodes {
         tags.nth(number).expect("there are enough")
     }
 
+    /// The same for a tag that was in use before, with locks of this TTL: its slot has a vote at once.
+    pub(crate) fn used_tag_at(&self, master: usize, longest_ttl_ms: i64) -> String {
+        let tag = self.tag_at(master, 0);
+        let words = format!(" e{}", epoch_of(master));
+        self.servers[master].be_in_use_for(&format!("{{{tag}}}"), longest_ttl_ms, &words);
+        tag
+    }
+
     /// The server that has the slot of this tag now, as this node says.
     #[track_caller]
     pub(crate) fn owner_of(&self, tag: &str, according_to: &Server) -> Option<&Server> {
@@ -117,6 +125,18 @@ impl Nodes {
     /// Moves the slot of a tag with all its keys to another master, as `redis-cli --cluster reshard` does.
     #[track_caller]
     pub(crate) fn move_slot(&self, tag: &str, from: &Server, to: &Server) {
+        self.move_slot_and_lose(tag, from, to, |_| false);
+    }
+
+    /// The same. Some keys are lost on the way.
+    #[track_caller]
+    pub(crate) fn move_slot_and_lose(
+        &self,
+        tag: &str,
+        from: &Server,
+        to: &Server,
+        is_lost: impl Fn(&str) -> bool,
+    ) {
         let (slot, [old, new]) = (self.slot_of(tag).to_string(), [from, to].map(id_of));
         to.must(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &old]);
         from.must(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &new]);
@@ -126,12 +146,25 @@ impl Nodes {
                 panic!("no keys")
             };
             let Some(key) = keys.first().and_then(Reply::text) else { break };
-            from.must(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]);
+            match is_lost(&key) {
+                true => from.must(&["DEL", &key]),
+                false => from.must(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]),
+            };
         }
         for server in [to, from] {
             server.must(&["CLUSTER", "SETSLOT", &slot, "NODE", &new]);
         }
         self.await_all(|it| self.owner_of(tag, it).is_some_and(|owner| owner.port() == to.port()));
+    }
+
+    /// All keys on all nodes that do not say what a node remembers.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let keys = self.servers.iter().flat_map(|server| match server.must(&["KEYS", "*"]) {
+            Reply::Array(all) => all,
+            reply => panic!("{reply:?}"),
+        });
+        let is_of_lock = |key: &String| !is_of_memory(key);
+        keys.filter_map(|it| it.text()).filter(is_of_lock).collect()
     }
 
     fn slot_of(&self, tag: &str) -> usize {
@@ -149,6 +182,16 @@ impl Nodes {
     fn await_all(&self, is_so: impl Fn(&Server) -> bool) {
         wait_until("each node knows it", || self.servers.iter().all(&is_so));
     }
+}
+
+/// In which epoch a node begins.
+fn epoch_of(nth: usize) -> usize {
+    nth + 1
+}
+
+/// Whether this key says what a node remembers, and not who has a lock.
+pub(crate) fn is_of_memory(key: &str) -> bool {
+    ["redlock:guard", "redlock:fence"].iter().any(|it| key.ends_with(it))
 }
 
 fn node() -> Server {

@@ -87,6 +87,11 @@ impl Server {
     /// has a vote at once, whichever other servers can be asked. A server that refuses connections or
     /// writes gets no note.
     pub(crate) fn be_in_use(&self, longest_ttl_ms: i64) {
+        self.be_in_use_for("", longest_ttl_ms, "");
+    }
+
+    /// The same where keys have this before their names. These words end the note.
+    pub(crate) fn be_in_use_for(&self, prefix: &str, longest_ttl_ms: i64, words: &str) {
         let Ok(mut connection) = self.connect() else { return };
         let Ok(Reply::Bulk(info)) = connection.command(&["INFO", "server"]) else { return };
         let info = String::from_utf8_lossy(&info);
@@ -96,10 +101,11 @@ impl Server {
         let life = &run_id[..16];
         let has_log = self.arguments.windows(2).any(|it| it == ["--appendfsync", "always"]);
         let logged = if has_log { " a" } else { "" };
-        let note = format!("1 {run_id} 1 -1 {longest_ttl_ms} {life}{logged}");
-        let _ = connection.command(&["SET", "redlock:guard", &note]);
+        let note = format!("1 {run_id} 1 -1 {longest_ttl_ms} {life}{logged}{words}");
+        let _ = connection.command(&["SET", &format!("{prefix}redlock:guard"), &note]);
         // The numbers of its fencing tokens belong to the same memory.
-        let _ = connection.command(&["HSET", "redlock:fence", "life", life]);
+        let fence = format!("{prefix}redlock:fence");
+        let _ = connection.command(&["HSET", &fence, "life", life]);
         let _ = connection.command(&["CONFIG", "RESETSTAT"]);
     }
 

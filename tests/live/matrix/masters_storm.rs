@@ -5,138 +5,18 @@
 //! runs as many as requested, and prints for how long no worker got a lock. With `REDLOCK_LAWLESS=1` servers
 //! that forget keep their votes, and the test must fail.
 
-use std::fmt::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, iter, mem, process, thread};
+use std::{env, iter};
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
-use crate::history::{self, File, History, Limits};
+use crate::storm::{self, Board, Load};
 use crate::support::sentinels::{Group, Sentinel, anew, info, url};
 use crate::support::usage::{make_brief, unguarded};
 use crate::support::{Lease, Manager, wait_until, wait_until_ok};
 
 const WORKERS: u64 = 6;
-const RESOURCES: [&str; 4] = ["a", "b", "c", "d"];
 const TTL: i64 = 1_500;
-
-/// The progress of the workers.
-#[derive(Default)]
-struct Board {
-    stops: AtomicBool,
-    counters: [AtomicU64; RESOURCES.len()],
-    locks: AtomicU64,
-    /// When the last lock was taken, and the longest time without a new lock.
-    last: Mutex<Option<Instant>>,
-    longest: Mutex<Duration>,
-}
-
-impl Board {
-    fn note_lock(&self) {
-        self.locks.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
-        let last = self.last.lock().expect("not poisoned").replace(now);
-        let mut longest = self.longest.lock().expect("not poisoned");
-        *longest = last.map_or(*longest, |last| longest.max(now - last));
-    }
-
-    /// Returns when a lock was taken that was requested after this.
-    fn await_lock(&self) {
-        let before = self.locks.load(Ordering::Relaxed);
-        wait_until("a lock is had", || self.locks.load(Ordering::Relaxed) > before + WORKERS);
-    }
-}
-
-/// `CLOCK_BOOTTIME` in nanoseconds.
-fn now() -> i64 {
-    // SAFETY: all zeros is a value of this plain C structure.
-    let mut time: libc::timespec = unsafe { mem::zeroed() };
-    // SAFETY: `time` may be written to.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
-    assert_eq!(result, 0, "there is such a clock");
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-/// Random numbers. Their sequence depends only on the seed.
-fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % below
-    }
-}
-
-/// Locks, counts, and now and then goes away without a release. Returns its log.
-fn work(number: u64, manager: &Manager, board: &Board) -> File {
-    let process = format!("w{number}");
-    let mut log = format!("{} {process}:0 begin pid={}\n", now(), 100_000 + number);
-    let mut roll = dice(number + 1);
-    let mut say = |time: i64, words: String| _ = writeln!(log, "{time} {process}:0 {words}");
-    while !board.stops.load(Ordering::Relaxed) {
-        let which = usize::try_from(roll(4)).expect("small");
-        let resource = RESOURCES[which];
-        let lease = Lease::new();
-        say(now(), format!("call op=try_lock resource={resource} ttl={TTL} bound=5000"));
-        let status = manager.try_lock(resource, TTL, 100, &lease);
-        let (before, left_ms, after) = (now(), lease.remaining_ms(), now());
-        if status != REDLOCK_OK {
-            assert!(
-                [REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status),
-                "{status:?}: {}",
-                lease.message()
-            );
-            let name = if status == REDLOCK_TAKEN { "TAKEN" } else { "UNREACHABLE" };
-            say(after, format!("return op=try_lock resource={resource} status={name} held=0"));
-            continue;
-        }
-        board.note_lock();
-        let token = lease.token();
-        let until = before + left_ms * 1_000_000;
-        let until_max = after + (left_ms + 1) * 1_000_000;
-        let held = if left_ms > 0 {
-            format!("held=1 token={token} until={until} until_max={until_max}")
-        } else {
-            "held=0".to_owned()
-        };
-        say(after, format!("return op=try_lock resource={resource} status=OK {held}"));
-        if left_ms == 0 {
-            continue;
-        }
-        // A write takes no time, and does not begin with little time left.
-        if lease.remaining_ms() > TTL / 3 {
-            let value = board.counters[which].load(Ordering::SeqCst) + 1;
-            let of = format!("resource={resource} token={token} value={value}");
-            say(now(), format!("writing {of}"));
-            if lease.remaining_ms() > TTL / 5 {
-                board.counters[which].store(value, Ordering::SeqCst);
-                say(now(), format!("wrote {of}"));
-            } else {
-                say(now(), format!("abandon {of}"));
-            }
-        }
-        // Most holds are short. Some last as long as they may.
-        let pause = if roll(10) == 0 { roll(TTL.unsigned_abs()) } else { roll(20) };
-        thread::sleep(Duration::from_millis(pause));
-        if roll(12) == 0 {
-            say(now(), format!("drop resource={resource} token={token}"));
-            continue;
-        }
-        say(now(), format!("call op=unlock resource={resource} bound=5000 token={token}"));
-        let status = manager.unlock(&lease);
-        let name = match status {
-            REDLOCK_OK => "OK",
-            REDLOCK_UNREACHABLE => "UNREACHABLE",
-            _ => "LOST",
-        };
-        say(now(), format!("return op=unlock resource={resource} status={name} held=0"));
-    }
-    say(now(), "end".to_owned());
-    File { process, bytes: log.into_bytes() }
-}
 
 /// How a master loses its role.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -225,55 +105,29 @@ fn storm(failovers: usize, waits_for_votes: fn(usize) -> bool) {
         make_brief(&manager);
         if env::var_os("REDLOCK_LAWLESS").is_some() { unguarded(manager) } else { manager }
     };
-    let board = Board::default();
-    let mut times = Vec::new();
-    let files: Vec<File> = thread::scope(|scope| {
-        let (board, manager) = (&board, &manager);
-        let workers: Vec<_> =
-            (0..WORKERS).map(|it| scope.spawn(move || work(it, &manager(), board))).collect();
-        let driving = scope.spawn(|| {
-            let watching = manager();
+    let load =
+        Load { workers: WORKERS, ttl_ms: TTL, hold_ms: TTL.unsigned_abs(), some_vanish: true };
+    let managers: Vec<_> = iter::repeat_with(manager).take(WORKERS as usize).collect();
+    let watching = manager();
+    let mut times: Vec<Duration> = Vec::new();
+    let said = storm::run(&managers, load, |board| {
+        for number in 0..failovers {
+            // Each group in each way.
+            let (round, place) = (number / groups.len(), number % groups.len());
+            let way = [Way::Killed, Way::ByHand, Way::Frozen][(round + place) % 3];
+            fail_over(&groups[place], &sentinels, way, board);
+            let began = Instant::now();
             board.await_lock();
-            for number in 0..failovers {
-                // Each group in each way.
-                let (round, place) = (number / groups.len(), number % groups.len());
-                let way = [Way::Killed, Way::ByHand, Way::Frozen][(round + place) % 3];
-                fail_over(&groups[place], &sentinels, way, board);
-                let began = Instant::now();
-                board.await_lock();
-                if waits_for_votes(number) {
-                    await_vote(&watching, place);
-                    times.push(began.elapsed());
-                }
+            if waits_for_votes(number) {
+                await_vote(&watching, place);
+                times.push(began.elapsed());
             }
-        });
-        let driven = driving.join();
-        board.stops.store(true, Ordering::Relaxed);
-        let files = workers.into_iter().map(|it| it.join().expect("it ends")).collect();
-        driven.expect("the failovers succeed");
-        files
+        }
     });
-    let mut driver = format!("{} driver:0 begin pid={}\n", 1, process::id());
-    for (resource, counter) in RESOURCES.iter().zip(&board.counters) {
-        let value = counter.load(Ordering::SeqCst);
-        let _ = writeln!(driver, "{} driver:0 counter resource={resource} value={value}", now());
-    }
-    let _ = writeln!(driver, "{} driver:0 end", now());
-    let driver = File { process: "driver".to_owned(), bytes: driver.into_bytes() };
-    let files: Vec<_> = files.into_iter().chain([driver]).collect();
-    let limits = Limits { late_ms: 600_000, ..Limits::default() };
-    let history = History::read(&files);
-    let violations = history::check(&history, &limits);
-    let words: Vec<_> = violations.iter().map(ToString::to_string).collect();
     println!(
-        "{failovers} failovers, {} locks, {} violations; longest without a lock {:?}; until the vote was back at most {:?}",
-        board.locks.load(Ordering::Relaxed),
-        words.len(),
-        board.longest.lock().expect("not poisoned"),
-        times.iter().max(),
+        "{failovers} failovers, {said}; until the vote was back at most {:?}",
+        times.iter().max()
     );
-    assert!(words.is_empty(), "{}", words.join("\n"));
-    drop(groups);
 }
 
 #[test]

@@ -11,13 +11,13 @@ use crate::support::resp::Reply;
 use crate::support::usage::{self, everything_works, make_brief};
 use crate::support::{Lease, Manager, Server, wait_until};
 
-const RESOURCE: &str = "r";
+pub(crate) const RESOURCE: &str = "r";
 
 /// Short, because a new owner waits for as long as the longest TTL.
 const TTL: i64 = 3_000;
 
 /// After such a lock, a new owner waits for so long that a test sees it wait.
-const LONG_TTL: i64 = 10_000;
+pub(crate) const LONG_TTL: i64 = 10_000;
 
 /// Enough for a server that must wait for its vote.
 const WAIT_MS: i64 = 60_000;
@@ -40,7 +40,7 @@ fn voting(urls: &[String]) -> Manager {
 
 /// Takes the lock within the time that a server may have to wait.
 #[track_caller]
-fn take(manager: &Manager, resource: &str, ttl_ms: i64) -> Lease {
+pub(crate) fn take(manager: &Manager, resource: &str, ttl_ms: i64) -> Lease {
     let lease = Lease::new();
     let status = manager.try_lock(resource, ttl_ms, WAIT_MS, &lease);
     assert_eq!(status, REDLOCK_OK, "{}", lease.message());
@@ -49,7 +49,7 @@ fn take(manager: &Manager, resource: &str, ttl_ms: i64) -> Lease {
 
 /// The words of a call that cannot succeed, once they contain all of these.
 #[track_caller]
-fn await_words(manager: &Manager, wanted: &[&str]) {
+pub(crate) fn await_words(manager: &Manager, wanted: &[&str]) {
     usage::await_words(manager, RESOURCE, wanted, None);
 }
 
