@@ -8,8 +8,12 @@ use super::product::product;
 use super::sentinels::{Group, Sentinel};
 use super::servers::Server;
 
-/// The address from which Sentinels and the copies of a master connect.
+/// The address from which Sentinels and the copies of a master connect, and all nodes of a cluster except the one that is to
+/// be cut off.
 const MAINLAND: &str = "127.0.0.2";
+
+/// That of the node that is to be cut off. It connects to others as well as they do to it.
+const ISLE: &str = "127.0.0.3";
 
 /// Which Sentinels and servers also need: they take connections from [`MAINLAND`], and clients find them at another
 /// address than the one that they connect from.
@@ -23,25 +27,38 @@ const SERVER: [&str; 6] = [
     "0",
 ];
 
+/// What a node of a cluster needs for that.
+const NODE: [&str; 4] = ["--protected-mode", "no", "--cluster-announce-ip", "127.0.0.1"];
+
 /// The setting for the address from which a server connects. Before Redis 7.0 it is the first one that it listens on.
-fn source() -> (&'static str, Vec<&'static str>) {
+fn source(address: &str) -> (&'static str, Vec<&str>) {
     match product().is_before_7() {
-        true => ("bind", vec![MAINLAND, "127.0.0.1"]),
-        false => ("bind-source-addr", vec![MAINLAND]),
+        true => ("bind", vec![address, "127.0.0.1"]),
+        false => ("bind-source-addr", vec![address]),
     }
+}
+
+/// The arguments of a server that connects to others from this address, with these more.
+fn arguments(more: &[&str], address: &str) -> Vec<String> {
+    let (name, values) = source(address);
+    let name = format!("--{name}");
+    more.iter().chain(&[&*name]).chain(&values).map(|&it| it.to_owned()).collect()
 }
 
 /// A server that connects to others from the mainland.
 pub(crate) fn server() -> Server {
-    let (name, values) = source();
-    let name = format!("--{name}");
-    let arguments: Vec<_> = SERVER.into_iter().chain([&*name]).chain(values).collect();
-    Server::start_with(&arguments)
+    let arguments = arguments(&SERVER, MAINLAND);
+    Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The arguments of a node of a cluster. The first one can be cut off.
+pub(crate) fn node(nth: usize) -> Vec<String> {
+    arguments(&NODE, if nth == 0 { ISLE } else { MAINLAND })
 }
 
 /// A Sentinel on the mainland, of three.
 pub(crate) fn sentinel(group: &Group) -> Sentinel {
-    let (name, values) = source();
+    let (name, values) = source(MAINLAND);
     let line = format!("{name} {}", values.join(" "));
     let lines: Vec<_> = SENTINEL.into_iter().chain([&*line]).collect();
     Sentinel::start_with(&[group.master_port()], 2, &lines)
@@ -71,17 +88,34 @@ pub(crate) fn prepare() {
 
 /// From now on, nothing that is sent from the mainland to this server arrives, nor what it sends there.
 pub(crate) fn cut_off(server: &Server) {
-    each_way(server, "add");
+    between("add", MAINLAND, server.port());
 }
 
 pub(crate) fn heal(server: &Server) {
-    each_way(server, "del");
+    between("del", MAINLAND, server.port());
 }
 
-fn each_way(server: &Server, verb: &str) {
-    let port = server.port();
-    ip(&format!("rule {verb} pref 1 from {MAINLAND} ipproto tcp dport {port} blackhole"));
-    ip(&format!("rule {verb} pref 2 to {MAINLAND} ipproto tcp sport {port} blackhole"));
+/// The same for the first node of a cluster. The nodes talk to each other on these ports, of which the first one is its own.
+pub(crate) fn cut_off_node(server: &Server, buses: &[u16]) {
+    each_way_of_node(server, buses, "add");
+}
+
+pub(crate) fn heal_node(server: &Server, buses: &[u16]) {
+    each_way_of_node(server, buses, "del");
+}
+
+fn each_way_of_node(server: &Server, buses: &[u16], verb: &str) {
+    [server.port(), buses[0]].into_iter().for_each(|port| between(verb, MAINLAND, port));
+    ip(&format!("rule {verb} pref 1 from {ISLE} ipproto tcp blackhole"));
+    ip(&format!("rule {verb} pref 2 to {ISLE} ipproto tcp blackhole"));
+    // A node that cannot connect from its own address tries it from this one.
+    buses.iter().for_each(|port| between(verb, "127.0.0.1", *port));
+}
+
+/// What is sent from this address to this port, and back.
+fn between(verb: &str, address: &str, port: u16) {
+    ip(&format!("rule {verb} pref 1 from {address} ipproto tcp dport {port} blackhole"));
+    ip(&format!("rule {verb} pref 2 to {address} ipproto tcp sport {port} blackhole"));
 }
 
 #[track_caller]

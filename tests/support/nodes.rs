@@ -26,8 +26,17 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Starts them, and waits until each node knows all of it.
     pub(crate) fn start(masters: usize, with_replicas: bool) -> Self {
+        Self::start_with(masters, with_replicas, |_| Vec::new())
+    }
+
+    /// The same with more arguments for each node, by its place.
+    pub(crate) fn start_with(
+        masters: usize,
+        with_replicas: bool,
+        more: impl Fn(usize) -> Vec<String>,
+    ) -> Self {
         let count = masters * if with_replicas { 2 } else { 1 };
-        let nodes = Self { servers: (0..count).map(|_| node()).collect(), masters };
+        let nodes = Self { servers: (0..count).map(|it| node(&more(it))).collect(), masters };
         for (nth, server) in nodes.servers.iter().enumerate() {
             server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch_of(nth).to_string()]);
             if nth < masters {
@@ -38,7 +47,7 @@ impl Nodes {
         }
         let [first, others @ ..] = &nodes.servers[..] else { panic!("no node") };
         for other in others {
-            let (port, bus) = (other.port().to_string(), bus_of(other));
+            let (port, bus) = (other.port().to_string(), bus_of(other).to_string());
             first.must(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
         nodes.await_all(|server| line_count(server) == count);
@@ -62,10 +71,14 @@ impl Nodes {
         self.be_patient_for(BRIEF_MS);
     }
 
+    /// The same, but this node considers the others to be well, so it goes on when it is cut off.
+    pub(crate) fn be_brief_but(&self, server: &Server) {
+        self.be_brief();
+        be_patient_for(server, PATIENT_MS);
+    }
+
     fn be_patient_for(&self, ms: &str) {
-        for server in &self.servers {
-            server.must(&["CONFIG", "SET", "cluster-node-timeout", ms]);
-        }
+        self.servers.iter().for_each(|it| be_patient_for(it, ms));
     }
 
     /// A voter whose keys have this tag. The first nodes are named.
@@ -120,6 +133,11 @@ impl Nodes {
 
     pub(crate) fn replica_of(&self, master: usize) -> &Server {
         &self.servers[self.masters + master]
+    }
+
+    /// The ports on which the nodes talk to each other.
+    pub(crate) fn buses(&self) -> Vec<u16> {
+        self.servers.iter().map(bus_of).collect()
     }
 
     /// Moves the slot of a tag with all its keys to another master, as `redis-cli --cluster reshard` does.
@@ -194,12 +212,17 @@ pub(crate) fn is_of_memory(key: &str) -> bool {
     ["redlock:guard", "redlock:fence"].iter().any(|it| key.ends_with(it))
 }
 
-fn node() -> Server {
+fn node(more: &[String]) -> Server {
     let bus = ports::free().to_string();
     let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", BEGIN_MS];
     let quick = ["--repl-diskless-sync-delay", "0", "--cluster-require-full-coverage", "no"];
     let bus = if product().is_before_7() { &[][..] } else { &["--cluster-port", &bus] };
-    Server::start_with(&[&cluster[..], &quick, bus].concat())
+    let more: Vec<_> = more.iter().map(String::as_str).collect();
+    Server::start_with(&[&cluster[..], &quick, bus, &more].concat())
+}
+
+fn be_patient_for(server: &Server, ms: &str) {
+    server.must(&["CONFIG", "SET", "cluster-node-timeout", ms]);
 }
 
 fn text(server: &Server, words: &[&str]) -> String {
@@ -220,11 +243,11 @@ fn id_of(server: &Server) -> String {
 }
 
 /// The port on which nodes talk to each other.
-fn bus_of(server: &Server) -> String {
+fn bus_of(server: &Server) -> u16 {
     if product().is_before_7() {
-        return (server.port() + 10_000).to_string();
+        return server.port() + 10_000;
     }
     let reply = server.must(&["CONFIG", "GET", "cluster-port"]);
     let Reply::Array(parts) = reply else { panic!("{reply:?}") };
-    parts.get(1).and_then(Reply::text).expect("it has one")
+    parts.get(1).and_then(Reply::text).and_then(|it| it.parse().ok()).expect("it has one")
 }

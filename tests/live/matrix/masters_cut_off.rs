@@ -1,19 +1,12 @@
 //! A master that its Sentinels and its copy cannot reach, and its clients can. Each test has a network of its own, in
 //! which the packets between them are dropped.
 
-use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
-
-use crate::masters_moving::{await_lock, await_no_vote, primary};
-use crate::support::events::Wanted;
+use crate::deposed::{HELD, changes_hands, goes_on, grants_in_vain, keep, keeps};
+use crate::masters_moving::{NOBODY, await_lock, primary, ways_to};
 use crate::support::island;
 use crate::support::proxy::{BOTH, Proxy};
 use crate::support::sentinels::{Group, Sentinel, info, url};
-use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
-
-const HELD: &str = "held";
-
-/// Longer than three seconds, and long enough for a busy machine.
-const TTL: i64 = 6_000;
+use crate::support::{Manager, Server, wait_until};
 
 /// A master, its copy, and three Sentinels, which can replace the one with the other.
 struct Watched {
@@ -52,36 +45,6 @@ fn is_replica(server: &Server) -> bool {
     info(server).contains("role:slave")
 }
 
-#[track_caller]
-fn keep(manager: &Manager) -> Lease {
-    let (lease, wanted) = (Lease::new(), Wanted { keep_alive: true, ..Wanted::new(HELD, TTL) });
-    assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_OK, "{}", lease.message());
-    lease
-}
-
-/// Keeps the manager's lock. Returns whether it has it still.
-fn keeps(manager: &Manager, lease: &Lease) -> bool {
-    manager.next_event(10);
-    lease.is_held()
-}
-
-/// Until it is over, the holder keeps its lock, and the rival does not get it.
-#[track_caller]
-fn goes_on((holder, held): (&Manager, &Lease), rival: &Manager, is_over: impl Fn() -> bool) {
-    let taken = Lease::new();
-    wait_until("it is over", || {
-        assert!(keeps(holder, held), "it was lost: {}", held.message());
-        assert_ne!(rival.try_lock(HELD, TTL, 0, &taken), REDLOCK_OK, "two hold it");
-        is_over()
-    });
-}
-
-#[track_caller]
-fn changes_hands((holder, held): (&Manager, &Lease), rival: &Manager) {
-    assert_eq!(holder.unlock(held), REDLOCK_OK, "{}", held.message());
-    assert_eq!(rival.try_lock(HELD, TTL, 0, &Lease::new()), REDLOCK_OK, "{}", rival.message());
-}
-
 #[test]
 fn m15_a_lock_on_two_others_is_kept_in_a_network_of_its_own() {
     island::run_apart("masters_cut_off::m15_inside_two_others_keep_it");
@@ -116,33 +79,21 @@ fn m15_a_master_is_cut_off_with_a_client_in_a_network_of_its_own() {
     island::run_apart("masters_cut_off::m15_inside_cut_off_with_a_client");
 }
 
-/// The old master goes on granting locks to the client, and extends the one that it keeps.
 #[test]
 #[ignore = "it needs a network of its own"]
 fn m15_inside_cut_off_with_a_client() {
     let watched = Watched::start();
-    let ways = watched.addresses().map(|it| Proxy::in_front_of(it, "redis"));
+    let ways = ways_to(&watched.addresses());
     let inside = Manager::of_urls(&[url(&ways.each_ref().map(Proxy::address), "mymaster")]);
     let outside = Manager::of_urls(&[url(&watched.addresses(), "mymaster")]);
     let old = watched.master();
     let old = watched.group.at(&old);
-    let (held, taken) = (keep(&inside), Lease::new());
-    for way in BOTH {
-        ways.iter().for_each(|it| it.stall(way));
-    }
-    island::cut_off(old);
-    wait_until_ok("the successor votes", || {
-        keeps(&inside, &held);
-        match outside.try_lock(HELD, TTL, 0, &taken) {
-            REDLOCK_OK => Ok(()),
-            _ => Err(taken.message()),
+    grants_in_vain(old, [&inside, &outside], NOBODY, || {
+        for way in BOTH {
+            ways.iter().for_each(|it| it.stall(way));
         }
+        island::cut_off(old);
     });
-    assert!(!held.is_held(), "two hold it");
-    let granted = old.calls("set");
-    await_no_vote(&inside, "0 of 3 Sentinels name the same master");
-    assert!(old.calls("set") > granted, "it was asked nothing");
-    assert_eq!(outside.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     ways.iter().for_each(Proxy::heal);
     await_lock(&inside, &watched.master());
     island::heal(old);

@@ -1,17 +1,17 @@
 //! Masters that another server replaces: by a failover, by hand, and while the old master is still there.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use redlock::ffi::servers::REDLOCK_GUARD_ON;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::deposed::{
+    RESOURCE, await_lock_of, await_no_vote, grants_in_vain, is_paused_beyond_the_election,
+};
 use crate::support::proxy::{BOTH, Proxy};
 use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
 use crate::support::usage::{everything_works, make_brief};
 use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
-
-pub(crate) const RESOURCE: &str = "r";
 
 /// Long enough for a failover, and longer than three seconds.
 const TTL: i64 = 5_000;
@@ -160,21 +160,6 @@ fn m06_one_of_two_sentinels_decides_nothing() {
     }
 }
 
-/// A call cannot succeed, once its words contain this, and names no server as the holder.
-#[track_caller]
-pub(crate) fn await_no_vote(manager: &Manager, wanted: &str) {
-    let (lease, mut tries) = (Lease::new(), 0);
-    wait_until_ok("it has no vote", || {
-        tries += 1;
-        let status = manager.try_lock(&*format!("no vote {tries}"), TTL, 0, &lease);
-        let words = lease.message();
-        let is_it = status == REDLOCK_UNREACHABLE && words.contains(wanted);
-        if is_it { Ok(()) } else { Err(format!("{status:?}: {words}")) }
-    });
-    assert_eq!(manager.try_lock("no vote", TTL, 0, &lease), REDLOCK_UNREACHABLE);
-    assert!(!manager.servers()[0].votes);
-}
-
 /// The connection to the old master is overdue, and a second one is being made, to the new master, when the old master
 /// answers. So the first connection is used on, and the manager knows that it leads to the old master.
 #[test]
@@ -299,13 +284,7 @@ fn m15_sentinels_may_be_restarted() {
 /// Returns when this master grants a lock.
 #[track_caller]
 pub(crate) fn await_lock(manager: &Manager, master: &str) {
-    let lease = Lease::new();
-    wait_until_ok("it has the vote", || match manager.try_lock(RESOURCE, TTL, 0, &lease) {
-        REDLOCK_OK => Ok(()),
-        _ => Err(lease.message()),
-    });
-    assert_eq!(manager.servers()[0].name, format!("mymaster ({master})"));
-    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    await_lock_of(manager, &format!("mymaster ({master})"));
 }
 
 /// A master, its replica, and three Sentinels that can replace the one with the other.
@@ -319,69 +298,37 @@ fn group_that_can_fail_over() -> (Group, [Sentinel; 3]) {
     (group, sentinels)
 }
 
-/// The master is paused beyond the election. What waits in its socket is carried out when it continues. So a lock that
-/// was requested before the election may be granted after it, but no other client has it then.
 #[test]
 fn m15_a_paused_master_grants_nothing_beside_its_successor() {
     let (group, sentinels) = group_that_can_fail_over();
     let urls = [url(&sentinels.each_ref().map(Sentinel::address), "mymaster")];
     let managers = [0, 1].map(|_| Manager::of_urls(&urls));
-    let [first, rival] = &managers;
-    assert_eq!(first.set_timeouts(1_500, 60_000), REDLOCK_OK);
-    for manager in &managers {
-        assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
-    }
-    let old = sentinels[0].master_of("mymaster");
-    group.at(&old).freeze();
-    let lease = Lease::new();
-    thread::scope(|scope| {
-        // It waits in the socket of the paused master.
-        let waiting = scope.spawn(|| first.try_lock(RESOURCE, TTL, 0, &lease));
-        let taken = Lease::new();
-        wait_until_ok("the successor votes", || {
-            let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
-            if status == REDLOCK_OK { Ok(()) } else { Err(taken.message()) }
-        });
-        group.at(&old).resume();
-        let status = waiting.join().expect("it does not panic");
-        assert!(status != REDLOCK_OK || !lease.is_held(), "two hold it");
-        assert!(taken.remaining_ms() > 0);
-        assert_ne!(first.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_OK, "two hold it");
-        assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
-    });
+    is_paused_beyond_the_election(group.at(&sentinels[0].master_of("mymaster")), &managers);
 }
 
-/// The master and one client are cut off from the Sentinels and from everybody else. The master goes on granting locks to
-/// that client, which have no vote, also when the successor has one.
+/// What a client that reaches no Sentinel says.
+pub(crate) const NOBODY: &str = "0 of 3 Sentinels name the same master";
+
+/// The ways of a client that is to be cut off to these Sentinels.
+pub(crate) fn ways_to(sentinels: &[String; 3]) -> [Proxy; 3] {
+    sentinels.clone().map(|it| Proxy::in_front_of(it, "redis"))
+}
+
+/// The master and one client are cut off from the Sentinels and from everybody else.
 #[test]
 fn m15_a_master_that_is_cut_off_with_a_client_grants_in_vain() {
     let (group, sentinels) = group_that_can_fail_over();
     let addresses = sentinels.each_ref().map(Sentinel::address);
-    let ways = addresses.clone().map(|it| Proxy::in_front_of(it, "redis"));
+    let ways = ways_to(&addresses);
     let inside = Manager::of_urls(&[url(&ways.each_ref().map(Proxy::address), "mymaster")]);
     let outside = Manager::of_urls(&[url(&addresses, "mymaster")]);
     let old = group.at(&sentinels[0].master_of("mymaster"));
-    let (held, lease, taken) = (inside.take("held", TTL), Lease::new(), Lease::new());
-    for way in BOTH {
-        ways.iter().for_each(|it| it.stall(way));
-    }
-    cut_off_from_sentinels(old);
-    wait_until_ok("the successor votes", || {
-        if inside.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK {
-            // It was confirmed a moment before.
-            inside.unlock(&lease);
+    grants_in_vain(old, [&inside, &outside], NOBODY, || {
+        for way in BOTH {
+            ways.iter().for_each(|it| it.stall(way));
         }
-        match outside.try_lock("held", TTL, 0, &taken) {
-            REDLOCK_OK => Ok(()),
-            _ => Err(taken.message()),
-        }
+        cut_off_from_sentinels(old);
     });
-    assert!(!held.is_held(), "two hold it");
-    let granted = old.calls("set");
-    await_no_vote(&inside, "0 of 3 Sentinels name the same master");
-    assert!(old.calls("set") > granted, "it was asked nothing");
-    assert_ne!(inside.extend(&held, TTL), REDLOCK_OK);
-    assert_eq!(outside.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     ways.iter().for_each(Proxy::heal);
     await_lock(&inside, &sentinels[0].master_of("mymaster"));
 }
