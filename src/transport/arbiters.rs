@@ -102,6 +102,8 @@ struct Arbiter {
     until: Moment,
     /// Why it has not answered.
     why: String,
+    /// Whether it has answered nothing since it failed last.
+    has_failed: bool,
 }
 
 enum Link {
@@ -293,9 +295,8 @@ impl Arbiters {
     /// A node tells of the whole cluster. A node that does not know where it is itself is where it was asked.
     fn hear_map(&mut self, which: usize, map: ClusterMap) {
         self.ownership.identify(which, map.id);
-        let is_new = |id: &RunId| !self.ownership.knows(*id);
-        let others = map.others.into_iter().filter(|(id, _)| is_new(id)).map(|(_, at)| at);
-        self.meet_all(&others.collect::<Vec<_>>());
+        let others = map.others.iter().map(|(id, at)| (Some(*id), at));
+        self.meet_all(others);
         match map.owner {
             Some(report) if report.at.0.is_empty() => {
                 let owner = Owner { place: self.all[which].place.clone(), epoch: report.epoch };
@@ -309,19 +310,48 @@ impl Arbiters {
 
     /// A Sentinel knows these others. If they are more than the program has named, they are asked, too.
     fn meet(&mut self, others: &[Location]) {
-        if others.len() >= self.shared.electorate.places().len() {
-            self.meet_all(others);
+        if others.len() >= self.listed() {
+            self.meet_all(others.iter().map(|at| (None, at)));
         }
     }
 
-    fn meet_all(&mut self, others: &[Location]) {
-        for place in others.iter().filter_map(place_of) {
-            let Some(shown) = self.inherited.get(self.all.len()) else { return };
-            if self.all.iter().all(|it| it.place != place) {
-                self.all.push(Arbiter::new(&place, shown));
-                self.ownership.add();
+    /// These others are asked, too. One that is reached under another name need not be asked twice. One that is not reached
+    /// may be elsewhere now. Addresses come and go for as long as this process lasts, so each new one takes the place of one
+    /// that is gone.
+    fn meet_all<'a>(&mut self, others: impl Iterator<Item = (Option<RunId>, &'a Location)>) {
+        let others: Vec<_> = others.filter_map(|(id, at)| Some((id, place_of(at)?))).collect();
+        for (id, place) in &others {
+            let is_asked = self.all.iter().any(|it| it.place == *place);
+            if is_asked || id.is_some_and(|it| self.is_reached(it)) {
+                continue;
+            }
+            let is_named = |it: &Arbiter| others.iter().any(|(_, place)| it.place == *place);
+            let mut later = self.all.iter().enumerate().skip(self.listed());
+            let gone = later.find(|(_, it)| it.has_failed && !is_named(it)).map(|(which, _)| which);
+            let which = gone.unwrap_or(self.all.len());
+            let Some(shown) = self.inherited.get(which) else { return };
+            let new = Arbiter::new(place, shown);
+            match self.all.get_mut(which) {
+                Some(it) => {
+                    *it = new;
+                    self.ownership.replace(which);
+                }
+                None => {
+                    self.all.push(new);
+                    self.ownership.add();
+                }
             }
         }
+    }
+
+    fn is_reached(&self, id: RunId) -> bool {
+        let mut all = self.all.iter().enumerate();
+        all.any(|(which, it)| !it.has_failed && self.ownership.is(which, id))
+    }
+
+    /// How many the program has named. They are the first ones.
+    fn listed(&self) -> usize {
+        self.shared.electorate.places().len()
     }
 
     /// The master, as far as those say it who were asked at this time or later. If one of them is enough, the one that
@@ -443,6 +473,7 @@ impl Arbiter {
             asked_at: start,
             until: start,
             why: ": not tried yet".to_owned(),
+            has_failed: false,
         }
     }
 
@@ -575,7 +606,10 @@ impl Arbiter {
                         self.fail(words::of_failure(&failure));
                         return true;
                     }
-                    heard => all.push(heard),
+                    heard => {
+                        self.has_failed = false;
+                        all.push(heard);
+                    }
                 },
                 Err(protocol_error) => {
                     self.fail(format!(": {protocol_error}"));
@@ -595,7 +629,7 @@ impl Arbiter {
     /// It does not say what it was asked for.
     fn fail(&mut self, why: String) {
         self.link = Link::Down;
-        self.why = why;
+        (self.why, self.has_failed) = (why, true);
         self.inbox.clear();
         self.outbox.clear();
     }

@@ -57,10 +57,7 @@ impl Nodes {
             wait_until("it has caught up", || info(replica).contains("master_link_status:up"));
         }
         nodes.await_all(|server| {
-            let state = text(server, &["CLUSTER", "INFO"]);
-            state.contains("cluster_state:ok")
-                && state.contains("cluster_slots_assigned:16384")
-                && map_of(server).matches("slave").count() == count - masters
+            is_well(server) && map_of(server).matches("slave").count() == count - masters
         });
         nodes.be_patient_for(PATIENT_MS);
         nodes
@@ -83,7 +80,13 @@ impl Nodes {
 
     /// A voter whose keys have this tag. The first nodes are named.
     pub(crate) fn url(&self, tag: &str) -> String {
-        let seeds: Vec<String> = self.servers.iter().take(3).map(Server::address).collect();
+        self.url_of(tag, &[0, 1, 2])
+    }
+
+    /// The same, with these nodes in the URL, as far as they are there.
+    pub(crate) fn url_of(&self, tag: &str, seeds: &[usize]) -> String {
+        let seeds = seeds.iter().filter_map(|&it| self.servers.get(it));
+        let seeds: Vec<String> = seeds.map(Server::address).collect();
         format!("redis-cluster://{}?tag={tag}", seeds.join(","))
     }
 
@@ -133,6 +136,20 @@ impl Nodes {
 
     pub(crate) fn replica_of(&self, master: usize) -> &Server {
         &self.servers[self.masters + master]
+    }
+
+    /// Ends a node, and starts it on another port. It has its file, and no data.
+    #[track_caller]
+    pub(crate) fn restart_elsewhere(&mut self, nth: usize) {
+        self.servers[nth].restart_elsewhere();
+        let place = format!("{}@", self.servers[nth].address());
+        self.await_all(|it| map_of(it).contains(&place) && is_well(it));
+    }
+
+    /// Returns when all slots are served again.
+    #[track_caller]
+    pub(crate) fn await_health(&self) {
+        self.await_all(is_well);
     }
 
     /// The ports on which the nodes talk to each other.
@@ -231,6 +248,11 @@ fn text(server: &Server, words: &[&str]) -> String {
 
 fn map_of(server: &Server) -> String {
     text(server, &["CLUSTER", "NODES"])
+}
+
+fn is_well(server: &Server) -> bool {
+    let state = text(server, &["CLUSTER", "INFO"]);
+    state.contains("cluster_state:ok") && state.contains("cluster_slots_assigned:16384")
 }
 
 fn line_count(server: &Server) -> usize {

@@ -182,6 +182,13 @@ impl Server {
         });
     }
 
+    /// Restarts it on another port, as [`Self::restart`] does.
+    pub(crate) fn restart_elsewhere(&mut self) {
+        self.kill();
+        self.port = ports::free();
+        self.restart();
+    }
+
     /// Restarts it on the same port, at another address besides 127.0.0.1. It was started with such an address as
     /// the last argument.
     pub(crate) fn move_to(&mut self, address: &str) {

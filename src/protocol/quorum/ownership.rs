@@ -60,6 +60,12 @@ struct Arbiter<P, I> {
     greatest: u64,
 }
 
+impl<P, I> Arbiter<P, I> {
+    fn new() -> Self {
+        Self { id: None, word: None, greatest: 0 }
+    }
+}
+
 impl<P: Clone + PartialEq, I: Copy + PartialEq> Ownership<P, I> {
     pub fn new(listed: usize) -> Self {
         let mut it = Self { listed, arbiters: Vec::new() };
@@ -69,7 +75,14 @@ impl<P: Clone + PartialEq, I: Copy + PartialEq> Ownership<P, I> {
 
     /// One more arbiter is asked, which another one has named.
     pub fn add(&mut self) {
-        self.arbiters.push(Arbiter { id: None, word: None, greatest: 0 });
+        self.arbiters.push(Arbiter::new());
+    }
+
+    /// Another arbiter is asked instead of the one at this place, which is gone.
+    pub fn replace(&mut self, which: usize) {
+        if let Some(it) = self.arbiters.get_mut(which) {
+            *it = Arbiter::new();
+        }
     }
 
     /// The arbiter at this place says who it is.
@@ -79,9 +92,9 @@ impl<P: Clone + PartialEq, I: Copy + PartialEq> Ownership<P, I> {
         }
     }
 
-    /// Whether some arbiter has said that it is this one.
-    pub fn knows(&self, id: I) -> bool {
-        self.arbiters.iter().any(|it| it.id == Some(id))
+    /// Whether the arbiter at this place has said that it is this one.
+    pub fn is(&self, which: usize, id: I) -> bool {
+        self.arbiters.get(which).is_some_and(|it| it.id == Some(id))
     }
 
     /// The arbiter at this place has said this. An epoch that is lower than one that it has named before says that the

@@ -726,3 +726,46 @@ fn a_sentinel_that_answers_late_is_read() {
         go_on(&|it| it.interests_beside().count() == 0);
     }
 }
+
+fn meet(arbiters: &mut Arbiters, others: &[(Option<RunId>, u16)]) {
+    let others = others.iter().map(|(id, port)| (*id, ("127.0.0.1".to_owned(), *port)));
+    let others: Vec<_> = others.collect();
+    arbiters.meet_all(others.iter().map(|(id, at)| (*id, at)));
+}
+
+fn ports(arbiters: &Arbiters) -> Vec<u16> {
+    let port = |it: &Arbiter| it.addresses.current().map_or(0, |it| it.port());
+    arbiters.all.iter().skip(1).map(port).collect()
+}
+
+/// A process may outlive many machines.
+#[test]
+fn a_new_place_takes_that_of_one_that_is_gone() {
+    let it = &mut Play::new(1, 1).arbiters;
+    for round in 1..100 {
+        meet(it, &[(None, round), (None, 1_000 + round)]);
+        assert_eq!(ports(it), [round, 1_000 + round]);
+        it.all.iter_mut().for_each(|it| it.fail(String::new()));
+    }
+    // One that is named still may come back, and one that answers stays.
+    meet(it, &[(None, 99), (None, 7)]);
+    assert_eq!(ports(it), [99, 7]);
+    it.all[1].has_failed = false;
+    meet(it, &[(None, 8)]);
+    assert_eq!(ports(it), [99, 7, 8]);
+    let many: Vec<_> = (2_000..3_000).map(|port| (None, port)).collect();
+    meet(it, &many);
+    assert_eq!(it.all.len(), it.inherited.len());
+}
+
+#[test]
+fn one_that_is_reached_is_not_asked_under_another_name() {
+    let it = &mut Play::new(1, 1).arbiters;
+    let id = Some(RunId::sample('a'));
+    it.ownership.identify(0, id);
+    meet(it, &[(id, 1)]);
+    assert!(ports(it).is_empty());
+    it.all[0].fail(String::new());
+    meet(it, &[(id, 1)]);
+    assert_eq!(ports(it), [1]);
+}

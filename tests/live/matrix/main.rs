@@ -39,6 +39,7 @@ mod network;
 mod obedient;
 mod owners;
 mod owners_cut_off;
+mod owners_gone;
 mod owners_resharded;
 mod passwords;
 mod permits;
