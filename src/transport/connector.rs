@@ -43,6 +43,10 @@ use crate::system::socket::{InheritedDescriptor, Socket};
 /// The minimum time between two attempts to connect, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
 
+/// The minimum time between two searches for the server. Each asks all Sentinels, or all nodes of a cluster, and many clients
+/// may search at once. A node may say for ever that the slot is elsewhere.
+const SEARCH_GAP_MS: i64 = 100;
+
 /// The reason for having no connection to a server that no caller has needed.
 pub(super) const NOT_TRIED: &str = "not tried yet";
 
@@ -72,6 +76,8 @@ pub(super) struct Connector {
     down_since: Option<Moment>,
     retry_at: Moment,
     tried_at: Option<Moment>,
+    /// When it may be searched again at the earliest.
+    search_at: Moment,
     why_down: Why,
     /// What the server said about itself when it was last asked.
     identity: Identity,
@@ -165,6 +171,7 @@ impl Connector {
             down_since: None,
             retry_at: start,
             tried_at: None,
+            search_at: start,
             why_down: NOT_TRIED.into(),
             identity: Identity::default(),
             remark: None,
@@ -238,7 +245,7 @@ impl Connector {
     pub(super) fn next_due(&self) -> Moment {
         match &self.state {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
-            State::Down => self.retry_at,
+            State::Down => self.retry_at.max(self.search_at),
             State::Searching => self.arbiters.as_ref().map_or(Moment::NEVER, |it| it.next_due()),
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             State::Handshake { handshake, since, .. } => {
@@ -822,7 +829,7 @@ impl Connector {
         let error = found.as_ref().err().cloned();
         if let (Some(which), Some(arbiters)) = (lookup.sentinel, &mut self.arbiters) {
             if arbiters.end_look_up(which, found.ok(), began, now) {
-                self.retry_at = now;
+                (self.retry_at, self.search_at) = (now, now);
             }
             let error = error.filter(|_| self.is_nameless())?;
             let why = format!("cannot resolve the Sentinel host names: {error}");
@@ -834,7 +841,7 @@ impl Connector {
             return None;
         }
         if self.addresses.end_look_up(found.ok(), began, now) {
-            self.retry_at = now;
+            (self.retry_at, self.search_at) = (now, now);
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
         let words = format!("cannot resolve the host name: {error}");
@@ -904,7 +911,10 @@ impl Connector {
         let has_notes = self.server_registry.rules().are_kept();
         self.needs_majority = has_notes && self.policy.has_failover_guard();
         match self.account.credentials() {
-            Ok(login) => arbiters.begin(login, self.needs_majority, within_ms, now),
+            Ok(login) => {
+                arbiters.begin(login, self.needs_majority, within_ms, now);
+                self.search_at = now.plus_ms(SEARCH_GAP_MS);
+            }
             Err(why) => return Some(self.give_up(why.into(), now)),
         }
         self.state = State::Searching;

@@ -38,6 +38,7 @@ mod masters_storm;
 mod network;
 mod obedient;
 mod owners;
+mod owners_answers;
 mod owners_cut_off;
 mod owners_gone;
 mod owners_resharded;
