@@ -16,6 +16,14 @@ impl Electors {
         }
     }
 
+    /// The schemes of URLs that name them, without TLS and with it.
+    pub(crate) fn schemes(self) -> [&'static str; 2] {
+        match self {
+            Self::Sentinels => ["redis-sentinel://", "rediss-sentinel://"],
+            Self::Nodes => ["redis-cluster://", "rediss-cluster://"],
+        }
+    }
+
     /// What they name.
     pub(crate) fn office(self) -> &'static str {
         match self {

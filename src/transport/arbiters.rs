@@ -636,8 +636,8 @@ impl Arbiter {
 
     fn too_late(&self) -> String {
         let perhaps = match &self.link {
-            Link::Up(wire, _) => words::of_silence(wire),
-            _ => "",
+            Link::Up(wire, query) => words::of_silence(wire, query),
+            _ => String::new(),
         };
         format!(": timed out after {} ms{perhaps}", self.until.ms_since(self.asked_at))
     }

@@ -35,8 +35,23 @@ impl Nodes {
         with_replicas: bool,
         more: impl Fn(usize) -> Vec<String>,
     ) -> Self {
+        Self::start_each(masters, with_replicas, |nth, arguments| {
+            let more = more(nth);
+            let more = more.iter().map(String::as_str);
+            let all: Vec<_> = arguments.iter().copied().chain(more).collect();
+            Server::start_with(&all)
+        })
+    }
+
+    /// Each of them is started by this function, which gets its place and the arguments that it needs.
+    pub(crate) fn start_each(
+        masters: usize,
+        with_replicas: bool,
+        start: impl Fn(usize, &[&str]) -> Server,
+    ) -> Self {
         let count = masters * if with_replicas { 2 } else { 1 };
-        let nodes = Self { servers: (0..count).map(|it| node(&more(it))).collect(), masters };
+        let servers = (0..count).map(|nth| node(|arguments| start(nth, arguments))).collect();
+        let nodes = Self { servers, masters };
         for (nth, server) in nodes.servers.iter().enumerate() {
             server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch_of(nth).to_string()]);
             if nth < masters {
@@ -120,7 +135,7 @@ impl Nodes {
             words[2].contains("master") && has
         };
         let line = map.lines().find(is_it)?;
-        self.servers.iter().find(|it| line.contains(&format!("{}@", it.address())))
+        self.servers.iter().find(|it| line.starts_with(&id_of(it)))
     }
 
     /// The replica of this master takes its place, without loss.
@@ -229,13 +244,12 @@ pub(crate) fn is_of_memory(key: &str) -> bool {
     ["redlock:guard", "redlock:fence"].iter().any(|it| key.ends_with(it))
 }
 
-fn node(more: &[String]) -> Server {
+fn node(start: impl FnOnce(&[&str]) -> Server) -> Server {
     let bus = ports::free().to_string();
     let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", BEGIN_MS];
     let quick = ["--repl-diskless-sync-delay", "0", "--cluster-require-full-coverage", "no"];
     let bus = if product().is_before_7() { &[][..] } else { &["--cluster-port", &bus] };
-    let more: Vec<_> = more.iter().map(String::as_str).collect();
-    Server::start_with(&[&cluster[..], &quick, bus, &more].concat())
+    start(&[&cluster[..], &quick, bus].concat())
 }
 
 fn be_patient_for(server: &Server, ms: &str) {

@@ -6,6 +6,7 @@ use redis::Value;
 use super::cluster::ClusterQuery;
 use super::heard::Heard;
 use super::sentinel::SentinelQuery;
+use crate::protocol::electors::Electors;
 use crate::protocol::moment::Moment;
 
 /// A conversation with one arbiter.
@@ -20,6 +21,14 @@ impl ArbiterQuery {
         match self {
             Self::Sentinel(query) => query.ask(now, outbox),
             Self::Node(query) => query.ask(now, outbox),
+        }
+    }
+
+    /// Whom it is with.
+    pub(crate) fn kind(&self) -> Electors {
+        match self {
+            Self::Sentinel(_) => Electors::Sentinels,
+            Self::Node(_) => Electors::Nodes,
         }
     }
 

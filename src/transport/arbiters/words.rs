@@ -16,16 +16,20 @@ pub(super) fn of_failure(failure: &Failure) -> String {
 pub(super) fn of_breaking(wire: &Wire, query: &ArbiterQuery, error: &io::Error) -> String {
     let why = error_words(error);
     let perhaps = match wire {
-        Wire::Plain(_) if !query.has_begun() => ": it may expect TLS (use rediss-sentinel://)",
-        _ => of_silence(wire),
+        Wire::Plain(_) if !query.has_begun() => {
+            let [_, with_tls] = query.kind().schemes();
+            format!(": it may expect TLS (use {with_tls})")
+        }
+        _ => of_silence(wire, query),
     };
     format!(": {why}{perhaps}")
 }
 
 /// The likely cause if nothing was received in the TLS handshake.
-pub(super) fn of_silence(wire: &Wire) -> &'static str {
+pub(super) fn of_silence(wire: &Wire, query: &ArbiterQuery) -> String {
+    let [without_tls, _] = query.kind().schemes();
     match wire.is_silent() {
-        true => ": it may not support TLS (use redis-sentinel://)",
-        false => "",
+        true => format!(": it may not support TLS (use {without_tls})"),
+        false => String::new(),
     }
 }

@@ -42,6 +42,8 @@ mod owners_answers;
 mod owners_cut_off;
 mod owners_gone;
 mod owners_resharded;
+#[cfg(feature = "tls")]
+mod owners_secure;
 mod passwords;
 mod permits;
 mod place;
