@@ -1,11 +1,13 @@
-//! The common parts of the tests in Ruby and Python.
+//! The common parts of the tests in several languages.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::support::nodes::Nodes;
+use crate::support::usage::TTL;
 use crate::support::{Authority, Cluster, Identity, Reply, Server, wait_until_ok};
-use crate::workshop::Workshop;
+use crate::workshop::{Run, Workshop};
 use crate::{address_list, addresses};
 
 /// The resources of these tests.
@@ -48,12 +50,28 @@ impl Ground {
 #[track_caller]
 pub(crate) fn the_example_runs(example: &mut Command) {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let run = workshop.succeed(example.args(addresses(&cluster)));
+    each_has_had_its_turn(&workshop.succeed(example.args(addresses(&cluster))));
+    nothing_is_left(&cluster);
+}
+
+/// The same with three slots of a cluster: a URL of each. Other keys are refused by the nodes.
+#[track_caller]
+pub(crate) fn the_example_runs_on_a_cluster(example: &mut Command) {
+    let (nodes, workshop) = (Nodes::start(3, false), Workshop::new());
+    each_has_had_its_turn(&workshop.succeed(example.args(nodes.used_voters(TTL))));
+    wait_until_ok("no key is left", || match nodes.keys() {
+        keys if keys.is_empty() => Ok(()),
+        keys => Err(format!("{keys:?}")),
+    });
+}
+
+/// All of the example's people have printed something.
+#[track_caller]
+pub(crate) fn each_has_had_its_turn(run: &Run) {
     assert_eq!(run.stderr, "");
     for person in ["Ada", "Ben", "Cleo"] {
         assert!(run.stdout.contains(person), "{}", run.stdout);
     }
-    nothing_is_left(&cluster);
 }
 
 #[track_caller]

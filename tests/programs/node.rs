@@ -25,6 +25,12 @@ fn the_example_runs() {
 }
 
 #[test]
+fn the_example_runs_on_a_cluster() {
+    let workshop = Workshop::new();
+    bindings::the_example_runs_on_a_cluster(&mut example(&workshop));
+}
+
+#[test]
 fn the_example_says_why_it_cannot() {
     let workshop = Workshop::new();
     bindings::the_example_says_why_it_cannot(&mut example(&workshop));

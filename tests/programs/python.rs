@@ -25,6 +25,12 @@ fn the_examples_run() {
 }
 
 #[test]
+fn the_examples_run_on_a_cluster() {
+    bindings::the_example_runs_on_a_cluster(&mut example("example.py"));
+    bindings::the_example_runs_on_a_cluster(&mut example("example_asyncio.py"));
+}
+
+#[test]
 fn the_examples_explain_a_failure() {
     bindings::the_example_says_why_it_cannot(&mut example("example.py"));
     bindings::the_example_says_why_it_cannot(&mut example("example_asyncio.py"));

@@ -26,6 +26,11 @@ fn the_example_runs() {
 }
 
 #[test]
+fn the_example_runs_on_a_cluster() {
+    bindings::the_example_runs_on_a_cluster(&mut example());
+}
+
+#[test]
 fn the_example_says_why_it_cannot() {
     bindings::the_example_says_why_it_cannot(&mut example());
 }

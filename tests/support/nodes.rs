@@ -120,6 +120,12 @@ impl Nodes {
         tag
     }
 
+    /// The URL of such a voter on each master.
+    pub(crate) fn used_voters(&self, longest_ttl_ms: i64) -> Vec<String> {
+        let voter = |master| self.url(&self.used_tag_at(master, longest_ttl_ms));
+        (0..self.masters).map(voter).collect()
+    }
+
     /// The server that has the slot of this tag now, as this node says.
     #[track_caller]
     pub(crate) fn owner_of(&self, tag: &str, according_to: &Server) -> Option<&Server> {
