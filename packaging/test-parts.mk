@@ -24,7 +24,7 @@ LATER_programs = one_server_is_down under_the_race_detector a_frozen_server a_ki
 	leak_nothing with_every_compiler in_every_standard both_compilers
 LATER_guest = over_tls
 LATER_matrix = in_a_network_of_its_own o03_a_new_owner o04_a_killed_master o05_a_slot_that_moves \
-	o07_the_only_voter o08_a_paused_owner
+	o07_the_only_voter o08_a_paused_owner o09_without_the_nodes o09_nodes_that_come_back o10_one_of_three
 LATER_played = golden_plays_of_a_few_seeds
 LATER_tls = without::
 LATER_abi = the_library_has_the_recorded_functions
