@@ -91,6 +91,7 @@ seeds:
 	$(SIMULATE) GUARDED=1
 	$(SIMULATE) STEPPED=1
 	$(SIMULATE) LIVES=1
+	$(SIMULATE) WATCHED=1 SEEDS=1000
 
 # The client's instructions with 64 calls in flight. More than recorded is a fault, if the tools are the recorded ones.
 .PHONY: instructions

@@ -2,10 +2,10 @@
  * Compares several kinds of locks in one process: a few cycles of each in turn, again and again. So other work on
  * the machine affects all of them equally.
  *
- *     beside [--watched SENTINEL_PORT,...] cycles 1 KEY WARM_MS RUN_MS PORT...
+ *     beside [--watched SENTINEL_PORT,... | --clustered NODE_PORT,...] cycles 1 KEY WARM_MS RUN_MS PORT...
  *
- * With --watched, the kinds differ in how they find their servers. These Sentinels watch each server under the name
- * m and its port. The figures of a kind begin with its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
+ * With --watched or --clustered, the kinds differ in how they find their servers. These Sentinels watch each server
+ * under the name m and its port. Of these nodes, each has the slot of one of the tags a, b and c. The figures of a kind begin with its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
  */
 #define _GNU_SOURCE
 #include "manager.h"
@@ -24,7 +24,7 @@
 
 struct kind {
     const char *name;
-    bool unguarded, silent, fenced, background, submitted, followed, believing;
+    bool unguarded, silent, fenced, background, submitted, followed, believing, tagged;
     int32_t mode;
     size_t resources;
     RedLock *rl;
@@ -53,11 +53,16 @@ static struct kind ways[] = {
     {.name = "believed", .resources = 1, .followed = true, .believing = true},
 };
 
+static struct kind homes[] = {
+    {.name = "addresses", .resources = 1},
+    {.name = "tags", .resources = 1, .tagged = true},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct kind *kinds = locks;
 static size_t kind_count = COUNT(locks);
-static const char *sentinels; /* their ports, with commas between them */
+static const char *arbiters; /* the ports of Sentinels or nodes, with commas between them */
 
 static size_t cycles, failed;
 
@@ -67,26 +72,30 @@ static struct samples room_for(int64_t run_ms)
     return (struct samples){measure_shared(room * sizeof(float)), room, 0};
 }
 
-/* Adds a server that the Sentinels watch. */
-static void follow(RedLock *rl, const char *port)
+/* Adds a server that Sentinels or nodes of a cluster name. */
+static void add(RedLock *rl, const char *scheme, const char *what, const char *which)
 {
-    char ports[128], url[512] = "redis-sentinel://";
+    char ports[128], url[512];
 
-    snprintf(ports, sizeof ports, "%s", sentinels);
+    snprintf(ports, sizeof ports, "%s", arbiters);
+    snprintf(url, sizeof url, "%s://", scheme);
     for (char *next = strtok(ports, ","); next != NULL; next = strtok(NULL, ",")) {
         size_t end = strlen(url);
         snprintf(url + end, sizeof url - end, "%s127.0.0.1:%s", next == ports ? "" : ",", next);
     }
-    snprintf(url + strlen(url), sizeof url - strlen(url), "/m%s", port);
-    manager_check("add master", RedLock_AddServerUrl(rl, url, 0), rl, NULL);
+    snprintf(url + strlen(url), sizeof url - strlen(url), "%s%s", what, which);
+    manager_check("add server", RedLock_AddServerUrl(rl, url, 0), rl, NULL);
 }
 
 static RedLock *manager_of(const struct kind *k, int count, char **ports)
 {
-    RedLock *rl = manager_new(k->followed ? 0 : count, ports);
+    static const char *const tags[] = {"a", "b", "c"};
+    RedLock *rl = manager_new(k->followed || k->tagged ? 0 : count, ports);
 
     for (int i = 0; i < count && k->followed; i++)
-        follow(rl, ports[i]);
+        add(rl, "redis-sentinel", "/m", ports[i]);
+    for (size_t i = 0; i < COUNT(tags) && k->tagged; i++)
+        add(rl, "redis-cluster", "?tag=", tags[i]);
     if (k->believing)
         manager_check("failover guard", RedLock_SetFailoverGuard(rl, 0), rl, NULL);
     return rl;
@@ -195,14 +204,21 @@ int main(int argc, char **argv)
     int64_t start, run_ms;
 
     if (argc > 2 && strcmp(argv[1], "--watched") == 0) {
-        sentinels = argv[2];
         kinds = ways;
         kind_count = COUNT(ways);
+    } else if (argc > 2 && strcmp(argv[1], "--clustered") == 0) {
+        kinds = homes;
+        kind_count = COUNT(homes);
+    }
+    if (kinds != locks) {
+        arbiters = argv[2];
         argc -= 2;
         argv += 2;
     }
     if (argc < 7) {
-        fputs("beside [--watched SENTINEL_PORT,...] cycles 1 KEY WARM_MS RUN_MS PORT...\n", stderr);
+        fputs("beside [--watched SENTINEL_PORT,... | --clustered NODE_PORT,...] "
+              "cycles 1 KEY WARM_MS RUN_MS PORT...\n",
+              stderr);
         return 2;
     }
     run_ms = atoll(argv[5]);

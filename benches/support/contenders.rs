@@ -93,7 +93,9 @@ impl Contenders {
     pub(crate) fn command(&self, who: Who, load: Load) -> Command {
         let mut command = match (who, load) {
             (Who::Ours, Load::InFlight(_)) => self.with_library("submitted"),
-            (Who::Ours, Load::Kinds | Load::Watched) => self.with_library("beside"),
+            (Who::Ours, Load::Kinds | Load::Watched | Load::Clustered) => {
+                self.with_library("beside")
+            }
             (Who::Ours, Load::Connecting) => self.with_library("connects"),
             (Who::Ours, Load::Woken(_)) => self.with_library("woken"),
             (Who::Ours, Load::Permits(it)) => {

@@ -1,7 +1,7 @@
 //! The rows about kinds of locks, and about the guards that apply to all of them, compared with plain locks.
 
 use super::contenders::Who;
-use super::plan::{PERMITS, healthy};
+use super::plan::{PERMITS, clustered as on_a_cluster, healthy};
 use super::results::Results;
 use super::rows::{LOCK, LOCK_SLOW, Row, beside, by_itself, within};
 use super::table::{Goal, Table};
@@ -12,6 +12,7 @@ const SERVERS: usize = 5;
 pub(crate) fn kinds(table: &mut Table, results: &Results) {
     in_turn(table, results);
     watched(table, results);
+    clustered(table, results);
     connecting(table, results);
     readers(table, results);
     permits(table, results);
@@ -69,6 +70,17 @@ fn watched(table: &mut Table, results: &Results) {
             let row = Row { what, turn, name: &name, unit: "µs" };
             within(table, results, &row, (&other, base), goal);
         }
+    }
+}
+
+/// Locks and unlocks on three masters of a cluster, and on three servers.
+fn clustered(table: &mut Table, results: &Results) {
+    let turn = on_a_cluster();
+    for call in ["lock", "unlock"] {
+        let (name, other) = (format!("tags_{call}_p50_us"), format!("addresses_{call}_p50_us"));
+        let what = format!("1 thread, 3 servers, tags of a cluster: {call}, median");
+        let row = Row { what, turn, name: &name, unit: "µs" };
+        within(table, results, &row, (&other, "addresses"), Goal::AtMost(1.05));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everything that the bench needs besides its main program: servers, contenders, figures, and an orderly end.
 
+pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod compile;
 pub(crate) mod contenders;

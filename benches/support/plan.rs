@@ -203,11 +203,15 @@ impl Plan {
         let (weight, rounds) = if self.short { (12.0, 2) } else { (20.0, 7) };
         let mut turns = Vec::new();
         let mut plan = |load, (run, short)| {
-            let turn = healthy(Who::Ours, MOST_SERVERS, load);
+            let turn = match load {
+                Load::Clustered => clustered(),
+                _ => healthy(Who::Ours, MOST_SERVERS, load),
+            };
             turns.push(Planned { turn, ..self.planned(run, short) });
         };
         plan(Load::Kinds, (4000, 1500));
         plan(Load::Watched, (2000, 800));
+        plan(Load::Clustered, (2000, 800));
         plan(Load::Connecting, (1000, 500));
         plan(Load::Writers(64), (1000, 400));
         plan(Load::Readers(64), (1000, 400));
@@ -287,6 +291,11 @@ fn part(
 /// One contender, on servers that other contenders use before and after it.
 pub(crate) fn healthy(who: Who, servers: usize, load: Load) -> Turn {
     Turn { who, servers, load, fault: Fault::None, far: Duration::ZERO, fresh: false }
+}
+
+/// Three servers, and a cluster of three masters beside them.
+pub(crate) fn clustered() -> Turn {
+    Turn { fresh: true, ..healthy(Who::Ours, 3, Load::Clustered) }
 }
 
 /// One thread, on five servers of its own.

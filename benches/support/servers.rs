@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Outcome;
+use super::cluster::Cluster;
 use super::contenders::Contenders;
 use super::process::{Leashed, go_on};
 use super::talk::Talk;
@@ -45,15 +46,24 @@ pub(crate) struct Servers {
     dir: PathBuf,
 }
 
-/// A Redis server, or a Sentinel.
+/// A Redis server, a Sentinel, or a node of a cluster.
 pub(crate) struct Server {
     process: Leashed,
     pub(crate) port: u16,
+    /// The port for other nodes of a cluster.
+    pub(crate) bus: u16,
+}
+
+pub(crate) enum Role {
+    Server,
+    /// With these lines of its file, which it rewrites.
+    Sentinel(String),
+    Node,
 }
 
 impl Servers {
     pub(crate) fn start(count: usize, dir: &Path) -> Outcome<Self> {
-        let all = (0..count).map(|_| Server::start(dir, &[])).collect::<Outcome<_>>()?;
+        let all = (0..count).map(|_| Server::start(dir, &Role::Server)).collect::<Outcome<_>>()?;
         Ok(Self { all, dir: dir.to_owned() })
     }
 
@@ -83,7 +93,7 @@ impl Servers {
     /// A killed server comes back on its port, with no keys.
     pub(crate) fn restart(&mut self, which: usize, dir: &Path) -> Outcome<()> {
         let port = self.all[which].port;
-        let mut server = Server::start_on(port, dir, &[])?;
+        let mut server = Server::start_on(port, dir, &Role::Server)?;
         if !server.wait_until_up()? {
             return Err(format!("redis-server did not come back on port {port}").into());
         }
@@ -94,8 +104,13 @@ impl Servers {
     /// Starts three Sentinels that watch all servers, each under the name m and its port.
     pub(crate) fn watch_all(&self) -> Outcome<Vec<Server>> {
         let monitor = |it: &Server| format!("sentinel monitor m{0} 127.0.0.1 {0} 2\n", it.port);
-        let masters: Vec<_> = self.all.iter().map(monitor).collect();
-        (0..3).map(|_| Server::start(&self.dir, &masters)).collect()
+        let sentinel = Role::Sentinel(self.all.iter().map(monitor).collect());
+        (0..3).map(|_| Server::start(&self.dir, &sentinel)).collect()
+    }
+
+    /// Starts a cluster beside them.
+    pub(crate) fn cluster(&self) -> Outcome<Cluster> {
+        Cluster::start(&self.dir)
     }
 
     /// Another client holds this many resources, for ten minutes.
@@ -232,9 +247,9 @@ impl Watched {
 
 impl Server {
     /// Another process may take the free port first. Then the server ends, and another port is tried.
-    fn start(dir: &Path, watched: &[String]) -> Outcome<Self> {
+    pub(crate) fn start(dir: &Path, role: &Role) -> Outcome<Self> {
         for _ in 0..5 {
-            let mut server = Self::start_on(free_port()?, dir, watched)?;
+            let mut server = Self::start_on(free_port()?, dir, role)?;
             if server.wait_until_up()? {
                 return Ok(server);
             }
@@ -242,10 +257,14 @@ impl Server {
         Err("redis-server ended as soon as it was started, five times".into())
     }
 
-    fn start_on(port: u16, dir: &Path, watched: &[String]) -> Outcome<Self> {
-        let home = dir.join(format!("server-{port}"));
+    fn start_on(port: u16, dir: &Path, role: &Role) -> Outcome<Self> {
+        let (home, bus) = (dir.join(format!("server-{port}")), free_port()?);
         fs::create_dir_all(&home)?;
-        Ok(Self { process: Leashed::start(&mut command(port, &home, watched)?)?, port })
+        let mut command = command(port, &home, role)?;
+        if matches!(role, Role::Node) {
+            command.args(["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()]);
+        }
+        Ok(Self { process: Leashed::start(&mut command)?, port, bus })
     }
 
     /// Returns false if the server ended instead.
@@ -266,15 +285,14 @@ impl Server {
     }
 }
 
-/// A server, or a Sentinel if it watches some. A Sentinel rewrites its file.
-fn command(port: u16, home: &Path, watched: &[String]) -> Outcome<Command> {
+fn command(port: u16, home: &Path, role: &Role) -> Outcome<Command> {
     let mut command = Command::new("redis-server");
-    if watched.is_empty() {
-        command.args(["--save", "", "--appendonly", "no"]);
-    } else {
+    if let Role::Sentinel(watched) = role {
         let file = home.join("sentinel.conf");
-        fs::write(&file, watched.concat())?;
+        fs::write(&file, watched)?;
         command.arg(file).arg("--sentinel");
+    } else {
+        command.args(["--save", "", "--appendonly", "no"]);
     }
     command
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
@@ -301,13 +319,22 @@ fn answers(port: u16) -> bool {
     ask().unwrap_or(false)
 }
 
-/// Parses lines such as `cmdstat_set:calls=5,usec=40,...`.
-fn command_calls(port: u16) -> Outcome<Vec<(String, u64)>> {
+/// Everything that a server says to one command. An error reply is a failure.
+pub(crate) fn ask(port: u16, command: &str) -> Outcome<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"INFO commandstats\r\nQUIT\r\n")?;
+    stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes())?;
     let mut reply = String::new();
     stream.read_to_string(&mut reply)?;
+    match reply.strip_prefix('-') {
+        Some(error) => Err(format!("{command}: {error}").into()),
+        None => Ok(reply),
+    }
+}
+
+/// Parses lines such as `cmdstat_set:calls=5,usec=40,...`.
+fn command_calls(port: u16) -> Outcome<Vec<(String, u64)>> {
+    let reply = ask(port, "INFO commandstats")?;
     let calls = |line: &str| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         Some((command.to_owned(), rest.split(',').next()?.parse().ok()?))

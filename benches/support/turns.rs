@@ -33,6 +33,8 @@ pub(crate) enum Load {
     /// One worker that names its servers by their addresses, or by Sentinels with and without the failover guard, a few
     /// locks of each in turn.
     Watched,
+    /// The same, by their addresses or by tags of a cluster.
+    Clustered,
     /// Managers that connect, with and without the guard against servers that forget.
     Connecting,
     /// This many workers with a resource each, together with as many readers.
@@ -68,7 +70,7 @@ impl Load {
             | Self::Threads(count)
             | Self::Processes(count) => count,
             Self::Permits(permits) => permits.at_once,
-            Self::Extending | Self::Kinds | Self::Watched | Self::Connecting => 1,
+            Self::Extending | Self::Kinds | Self::Watched | Self::Clustered | Self::Connecting => 1,
         }
     }
 
@@ -184,7 +186,12 @@ fn run(
         Load::Watched => servers.watch_all()?,
         _ => Vec::new(),
     };
-    let mut talk = Talk::begin(&mut command(turn, key, times, contenders, &sentinels, &ports))?;
+    let cluster = (turn.load == Load::Clustered).then(|| servers.cluster()).transpose()?;
+    let beside = match &cluster {
+        Some(it) => vec!["--clustered".to_owned(), it.ports()],
+        None => watched_by(&sentinels),
+    };
+    let mut talk = Talk::begin(&mut command(turn, key, times, contenders, &beside, &ports))?;
     talk.expect("ready", times.warm + GRACE)?;
     let memory = private_memory(talk.process_id());
     talk.say("go")?;
@@ -221,20 +228,23 @@ fn run(
     Ok((figures, before.by_others_until(&after, its_own)))
 }
 
+/// What a program is told of the Sentinels that watch its servers, if there are any.
+fn watched_by(sentinels: &[Server]) -> Vec<String> {
+    let ports: Vec<_> = sentinels.iter().map(|it| it.port.to_string()).collect();
+    if ports.is_empty() { Vec::new() } else { vec!["--watched".to_owned(), ports.join(",")] }
+}
+
 fn command(
     turn: Turn,
     key: &str,
     times: Times,
     contenders: &Contenders,
-    sentinels: &[Server],
+    beside: &[String],
     ports: &[String],
 ) -> std::process::Command {
     let mut command = contenders.command(turn.who, turn.load);
-    if !sentinels.is_empty() {
-        let ports: Vec<_> = sentinels.iter().map(|it| it.port.to_string()).collect();
-        command.args(["--watched", &ports.join(",")]);
-    }
     command
+        .args(beside)
         .args([turn.load.mode(), &turn.load.workers().to_string(), key])
         .args([times.warm, times.run].map(|t| t.as_millis().to_string()))
         .args(ports);
