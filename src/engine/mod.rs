@@ -390,28 +390,26 @@ impl Engine {
 
     /// Passes an event to an operation. [`Self::settle`] handles what follows from it.
     fn step(&mut self, place: usize, event: Event) {
-        self.state.end_preparing(place);
-        self.state.end_listening(place);
-        let Some(slot) = self.state.slots.get_mut(place) else { return };
-        let Some(operation) = slot.operation.take() else { return };
-        slot.until = Moment::NEVER;
+        let Some(operation) = self.state.take_operation(place) else { return };
         if let Some(end) = Step::new(&mut self.state, place).run(operation, event) {
             // The thread that polls may not be the one that waits for this end.
             self.state.effects.changed = true;
-            if let Some(slot) = self.state.remove(place) {
-                self.report(slot, end);
-            }
+            self.report(place, end);
+            self.state.remove(place);
         }
     }
 
-    /// Reports the end of an operation to whoever waits for it.
-    fn report(&mut self, Slot { caller, call, waiter, .. }: Slot, end: End) {
-        let payload = match caller {
-            Caller::Thread(thread) => {
+    /// Reports the end of the operation at this place to whoever waits for it.
+    fn report(&mut self, place: usize, end: End) {
+        let Some(slot) = self.state.slots.get_mut(place) else { return };
+        let payload = match &mut slot.caller {
+            &mut Caller::Thread(thread) => {
                 return self.ends.push_back((thread, Wakening::Ended(end)));
             }
-            Caller::Program(payload) => payload,
+            // The slot is given up. A box of nothing takes no memory.
+            Caller::Program(payload) => mem::replace(payload, Box::new(())),
         };
+        let (call, waiter) = (slot.call.take(), slot.waiter);
         let notice = Notice { payload, end, call };
         match waiter {
             Some(thread) => {
@@ -888,26 +886,24 @@ impl Engine {
 
     /// Closes the question. It does not wait for servers that have not answered.
     fn close(&mut self, ticket: OpId, now: Moment) {
-        let slot = self.state.find(ticket).filter(|slot| slot.round.is_some());
-        let Some((Some(mut open), Some(mut operation))) =
-            slot.map(|slot| (slot.round.take(), slot.operation.take()))
-        else {
+        let State { servers, slots, effects, .. } = &mut self.state;
+        let slot = slots.get_mut(ticket.place());
+        let Some(slot) = slot.filter(|slot| slot.generation == ticket.generation()) else { return };
+        let (Some(mut open), Some(operation)) = (slot.round.take(), &mut slot.operation) else {
             return;
         };
         let wanted = operation.wanted_conditions();
-        for (index, server) in self.state.servers.iter_mut().enumerate() {
+        for index in open.pending.union(wanted).iter() {
+            let Some(server) = servers.get_mut(index) else { continue };
             let sent_at = match open.pending.contains(index) {
-                true => server.abandon(ticket, now, &mut self.state.effects),
+                true => server.abandon(ticket, now, effects),
                 false => None,
             };
             open.note_sent(index, sent_at);
             if wanted.contains(index) {
-                let condition = server.condition(sent_at, now, &mut self.state.effects);
+                let condition = server.condition(sent_at, now, effects);
                 operation.note_condition(index, condition);
             }
-        }
-        if let Some(slot) = self.state.find(ticket) {
-            slot.operation = Some(operation);
         }
         self.state.note_closed(ticket.place());
         self.step(ticket.place(), Event::Closed { sent: open.sent });

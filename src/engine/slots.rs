@@ -38,9 +38,12 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes the value away. The place is free.
-    pub(super) fn remove(&mut self, place: usize) -> Option<T> {
-        let value = self.all.get_mut(place)?.take()?;
+    /// Drops the value at this place, which is free then.
+    pub(super) fn remove(&mut self, place: usize) {
+        match self.all.get_mut(place) {
+            Some(value @ Some(_)) => *value = None,
+            _ => return,
+        }
         self.used -= 1;
         self.free.push(Reverse(place));
         while let Some(None) = self.all.last() {
@@ -51,7 +54,6 @@ impl<T> Slots<T> {
             self.free.clear();
             self.free.give_back_all();
         }
-        Some(value)
     }
 
     pub(super) fn get(&self, place: usize) -> Option<&T> {
@@ -87,16 +89,14 @@ mod tests {
     fn the_first_free_place_is_reused() {
         let mut slots = Slots::default();
         assert_eq!(["a", "b", "c", "d"].map(|it| slots.add(it)), [0, 1, 2, 3]);
-        assert_eq!(
-            (slots.remove(2), slots.remove(2), slots.remove(0)),
-            (Some("c"), None, Some("a"))
-        );
+        [2, 2, 0].into_iter().for_each(|place| slots.remove(place));
         assert_eq!((slots.used(), slots.end()), (2, 4));
         assert_eq!((slots.get(0), slots.get(1), slots.get(9)), (None, Some(&"b"), None));
         assert_eq!(slots.iter().collect::<Vec<_>>(), [(1, &"b"), (3, &"d")]);
         assert_eq!(["e", "f", "g"].map(|it| slots.add(it)), [0, 2, 4]);
         *slots.get_mut(4).unwrap() = "h";
-        assert_eq!((slots.remove(4), slots.remove(9)), (Some("h"), None));
+        assert_eq!(slots.get(4), Some(&"h"));
+        [4, 9].into_iter().for_each(|place| slots.remove(place));
         assert_eq!(slots.get_mut(4), None);
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn free_places_at_the_end_are_dropped() {
         let mut slots = Slots::default();
         (0..6).for_each(|it| assert_eq!(slots.add(it), it));
-        assert_eq!([5, 3, 4].map(|it| slots.remove(it)), [Some(5), Some(3), Some(4)]);
+        [5, 3, 4].into_iter().for_each(|it| slots.remove(it));
         assert_eq!(slots.end(), 3);
         // One after the other, and none twice.
         assert_eq!([(), (), (), ()].map(|()| slots.add(9)), [3, 4, 5, 6]);
@@ -118,7 +118,7 @@ mod tests {
         let mut slots = Slots::default();
         let last = (0..MANY).map(|it| slots.add(it)).last().unwrap();
         // One that stays in the midst.
-        (0..MANY).filter(|it| *it != 50).for_each(|it| assert_eq!(slots.remove(it), Some(it)));
+        (0..MANY).filter(|it| *it != 50).for_each(|it| slots.remove(it));
         assert!(last > 100 && slots.all.capacity() < 1_000, "{}", slots.all.capacity());
         slots.remove(50);
         assert!(slots.all.capacity() < 200 && slots.free.capacity() == 0);

@@ -191,12 +191,23 @@ impl State {
     }
 
     /// The operation has ended.
-    pub(super) fn remove(&mut self, place: usize) -> Option<Slot> {
-        let slot = self.slots.remove(place)?;
-        if let Some(lock) = slot.keeps.as_deref() {
+    pub(super) fn remove(&mut self, place: usize) {
+        if let Some(lock) = self.slots.get(place).and_then(|slot| slot.keeps.as_deref()) {
             self.keepers.remove(&(*lock, place));
         }
-        Some(slot)
+        self.slots.remove(place);
+    }
+
+    /// Takes the operation at this place out of its slot, because it goes on. It no longer waits for anything.
+    pub(super) fn take_operation(&mut self, place: usize) -> Option<Box<dyn Operation>> {
+        if self.slots.get(place).is_some_and(|slot| slot.prepares || slot.listens) {
+            self.end_preparing(place);
+            self.end_listening(place);
+        }
+        let slot = self.slots.get_mut(place)?;
+        let operation = slot.operation.take()?;
+        slot.until = Moment::NEVER;
+        Some(operation)
     }
 
     /// Whether there is any operation, even one that only keeps a lock alive.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::lost::News;
 use crate::manager::event;
-use crate::manager::event::Event;
+use crate::manager::event::{Event, SubmittedCall};
 use crate::manager::lease::Lease;
 use crate::protocol::error::Error;
 use crate::protocol::moment::Moment;
@@ -132,7 +132,8 @@ impl Slot {
 /// Passes an event to the future that waits for it. `discard` releases a lock that no future waits for.
 pub(super) fn deliver(event: Event, discard: impl FnOnce(&Lease)) {
     match event {
-        Event::Done { lease, tag, outcome } => {
+        Event::Done { call, outcome } => {
+            let SubmittedCall { lease, tag, .. } = *call;
             let Ok(tag) = tag.downcast::<Tag>() else { return };
             let Tag::Call(slot) = *tag else { return };
             if let Some(lease) = slot.end((lease, outcome)) {

@@ -14,7 +14,8 @@ use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease, shared_lease};
 use super::status::RedLockStatus;
 use crate::manager::background::EventSink;
-use crate::manager::event::{self, Event};
+use crate::manager::event::{self, Event, SubmittedCall};
+use crate::manager::lease::Lease;
 use crate::manager::runtime::Runtime;
 use crate::protocol::error::{Error, Status};
 use crate::system::cancellation::Uncancelled;
@@ -144,8 +145,7 @@ pub unsafe extern "C" fn RedLock_NextEvent(
         let Some(next) = handle.manager.next_event(wait_ms)? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
-        let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
-        let next = convert(next, own)?;
+        let next = convert(next, |lease| handle.manager.discard(lease))?;
         let next = RedLockEvent { size, ..next };
         write_versioned(event, &next, size);
         Ok(RedLockStatus::REDLOCK_OK)
@@ -194,8 +194,7 @@ pub unsafe extern "C" fn RedLock_Wait(
         let Some(event) = handle.manager.wait(lease.canceller(), wait_ms)? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
-        let own = handle.manager.states.known().ok_or_else(Error::forked_within)?;
-        Ok(convert(event, own)?.status)
+        Ok(convert(event, |lease| handle.manager.discard(lease))?.status)
     });
     outcome.unwrap_or_else(|error| {
         lease.note_error(&error);
@@ -212,14 +211,16 @@ const NONE: RedLockEvent = RedLockEvent {
     remaining_ms: 0,
 };
 
-/// Converts the event for a C program. The lease then holds the result of the call.
-fn convert(event: Event, runtime: &Runtime) -> Result<RedLockEvent, Error> {
+/// Converts the event for a C program. The lease then holds the result of the call. `discard` releases a lock that
+/// nobody wants.
+fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, Error> {
     match event {
-        Event::Done { lease: own, tag, mut outcome } => {
+        Event::Done { call, mut outcome } => {
+            let SubmittedCall { lease: own, tag, .. } = *call;
             let mut tag = tag_of(tag)?;
             if let Some(lease) = tag.lease.take() {
                 if lease.is_freed() && tag.acquires && outcome.is_ok() {
-                    event::discard(runtime, &own);
+                    discard(&own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
                 }
                 lease.end_submitted(Some((own, outcome.as_ref().err())));
@@ -305,7 +306,7 @@ pub unsafe extern "C" fn RedLock_SetEventCallback(
 fn sink(callback: RedLockEventCallback, user_data: UserData) -> Option<EventSink> {
     let function = callback?;
     Some(Arc::new(move |event, runtime: &Runtime| {
-        if let Ok(event) = convert(event, runtime) {
+        if let Ok(event) = convert(event, |lease| event::discard(runtime, lease)) {
             let event = RedLockEvent { size: size_of::<RedLockEvent>(), ..event };
             // SAFETY: the caller passed `function` as a RedLockEventCallback for this user_data, and the
             // event outlives the call.

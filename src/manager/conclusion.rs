@@ -45,11 +45,16 @@ impl Conclusion {
     }
 
     /// Updates the lease with the result of the operation.
-    pub(crate) fn apply(self, runtime: &Runtime, end: End, lease: &mut Lease) -> Result<(), Error> {
+    pub(crate) fn apply(
+        &self,
+        runtime: &Runtime,
+        end: End,
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
         lease.is_new = matches!(self.effect, Effect::Take);
-        match self.effect {
+        match &self.effect {
             Effect::Take => take(runtime, end, lease)?,
-            Effect::Change(view) => change(runtime, &view, end, lease)?,
+            Effect::Change(view) => change(runtime, view, end, lease)?,
             Effect::Release(view) => {
                 if view.held_lock().is_over() || view.held_lock().is_detached() {
                     lease.clear();

@@ -15,7 +15,7 @@ use crate::protocol::moment::Moment;
 use crate::protocol::operation::acquire::Keeping;
 use crate::protocol::operation::release::Release;
 use crate::protocol::operation::renew::Renew;
-use crate::protocol::operation::{Ended, Operation};
+use crate::protocol::operation::{End, Ended, Operation};
 
 /// A value that a caller passes with a call, and gets back with its event.
 pub type Tag = Box<dyn std::any::Any + Send>;
@@ -24,11 +24,9 @@ pub type Tag = Box<dyn std::any::Any + Send>;
 pub enum Event {
     /// A submitted call has ended.
     Done {
-        /// The lease that was passed to the call.
-        lease: Lease,
-        /// The tag that was passed to the call.
-        tag: Tag,
-        /// The result of the call.
+        /// The call.
+        call: Box<SubmittedCall>,
+        /// Its result.
         outcome: Result<(), Error>,
     },
     /// A lock cannot be kept alive.
@@ -42,20 +40,19 @@ pub enum Event {
     },
 }
 
-/// Who is told of the end of an operation that no thread waits for.
-enum Recipient {
-    /// The caller of a submitted call.
-    Caller {
-        lease: Lease,
-        ending: Conclusion,
-        tag: Tag,
-    },
-    /// The holder of a lock that is kept alive.
-    Holder {
-        kept: Kept,
-        tag: Tag,
-    },
-    Nobody,
+/// A submitted call. It stays in one place from its beginning until its event is taken.
+pub struct SubmittedCall {
+    /// The lease that was passed to the call.
+    pub lease: Lease,
+    /// The tag that was passed to the call.
+    pub tag: Tag,
+    ending: Conclusion,
+}
+
+/// The holder of a lock that is kept alive, who is told if that is no longer possible.
+struct Holder {
+    kept: Kept,
+    tag: Tag,
 }
 
 impl Event {
@@ -104,36 +101,35 @@ impl Event {
 
     /// The event for the end of an operation. `None` if nobody is told.
     fn of(runtime: &Runtime, Notice { payload, end, .. }: Notice) -> Option<Self> {
-        match *payload.downcast::<Recipient>().ok()? {
-            Recipient::Caller { mut lease, ending, tag } => {
-                lease.call.end();
-                let outcome = ending.apply(runtime, end, &mut lease);
-                Some(Self::Done { lease, tag, outcome })
+        match payload.downcast::<SubmittedCall>() {
+            Ok(mut call) => {
+                call.lease.call.end();
+                let outcome = call.ending.apply(runtime, end, &mut call.lease);
+                Some(Self::Done { call, outcome })
             }
-            Recipient::Holder { kept, tag } => {
-                let (lock, error) = match end {
-                    Ok(Ended::Unkept { lock, error }) => (Some(lock), error),
-                    Ok(_) => return None,
-                    Err(error) => (None, error),
-                };
-                let is_over =
-                    kept.is_given_up() || lock.as_ref().is_some_and(|it| it.was_released());
-                let left = |lock: Arc<Lock>| lock.remaining_ms(runtime.now());
-                (!is_over).then(|| Self::Lost { tag, error, remaining_ms: lock.map_or(0, left) })
-            }
-            Recipient::Nobody => None,
+            Err(other) => Self::of_kept_lock(runtime, *other.downcast::<Holder>().ok()?, end),
         }
     }
 
+    fn of_kept_lock(runtime: &Runtime, Holder { kept, tag }: Holder, end: End) -> Option<Self> {
+        let (lock, error) = match end {
+            Ok(Ended::Unkept { lock, error }) => (Some(lock), error),
+            Ok(_) => return None,
+            Err(error) => (None, error),
+        };
+        let is_over = kept.is_given_up() || lock.as_ref().is_some_and(|it| it.was_released());
+        let left = |lock: Arc<Lock>| lock.remaining_ms(runtime.now());
+        (!is_over).then(|| Self::Lost { tag, error, remaining_ms: lock.map_or(0, left) })
+    }
+
     /// The event for a caller that gets it now: see [`in_time`].
-    pub(crate) fn in_time(self, runtime: &Runtime) -> Self {
-        match self {
-            Self::Done { mut lease, tag, outcome } => {
-                let outcome = outcome.and_then(|()| in_time(runtime, &mut lease));
-                Self::Done { lease, tag, outcome }
-            }
-            lost @ Self::Lost { .. } => lost,
+    pub(crate) fn in_time(mut self, runtime: &Runtime) -> Self {
+        if let Self::Done { call, outcome } = &mut self
+            && outcome.is_ok()
+        {
+            *outcome = in_time(runtime, &mut call.lease);
         }
+        self
     }
 }
 
@@ -153,7 +149,8 @@ pub(crate) fn submit(
 ) {
     let call = Arc::clone(&lease.call);
     call.begin(runtime.number());
-    runtime.submit(operation, Box::new(Recipient::Caller { lease, ending, tag }), Some(&call));
+    let submitted = SubmittedCall { lease, tag, ending };
+    runtime.submit(operation, Box::new(submitted), Some(&call));
 }
 
 /// Keeps a held lock alive: extends it in time, again and again.
@@ -181,7 +178,7 @@ pub(crate) fn view_to_keep(runtime: &Runtime, lease: &Lease) -> Result<View, Err
 pub(crate) fn keeping(tag: Tag) -> Keeping {
     let keeper = Keeper::new();
     let kept = keeper.kept();
-    let payload = Box::new(Recipient::Holder { kept: kept.clone(), tag });
+    let payload = Box::new(Holder { kept: kept.clone(), tag });
     Keeping { keeper, kept, payload }
 }
 
@@ -240,6 +237,7 @@ fn discard_end(runtime: &Runtime, notice: &Notice) {
 
 fn discard_lock(runtime: &Runtime, lock: &Arc<Lock>) {
     if let Ok(view) = runtime.view(lock) {
-        runtime.submit_and_send(Box::new(Release::new(view)), Box::new(Recipient::Nobody));
+        // Nobody is told of the end.
+        runtime.submit_and_send(Box::new(Release::new(view)), Box::new(()));
     }
 }

@@ -7,7 +7,7 @@ pub struct ServerSet(u64);
 impl ServerSet {
     /// The first `count` servers of the list.
     pub fn first(count: usize) -> Self {
-        (0..count).collect()
+        if count < 64 { Self((1 << count) - 1) } else { Self(u64::MAX) }
     }
 
     /// This set with one more server.

@@ -153,6 +153,9 @@ impl Server {
         now: Moment,
         effects: &mut Effects,
     ) {
+        if self.is_in_order(reply_ms, now) && !request.is_for_some() {
+            return self.push(request, Some(ticket), now);
+        }
         self.follow_master(now, effects);
         match self.refusal(request, reply_ms, now, effects) {
             None => self.push(request, Some(ticket), now),
@@ -163,6 +166,16 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Whether nothing is to be done before a request is queued, as nearly always. Otherwise it is found out what.
+    #[inline]
+    fn is_in_order(&self, reply_ms: i64, now: Moment) -> bool {
+        self.connector.is_up()
+            && !self.connector.is_followed()
+            && !self.is_behind(reply_ms, now)
+            && now < self.looked_at.max(self.connector.heard_at()).plus_ms(QUIET_MS)
+            && !self.queue.is_full()
     }
 
     /// Why the server is not asked this now.
@@ -596,6 +609,8 @@ impl Server {
         }
     }
 
+    /// Never inlined, because there is almost never one.
+    #[inline(never)]
     fn take_pushes(&mut self, is_early: bool, effects: &mut Effects) {
         let (channel, inbox) = (self.queue.channel(), &mut self.connector.inbox);
         match is_early {
@@ -704,9 +719,14 @@ impl Server {
             if inbox.is_drained() {
                 return Ok(());
             }
-            let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
-                self.note_pushes(false, effects);
-                return Ok(());
+            // Matched once, because an answer is long, and each `?` would copy it.
+            let settled = match self.queue.next_settled(inbox, &mut self.capabilities, now) {
+                Ok(Some(settled)) => settled,
+                Ok(None) => {
+                    self.note_pushes(false, effects);
+                    return Ok(());
+                }
+                Err(reason) => return Err(reason),
             };
             self.note_pushes(true, effects);
             self.traffic.note_answer(self.queue.round_trip_us());

@@ -1,6 +1,8 @@
 //! What some servers can do and others cannot.
 
-/// Which commands a server has. Determined once per connection.
+/// Which commands a server has. Determined once per connection. It is passed on for each request, and aligned so that it
+/// is copied in one piece.
+#[repr(align(8))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(super) delete: Delete,

@@ -6,7 +6,7 @@
 use std::mem;
 
 use super::script::Script;
-use super::wire_form::{Encoded, Form};
+use super::wire_form::{Encoded, Form, Hash, ScriptAt};
 use crate::protocol::token::Token;
 
 /// The most memory that an encoder keeps for later.
@@ -17,10 +17,9 @@ const KEPT_MAX: usize = 8 * 1024;
 pub(crate) struct Encoder {
     command: Command,
     bytes: Vec<u8>,
-    script: Option<Script>,
-    /// Where the text of the script is inserted, and the end of the line with the number of its words.
-    text_at: usize,
-    count_end: usize,
+    script: Option<ScriptAt>,
+    /// The last request for a server on which keys have a prefix.
+    kept: Option<Encoded>,
 }
 
 /// The words of a command.
@@ -53,6 +52,11 @@ impl Encoder {
         !self.command.prefix.is_empty()
     }
 
+    /// Keeps a request for as long as it takes to send it.
+    pub(super) fn keep(&mut self, encoded: Encoded) -> &Encoded {
+        self.kept.insert(encoded)
+    }
+
     /// Adds a command.
     pub(super) fn put(&mut self, fill: impl FnOnce(&mut Command) -> &mut Command) {
         fill(&mut self.command);
@@ -60,8 +64,8 @@ impl Encoder {
     }
 
     /// Adds a script, which must be the first command of its request. `fill` adds the number of its keys, the
-    /// keys, and its arguments. The text is not copied here but inserted when the request is sent
-    /// ([`Encoded::put`]).
+    /// keys, and its arguments. The script itself is inserted when the request is sent ([`Encoded::put`]): nearly always
+    /// as a hash, for which there is room.
     pub(super) fn put_script(
         &mut self,
         script: Script,
@@ -70,20 +74,19 @@ impl Encoder {
         debug_assert!(self.bytes.is_empty() && self.script.is_none());
         fill(&mut self.command);
         put_line(b'*', self.command.count + 2, &mut self.bytes);
-        self.count_end = self.bytes.len();
-        self.bytes.extend_from_slice(b"$4\r\nEVAL\r\n");
-        put_line(b'$', script.len(), &mut self.bytes);
-        self.text_at = self.bytes.len();
+        let count_end = self.bytes.len();
+        self.bytes.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
+        let hash_at = self.bytes.len();
+        self.bytes.extend_from_slice(&Hash::NONE);
         self.bytes.extend_from_slice(b"\r\n");
         self.bytes.append(&mut self.command.bytes);
         self.command.count = 0;
-        self.script = Some(script);
+        self.script = Some(ScriptAt { script, count_end, hash_at });
     }
 
     /// Returns what was added since the last call, as a request in this form.
     pub(super) fn take_as(&mut self, form: Form) -> Encoded {
-        let script = self.script.take().map(|it| (it, self.count_end, self.text_at));
-        let encoded = Encoded::new(form, script, &self.bytes);
+        let encoded = Encoded::new(form, self.script.take(), &self.bytes);
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_MAX || self.command.bytes.capacity() > KEPT_MAX {
             *self = Self::with_prefix(&self.command.prefix);

@@ -44,7 +44,6 @@ mod wait_for_permits;
 pub(crate) mod waking;
 mod wire_form;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -441,6 +440,11 @@ impl Request {
         self.recipients.contains(server)
     }
 
+    /// Whether it may be that not all servers can be asked this.
+    pub(crate) fn is_for_some(&self) -> bool {
+        self.verb == Verb::Move || self.needs_pushes()
+    }
+
     /// Whether this server must not get it: a move is only for servers that have answered what came before it.
     pub fn leaves_out(&self, server: usize) -> bool {
         self.verb == Verb::Move && !self.is_for(server)
@@ -461,13 +465,13 @@ impl Request {
     /// Whether this answer claims that a lock is held or a number known, so that it counts only if the server is what it
     /// takes itself for.
     pub(crate) fn claims(&self, answer: &Answer) -> bool {
-        let is_positive = match answer {
-            Answer::Extended { .. } => true,
-            Answer::Found { value, .. } => value == self.token().as_bytes(),
-            answer => answer.is_grant(),
-        };
         let is_claim = matches!(self.verb, Verb::Extend | Verb::Inspect) || self.asks_for_vote();
-        is_claim && is_positive
+        is_claim
+            && match answer {
+                Answer::Extended { .. } => true,
+                Answer::Found { value, .. } => value == self.token().as_bytes(),
+                answer => answer.is_grant(),
+            }
     }
 
     /// Whether it asks what a server knows of fencing tokens.
@@ -569,20 +573,22 @@ impl Request {
     }
 
     /// The bytes to send. They are the same for all servers on which keys have no prefix.
-    pub(crate) fn encoded(
-        &self,
+    pub(crate) fn encoded<'a>(
+        &'a self,
         capabilities: Capabilities,
-        encoder: &mut Encoder,
-    ) -> Cow<'_, Encoded> {
-        let has_prefix = encoder.has_prefix();
-        let mut encode = || {
-            (self.definition.encode)(&self.subject, capabilities, encoder);
-            encoder.take_as(self.form_for(capabilities))
-        };
-        match has_prefix {
-            true => Cow::Owned(encode()),
-            false => Cow::Borrowed(self.encoded.get_or_encode(self.form(capabilities), encode)),
+        encoder: &'a mut Encoder,
+    ) -> &'a Encoded {
+        if encoder.has_prefix() {
+            let encoded = self.encode(capabilities, encoder);
+            return encoder.keep(encoded);
         }
+        let number = self.form(capabilities);
+        self.encoded.get_or_encode(number, || self.encode(capabilities, encoder))
+    }
+
+    fn encode(&self, capabilities: Capabilities, encoder: &mut Encoder) -> Encoded {
+        (self.definition.encode)(&self.subject, capabilities, encoder);
+        encoder.take_as(self.form_for(capabilities))
     }
 
     /// The form in which it is sent to servers with these capabilities. Its number tells everything else.

@@ -6,16 +6,21 @@ use std::sync::OnceLock;
 
 use super::script::Script;
 
-/// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
-/// behind the text are kept.
+/// A request as it is sent. If it begins with a script, it has room for the hash of the script.
 #[derive(Clone)]
 pub(crate) struct Encoded {
     form: Form,
-    script: Option<Script>,
+    script: Option<ScriptAt>,
     bytes: Box<[u8]>,
-    /// Where the line with the number of the script's words ends, and where its text is inserted.
-    count_end: usize,
-    text_at: usize,
+}
+
+/// Where a request has its script.
+#[derive(Clone, Copy)]
+pub(super) struct ScriptAt {
+    pub(super) script: Script,
+    /// Where the line with the number of its words ends, and where the hash stands.
+    pub(super) count_end: usize,
+    pub(super) hash_at: usize,
 }
 
 /// The maximum number of forms of a command.
@@ -43,7 +48,8 @@ impl AllEncoded {
     }
 }
 
-/// One of the forms of a request, and what it means for the answer.
+/// One of the forms of a request, and what it means for the answer. Aligned so that it is copied in one piece.
+#[repr(align(8))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Form {
     /// All servers know form 0.
@@ -81,11 +87,9 @@ impl FirstReply {
 }
 
 impl Encoded {
-    /// From the commands in `bytes`. A script comes with the places where its number of words ends and its text is
-    /// inserted.
-    pub(super) fn new(form: Form, script: Option<(Script, usize, usize)>, bytes: &[u8]) -> Self {
-        let (count_end, text_at) = script.map_or((0, 0), |it| (it.1, it.2));
-        Self { form, script: script.map(|it| it.0), bytes: bytes.into(), count_end, text_at }
+    /// From the commands in `bytes`.
+    pub(super) fn new(form: Form, script: Option<ScriptAt>, bytes: &[u8]) -> Self {
+        Self { form, script, bytes: bytes.into() }
     }
 
     /// The form in which it is sent.
@@ -95,27 +99,25 @@ impl Encoded {
 
     /// The script with which it begins, if any.
     pub(crate) fn script(&self) -> Option<Script> {
-        self.script
+        self.script.map(|it| it.script)
     }
 
     /// Appends it to the outbox, with the script's text, or with this hash in its place.
     pub(crate) fn put(&self, hash: Option<&Hash>, outbox: &mut Vec<u8>) {
-        let Some(script) = self.script else {
-            return outbox.extend_from_slice(&self.bytes);
-        };
-        let (head, rest) = self.bytes.split_at(self.text_at);
-        match hash {
-            Some(hash) => {
-                outbox.extend_from_slice(&head[..self.count_end]);
-                outbox.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
-                outbox.extend_from_slice(&hash.0);
+        match (self.script, hash) {
+            (None, _) => outbox.extend_from_slice(&self.bytes),
+            (Some(ScriptAt { hash_at, .. }), Some(hash)) => {
+                let start = outbox.len() + hash_at;
+                outbox.extend_from_slice(&self.bytes);
+                outbox[start..start + hash.0.len()].copy_from_slice(&hash.0);
             }
-            None => {
-                outbox.extend_from_slice(head);
-                outbox.extend_from_slice(script.as_bytes());
+            (Some(ScriptAt { script, count_end, hash_at }), None) => {
+                outbox.extend_from_slice(&self.bytes[..count_end]);
+                let text = format!("$4\r\nEVAL\r\n${}\r\n{script}", script.len());
+                outbox.extend_from_slice(text.as_bytes());
+                outbox.extend_from_slice(&self.bytes[hash_at + Hash::NONE.len()..]);
             }
         }
-        outbox.extend_from_slice(rest);
     }
 
     /// All its bytes, with the text of its script.
@@ -132,6 +134,9 @@ impl Encoded {
 pub(crate) struct Hash([u8; 40]);
 
 impl Hash {
+    /// What stands in its place before it is known.
+    pub(super) const NONE: [u8; 40] = [b'0'; 40];
+
     /// The hash of this script.
     pub(crate) fn of(script: Script) -> Option<Self> {
         redis::Script::new(script).get_hash().as_bytes().try_into().ok().map(Self)

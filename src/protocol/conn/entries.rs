@@ -40,6 +40,8 @@ pub(crate) struct Entry {
     /// A request that must reach the server is worth sending until this time, over another connection if
     /// necessary. After that time, what the request undoes has expired. No other request is ever sent twice.
     pub(crate) keep_until: Option<Moment>,
+    /// The generation of its ticket, also when nobody waits any more, or of one that was queued before it.
+    generation: u64,
 }
 
 impl Entry {
@@ -68,6 +70,7 @@ impl Entry {
             again_after_ms: 0,
             is_repeated: false,
             keep_until,
+            generation: ticket.map_or(0, OpId::generation),
         }
     }
 
@@ -133,6 +136,8 @@ pub(crate) struct Entries {
     /// How many of them were sent.
     sent: usize,
     bytes: usize,
+    /// The latest generation of a ticket among those that were here.
+    generation: u64,
 }
 
 impl Entries {
@@ -187,24 +192,24 @@ impl Entries {
         self.list.range_mut(self.sent.saturating_sub(count)..self.sent).rev()
     }
 
-    /// Searches from both ends at the same time. If the server answers, the wanted request is among the
-    /// oldest. If it does not, the wanted request is among the latest, behind many that nobody waits for any
-    /// more. Also returns whether it was sent.
-    pub(crate) fn find(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<(&mut Entry, bool)> {
-        let (mut front, mut back) = (0, self.list.len());
-        while front < back {
-            back -= 1;
-            let found = [front, back].into_iter().find(|&place| is_it(&self.list[place]));
-            if let Some(place) = found {
-                return Some((&mut self.list[place], place < self.sent));
-            }
-            front += 1;
-        }
-        None
+    /// The request whose answer this ticket waits for, and whether it was sent. Nearly always the requests were queued
+    /// in the order of their generations: only one that is sent once more has an earlier ticket than those before it.
+    pub(crate) fn find(&mut self, ticket: OpId) -> Option<(&mut Entry, bool)> {
+        let is_it = |entry: &Entry| entry.ticket == Some(ticket);
+        let place = self.list.partition_point(|it| it.generation < ticket.generation());
+        let place = match self.list.get(place).is_some_and(is_it) {
+            true => place,
+            false => self.list.iter().position(is_it)?,
+        };
+        let was_sent = place < self.sent;
+        self.list.get_mut(place).map(|entry| (entry, was_sent))
     }
 
     /// Adds a request to send behind all others.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    #[inline]
+    pub(crate) fn push(&mut self, mut entry: Entry) {
+        self.generation = self.generation.max(entry.generation);
+        entry.generation = self.generation;
         self.bytes += entry.request.size();
         self.list.push_back(entry);
     }
@@ -275,23 +280,42 @@ mod tests {
     use crate::protocol::command::Verb;
     use crate::protocol::conn::queue::samples::{NOW, request};
 
+    fn entry(ticket: Option<OpId>) -> Entry {
+        Entry::new(request(Verb::Acquire), ticket, NOW, None)
+    }
+
     #[test]
-    fn an_entry_is_found_at_any_position() {
+    fn the_entry_of_a_ticket_is_found_at_any_place() {
         for length in 1..=5 {
+            let tickets: Vec<_> = (0..length).map(|it| OpId::new(7, it)).collect();
             let mut entries = Entries::default();
-            for place in 0..length {
-                let since = NOW.plus_ms(place);
-                entries.push(Entry::new(request(Verb::Acquire), None, since, None));
-            }
+            tickets.iter().for_each(|&it| entries.push(entry(Some(it))));
             entries.note_sent();
-            for place in 0..length {
-                let since = NOW.plus_ms(place);
-                let (found, was_sent) = entries.find(|entry| entry.since == since).unwrap();
-                assert_eq!((found.since, was_sent), (since, place == 0), "{place} of {length}");
+            for (place, &ticket) in tickets.iter().enumerate() {
+                let (found, was_sent) = entries.find(ticket).unwrap();
+                assert_eq!((found.ticket, was_sent), (Some(ticket), place == 0), "{length}");
             }
-            assert!(entries.find(|_| false).is_none());
+            let others = [OpId::new(7, length), OpId::new(8, 0)];
+            assert!(others.into_iter().all(|it| entries.find(it).is_none()));
         }
     }
+
+    #[test]
+    fn an_entry_is_found_behind_later_ones_and_among_those_without_a_ticket() {
+        let mut entries = Entries::default();
+        let ticket = |generation| OpId::new(1, generation);
+        for generation in [Some(5), None, Some(6), None, Some(3), Some(7), Some(4)] {
+            entries.push(entry(generation.map(ticket)));
+        }
+        for generation in 3..=7 {
+            let found = entries.find(ticket(generation)).map(|it| it.0.ticket);
+            assert_eq!(found, Some(Some(ticket(generation))), "{generation}");
+        }
+        // Nobody waits for it any more.
+        entries.find(ticket(6)).unwrap().0.ticket = None;
+        assert!(entries.find(ticket(6)).is_none() && entries.find(ticket(7)).is_some());
+    }
+
     #[test]
     fn only_unsent_entries_are_dropped() {
         let mut entries = Entries::default();

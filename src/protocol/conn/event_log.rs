@@ -162,10 +162,14 @@ impl EventLog {
 
     /// Logs the omitted lines, as soon as the last line of the same kind is a second old. They come in the
     /// order in which the events last happened, so the last line shows the current state. Called often.
+    #[inline]
     pub(crate) fn catch_up(&mut self, now: Moment, lines: &mut Vec<LogLine>) {
-        if self.left_out == 0 {
-            return;
+        if self.left_out > 0 {
+            self.log_what_was_left_out(now, lines);
         }
+    }
+
+    fn log_what_was_left_out(&mut self, now: Moment, lines: &mut Vec<LogLine>) {
         let is_due = |told: &&mut Logged| told.left_out > 0 && now.ms_since(told.at) >= APART_MS;
         let mut due: Vec<&mut Logged> = self.told.iter_mut().filter(is_due).collect();
         due.sort_unstable_by_key(|told| told.clock);

@@ -167,9 +167,9 @@ impl Queue {
     /// Stops waiting for this ticket's answer. A request that was not sent yet is never sent, unless it must
     /// reach the server. Returns when it was sent, if it was.
     pub(crate) fn abandon(&mut self, ticket: OpId) -> Option<Moment> {
-        let is_it = |entry: &Entry| entry.ticket == Some(ticket);
-        self.requests.drop_unsent(|entry| is_it(entry) && entry.keep_until.is_none());
-        let (entry, was_sent) = self.requests.find(is_it)?;
+        self.requests
+            .drop_unsent(|entry| entry.ticket == Some(ticket) && entry.keep_until.is_none());
+        let (entry, was_sent) = self.requests.find(ticket)?;
         entry.ticket = None;
         was_sent.then(|| entry.first_sent_at())
     }
@@ -215,10 +215,24 @@ impl Queue {
         capabilities: &mut Capabilities,
         now: Moment,
     ) -> Result<Option<Settled>, CloseReason> {
+        let usual = self.next_usual(inbox, now);
+        if !matches!(usual, Ok(None)) {
+            return usual;
+        }
+        self.next_unusual(inbox, capabilities, now)
+    }
+
+    /// The same for any replies.
+    ///
+    /// Never inlined, because the usual replies would then need all of its memory.
+    #[inline(never)]
+    fn next_unusual(
+        &mut self,
+        inbox: &mut Inbox,
+        capabilities: &mut Capabilities,
+        now: Moment,
+    ) -> Result<Option<Settled>, CloseReason> {
         loop {
-            if let Some(settled) = self.next_usual(inbox, now)? {
-                return Ok(Some(settled));
-            }
             let Some(oldest) = self.requests.oldest_sent() else {
                 // Nothing is owed, so any received data is an error.
                 return match inbox.has_surplus()? {
@@ -292,12 +306,12 @@ impl Queue {
 
     /// The oldest request, which was taken out, has this answer. If there is none, the request is put back.
     #[inline(always)]
-    fn take_in(
+    fn take_in<T>(
         &mut self,
         entry: &mut Entry,
-        answer: Result<Answer, CloseReason>,
+        answer: Result<T, CloseReason>,
         now: Moment,
-    ) -> Result<Answer, CloseReason> {
+    ) -> Result<T, CloseReason> {
         self.count_reading();
         if answer.is_err() {
             self.requests.put_back_sent(entry.renew());
@@ -314,19 +328,20 @@ impl Queue {
     #[inline(always)]
     fn finish(&mut self, entry: &mut Entry, answer: Answer, now: Moment) -> Settled {
         entry.request.note(self.server, &answer, now);
-        let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
-        self.count_grants(entry, &answer);
-        let answer = self.vote(entry, answer, now);
-        let (sent_at, claims) = (entry.since, entry.request.claims(&answer));
+        let (kind, ticket, sent_at) = (entry.request.kind(), entry.ticket.take(), entry.since);
+        // Changed where it is, because it is long.
+        let mut settled = Settled { kind, ticket, answer, sent_at, claims: false };
+        let answer = &mut settled.answer;
+        self.count_grants(entry, answer);
+        self.vote(entry, answer, now);
+        settled.claims = entry.request.claims(answer);
         if entry.request.undoes() {
-            let answer = match answer {
-                Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
-                answer => answer,
-            };
-            self.retry(entry, &answer, now);
-            return Settled { kind, ticket, answer, sent_at, claims };
+            if entry.is_repeated && matches!(answer, Answer::Absent) {
+                *answer = Answer::AbsentOrReleased;
+            }
+            self.retry(entry, answer, now);
         }
-        Settled { kind, ticket, answer, sent_at, claims }
+        settled
     }
 }
 
@@ -361,10 +376,14 @@ impl Queue {
         }
         inbox.skip(usual.length);
         let Some(mut entry) = self.requests.take_sent() else { return Ok(None) };
-        let answer = self.note_waiters(&entry, None, Answer::Done);
-        let answer = self.judge(&entry, answer, usual.end_ms, now);
-        let answer = self.take_in(&mut entry, answer, now)?;
-        Ok(Some(self.finish(&mut entry, answer, now)))
+        // The usual replies of a release name no waiter.
+        self.expects_waiters &= !entry.request.wakes();
+        let learnt = self.learn(&entry, &Answer::Done, now);
+        self.take_in(&mut entry, learnt, now)?;
+        if let Some(end_ms) = usual.end_ms {
+            self.note_end(&entry, end_ms, now);
+        }
+        Ok(Some(self.finish(&mut entry, Answer::Done, now)))
     }
 
     /// Reads the usual replies to a request. Returns nothing if they are others, or incomplete.
@@ -423,6 +442,7 @@ impl Queue {
     pub(crate) fn send(&mut self, outbox: &mut Vec<u8>, capabilities: Capabilities, now: Moment) {
         outbox.reserve(self.requests.unsent_count() * USUAL_BYTES);
         self.scripts.begin_write();
+        let capabilities = capabilities.expecting(self.expects_waiters);
         let leaves_out_ends = self.leaves_out_ends();
         // Taken out, because what is written also changes what is known of the server.
         let mut requests = mem::take(&mut self.requests);
@@ -673,7 +693,6 @@ impl Queue {
         capabilities: Capabilities,
         now: Moment,
     ) {
-        let capabilities = capabilities.expecting(self.expects_waiters);
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         entry.asks_role = entry.request.asks_for_vote() && self.guard.asks_role(now);
         if entry.asks_role {
@@ -690,12 +709,14 @@ impl Queue {
         entry.subscribes = self.subscribe(&entry.request, outbox);
         let encoded = entry.request.encoded(capabilities, &mut self.encoder);
         let form = *encoded.form();
-        entry.goes_by_hash = self.scripts.put(&encoded, entry, outbox);
+        entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
         entry.form = form;
         self.name_memory(&entry.request, outbox);
         let look = entry.request.look_for_waiters(capabilities, &self.lasting.prefix);
         entry.looks = look.is_some();
-        outbox.extend_from_slice(&look.unwrap_or_default());
+        if let Some(look) = look {
+            outbox.extend_from_slice(&look);
+        }
         let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
         entry.read_behind = is_guarded.then_some(0);
     }
@@ -781,33 +802,15 @@ impl Queue {
         end_ms: Option<i64>,
         now: Moment,
     ) -> Result<Answer, CloseReason> {
-        if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
+        if entry.request.needs_pushes()
+            && let Some(failure) = self.unheard()
+        {
             return Ok(Answer::Failed(failure));
         }
-        match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
-            Some(reading) if reading.is_forbidden => self.guard.go_blind(),
-            Some(_) => {
-                let note = self.last_note.as_ref().and_then(|it| it.note.as_ref());
-                let memories = &self.lasting.memories;
-                match answer.is_grant() {
-                    true => self.guard.check(note, memories, now, &self.rules)?,
-                    false => self.guard.learn(note, memories, now, &self.rules)?,
-                }
-            }
-            None => {}
-        }
-        if answer.is_grant() {
-            self.guard.note_primary(entry.written_at);
-        } else if matches!(&answer, Answer::Failed(it) if it.is_of_a_replica()) {
-            self.note_replica(now);
-        }
-        let ttl_ms = entry.request.ttl_ms();
+        self.learn(entry, &answer, now)?;
         match (end_ms, &answer) {
             // A key that was just set ends one TTL after the time on the server's clock.
-            (Some(end_ms @ 0..), Answer::Done) => {
-                let shown = end_ms.saturating_sub(ttl_ms).saturating_mul(MS);
-                self.note_clock(entry.written_at, shown, MS, now);
-            }
+            (Some(end_ms @ 0..), Answer::Done) => self.note_end(entry, end_ms, now),
             // The key has expired at this very moment. That says nothing reliable about the clock, and nobody
             // holds the lock on this server.
             (Some(_), Answer::Done) => return Ok(Answer::Absent),
@@ -824,6 +827,35 @@ impl Queue {
         Ok(answer)
     }
 
+    /// Learns from an answer, and from what was read for it, which memory and which role the server has.
+    #[inline(always)]
+    fn learn(&mut self, entry: &Entry, answer: &Answer, now: Moment) -> Result<(), CloseReason> {
+        match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
+            Some(reading) if reading.is_forbidden => self.guard.go_blind(),
+            Some(_) => {
+                let note = self.last_note.as_ref().and_then(|it| it.note.as_ref());
+                let memories = &self.lasting.memories;
+                match answer.is_grant() {
+                    true => self.guard.check(note, memories, now, &self.rules)?,
+                    false => self.guard.learn(note, memories, now, &self.rules)?,
+                }
+            }
+            None => {}
+        }
+        if answer.is_grant() {
+            self.guard.note_primary(entry.written_at);
+        } else if matches!(answer, Answer::Failed(it) if it.is_of_a_replica()) {
+            self.note_replica(now);
+        }
+        Ok(())
+    }
+
+    /// The key that was just set ends then by the server's clock.
+    fn note_end(&self, entry: &Entry, end_ms: i64, now: Moment) {
+        let shown = end_ms.saturating_sub(entry.request.ttl_ms()).saturating_mul(MS);
+        self.note_clock(entry.written_at, shown, MS, now);
+    }
+
     /// The server's clock has shown at least `shown` and less than `shown` plus `grain`, both in nanoseconds.
     fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
         if let Some((process, life)) = self.guard.source() {
@@ -833,14 +865,14 @@ impl Queue {
     }
 
     /// The answer for counting votes: a grant may be no vote.
-    fn vote(&mut self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
+    #[inline(always)]
+    fn vote(&mut self, entry: &Entry, answer: &mut Answer, now: Moment) {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
-            self.note_refusal_of_numbers(&entry.request, &answer);
-            return answer;
+            return self.note_refusal_of_numbers(&entry.request, answer);
         }
         let (ttl_ms, step) = (entry.request.ttl_ms(), self.lasting.clock.step());
         match self.guard.objection(ttl_ms, step, entry.since, now, &self.rules) {
-            Some(objection) => Answer::Failed(objection),
+            Some(objection) => *answer = Answer::Failed(objection),
             None => self.vote_of_numbers(entry, answer, now),
         }
     }
@@ -866,7 +898,12 @@ impl Queue {
     }
 
     /// The new state of the server's numbers, if it has changed since the last call.
+    #[inline]
     pub(crate) fn news_of_numbers(&mut self) -> Option<Numbers> {
+        // Nearly always. To compare all that the states may contain takes longer.
+        if matches!(self.told_numbers, Numbers::Known) && matches!(self.numbers, Numbers::Known) {
+            return None;
+        }
         let is_new = self.told_numbers != self.numbers;
         self.told_numbers = self.numbers;
         is_new.then_some(self.numbers)
@@ -886,20 +923,20 @@ impl Queue {
     }
 
     /// The answer about numbers, for counting votes.
-    fn vote_of_numbers(&mut self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
-        match answer {
+    #[inline]
+    fn vote_of_numbers(&mut self, entry: &Entry, answer: &mut Answer, now: Moment) {
+        match *answer {
             Answer::Granted { .. } => self.numbers = Numbers::Known,
             Answer::GrantedByClock { .. } => self.numbers = Numbers::ByClock,
             Answer::Unfenced { ago_ms } => {
                 self.numbers = Numbers::Lost;
                 let restored_at = self.to_restore_at(ago_ms, entry.request.ttl_ms(), now);
                 let left_s = (now.ms_until(restored_at) + 999) / 1_000;
-                return Answer::Failed(Failure::Unfenced { left_s });
+                *answer = Answer::Failed(Failure::Unfenced { left_s });
             }
-            Answer::Fences(fences) => return self.vote_of_fences(entry, fences, now),
+            Answer::Fences(fences) => *answer = self.vote_of_fences(entry, fences, now),
             _ => {}
         }
-        answer
     }
 
     fn vote_of_fences(&mut self, entry: &Entry, fences: Fences, now: Moment) -> Answer {

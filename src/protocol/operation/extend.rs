@@ -84,7 +84,11 @@ impl Extension {
             Step::Begin | Step::Wait => {}
             Step::Ask => self.ask(actions),
             Step::Unconnected(miss) => return failed(&miss, actions),
-            Step::Conclude(round) => return self.conclude(round, actions),
+            Step::Conclude => {
+                if let Some(round) = self.rounds.take_round() {
+                    return self.conclude(round, actions);
+                }
+            }
         }
         Attempt::Pending
     }
@@ -134,7 +138,7 @@ impl Extension {
         actions.ask(request(Verb::Extend, &self.view, ttl_ms).numbered(number), limits);
     }
 
-    fn conclude(&mut self, round: Box<Round>, actions: &mut dyn Actions) -> Attempt {
+    fn conclude(&mut self, round: Round, actions: &mut dyn Actions) -> Attempt {
         let Asked { number, extended_until, at: asked_at, valid_until, is_shared } = self.asked;
         let (view, lock) = (&self.view, self.view.held_lock());
         let is_reached = round.outcome() == Outcome::Reached
@@ -143,7 +147,7 @@ impl Extension {
         if lock.has_ended() {
             // Another handle released the lock meanwhile.
             self.shorten_again(actions);
-            return failed(&Miss::Votes(Status::Lost, round), actions);
+            return failed(&Miss::Votes(Status::Lost, Box::new(round)), actions);
         }
         if is_extended {
             // The holder may ask for less time than the lock has left, and the servers may have less than it
@@ -173,7 +177,7 @@ impl Extension {
         if !is_valid {
             give_up(view, actions);
         }
-        failed(&Miss::Votes(status, round), actions)
+        failed(&Miss::Votes(status, Box::new(round)), actions)
     }
 
     /// A quorum has just vouched for the lock, so servers that have lost it are given it again. This is no

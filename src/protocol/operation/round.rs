@@ -112,13 +112,13 @@ impl Round {
     /// A question whether a lock is there.
     pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
         let wanted = Wanted::Until(view.held_lock().valid_until(), 0);
-        let count = Count::Confirm(Confirms::new(confirmation, false, servers));
+        let count = Count::Confirm(Box::new(Confirms::new(confirmation, false, servers)));
         Self { view: Some(view), wanted, ..Self::new(count) }
     }
 
     /// A question whether a lock is there that this manager wants to adopt. The word of every server counts.
     pub(crate) fn adopt(confirmation: Confirmation, servers: usize) -> Self {
-        Self::new(Count::Confirm(Confirms::new(confirmation, true, servers)))
+        Self::new(Count::Confirm(Box::new(Confirms::new(confirmation, true, servers))))
     }
 
     pub(crate) fn holders(servers: usize) -> Self {
@@ -212,7 +212,8 @@ impl Round {
 
     /// For how many milliseconds after `now` the lock is confirmed for certain by a quorum.
     pub(crate) fn confirmed_ms(&self, now: Moment) -> i64 {
-        let Count::Confirm(Confirms { confirmation: confirm, .. }) = &self.count else { return 0 };
+        let Count::Confirm(confirms) = &self.count else { return 0 };
+        let confirm = &confirms.confirmation;
         let mut left_ms = confirm.left_ms.clone();
         left_ms.sort_unstable_by(|a, b| b.cmp(a));
         let least = left_ms.get(self.ballot().quorum() as usize - 1).copied().unwrap_or(0);

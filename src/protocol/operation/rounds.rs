@@ -1,7 +1,6 @@
 //! What the calls share that ask the servers: a quorum of connections first, if there is none, then one question after
 //! another.
 
-use std::mem;
 use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
@@ -10,19 +9,11 @@ use super::{Actions, Event, Miss, Operation, Urgency, cancelled};
 use crate::protocol::moment::Moment;
 use crate::protocol::stats::Account;
 
-/// How far a call has come.
+/// How far a call has come. Neither of both: it has not begun, or no server is asked.
 #[derive(Default)]
 pub(super) struct Rounds {
-    stage: Stage,
-}
-
-#[derive(Default)]
-enum Stage {
-    /// Before the call begins, and whenever no server is asked.
-    #[default]
-    Idle,
-    Connecting(Box<ConnectQuorum>),
-    Asking(Box<Round>),
+    connecting: Option<Box<ConnectQuorum>>,
+    asking: Option<Round>,
 }
 
 /// What comes next.
@@ -32,7 +23,8 @@ pub(super) enum Step {
     Ask,
     /// There is no quorum of connections.
     Unconnected(Miss),
-    Conclude(Box<Round>),
+    /// The question is over ([`Rounds::take_round`]).
+    Conclude,
 }
 
 impl Rounds {
@@ -45,45 +37,47 @@ impl Rounds {
         actions: &mut dyn Actions,
     ) -> bool {
         let quorum = ConnectQuorum::if_needed(limit, ttl_ms, actions);
-        let is_connected = quorum.is_none();
-        self.stage = quorum.map_or(Stage::Idle, Stage::Connecting);
-        is_connected
+        (self.connecting, self.asking) = (quorum, None);
+        self.connecting.is_none()
     }
 
     /// The servers are being asked.
     pub(super) fn ask(&mut self, round: Round) {
-        self.stage = Stage::Asking(Box::new(round));
+        (self.connecting, self.asking) = (None, Some(round));
     }
 
     pub(super) fn handle(&mut self, event: Event, actions: &mut dyn Actions) -> Step {
-        match mem::take(&mut self.stage) {
-            Stage::Idle => Step::Begin,
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => {
-                    self.stage = Stage::Connecting(quorum);
-                    Step::Wait
-                }
-                Progress::Connected => Step::Ask,
-                Progress::Failed(miss) => Step::Unconnected(miss),
-            },
-            Stage::Asking(round) => Step::Conclude(round),
+        let Some(mut quorum) = self.connecting.take() else {
+            return if self.is_asking() { Step::Conclude } else { Step::Begin };
+        };
+        match quorum.handle(event, actions) {
+            Progress::Pending => {
+                self.connecting = Some(quorum);
+                Step::Wait
+            }
+            Progress::Connected => Step::Ask,
+            Progress::Failed(miss) => Step::Unconnected(miss),
         }
     }
 
+    /// The question that is over.
+    pub(super) fn take_round(&mut self) -> Option<Round> {
+        self.asking.take()
+    }
+
     pub(super) fn is_connecting(&self) -> bool {
-        matches!(self.stage, Stage::Connecting(_))
+        self.connecting.is_some()
     }
 
     pub(super) fn is_asking(&self) -> bool {
-        matches!(self.stage, Stage::Asking(_))
+        self.asking.is_some()
     }
 
     /// The question that is open.
     pub(super) fn round(&mut self) -> Option<&mut Round> {
-        match &mut self.stage {
-            Stage::Idle => None,
-            Stage::Connecting(quorum) => quorum.round(),
-            Stage::Asking(round) => Some(round),
+        match &mut self.connecting {
+            Some(quorum) => quorum.round(),
+            None => self.asking.as_mut(),
         }
     }
 }
@@ -142,7 +136,10 @@ impl<I: Inquiry> Operation for I {
             Step::Begin => Continuation::Begin,
             Step::Ask => Continuation::Ask,
             Step::Unconnected(miss) => self.conclude_unconnected(&miss, actions),
-            Step::Conclude(round) => self.conclude(*round, actions),
+            Step::Conclude => match self.rounds().take_round() {
+                Some(round) => self.conclude(round, actions),
+                None => Continuation::Over,
+            },
         };
         go_on(self, next, actions);
     }

@@ -24,8 +24,8 @@ pub(super) enum Count {
     Taken(PermitCount),
     /// To release a lock.
     Release(Releases),
-    /// To confirm a lock.
-    Confirm(Confirms),
+    /// To confirm a lock. In a box, because it is by far the longest.
+    Confirm(Box<Confirms>),
     /// To find out whether there is a lock.
     Holders(Holders),
     /// To find out how many readers there are.
@@ -45,7 +45,7 @@ impl Count {
             Self::Permits(it) => it,
             Self::Taken(it) => it,
             Self::Release(it) => it,
-            Self::Confirm(it) => it,
+            Self::Confirm(it) => &**it,
             Self::Holders(it) => it,
             Self::Readers(it) => it,
             Self::Fences(it) => it,
@@ -60,7 +60,7 @@ impl Count {
             Self::Permits(it) => it,
             Self::Taken(it) => it,
             Self::Release(it) => it,
-            Self::Confirm(it) => it,
+            Self::Confirm(it) => &mut **it,
             Self::Holders(it) => it,
             Self::Readers(it) => it,
             Self::Fences(it) => it,

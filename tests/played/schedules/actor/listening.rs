@@ -3,7 +3,7 @@
 use super::{Actor, acquire, violate};
 use crate::manager::call::{Call as LeaseCall, Patience};
 use crate::manager::canceller::Canceller;
-use crate::manager::event::{Event as Submitted, Tag};
+use crate::manager::event::{Event as Submitted, SubmittedCall, Tag};
 use crate::manager::lease::Lease;
 use crate::protocol::error::{Error, Status};
 use crate::schedules::kept::Attends;
@@ -107,7 +107,8 @@ impl Actor {
     pub(super) fn take_event(&self, event: Option<Submitted>) {
         let is_broken = |plant| world::with(|world| world.is_broken(plant));
         match event {
-            Some(Submitted::Done { lease, tag, outcome }) => {
+            Some(Submitted::Done { call, outcome }) => {
+                let SubmittedCall { lease, tag, .. } = *call;
                 let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
                 for _ in 0..if is_broken(Plant::TellsTwice) { 2 } else { 1 } {
                     if !self.told.borrow_mut().insert(number) {
