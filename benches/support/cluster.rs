@@ -21,7 +21,7 @@ impl Cluster {
     pub(crate) fn start(dir: &Path) -> Outcome<Self> {
         let nodes = MASTERS.iter().map(|_| Server::start(dir, &Role::Node));
         let nodes = nodes.collect::<Outcome<Vec<_>>>()?;
-        for (epoch, (node, (slots, tag))) in (1..).zip(nodes.iter().zip(MASTERS)) {
+        for (epoch, (node, (slots, _))) in (1..).zip(nodes.iter().zip(MASTERS)) {
             ask(node.port, &format!("CLUSTER SET-CONFIG-EPOCH {epoch}"))?;
             ask(node.port, &format!("CLUSTER ADDSLOTSRANGE {slots}"))?;
             let first = &nodes[0];
