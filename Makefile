@@ -54,7 +54,7 @@ help:
 	@echo 'make demo-cluster see three masters of a Redis Cluster as three voters: one is killed, and a slot moves (25 seconds)'
 	@echo 'make check        lint, and what can be tested without a server (2 minutes)'
 	@echo 'make test         the tests: the core, schedules in a simulated world, real servers, each language'
-	@echo '                  (6 minutes on two processors, 9 with nothing built before)'
+	@echo '                  (10 minutes on two processors, 14 with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-all     the rest: lint, memory errors, packages, demos, more seeds, every byte, other compilers'
 	@echo '                  (15 minutes on two processors)'

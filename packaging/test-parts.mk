@@ -21,7 +21,7 @@ TEST = $(CARGO) test --quiet --workspace
 # under another condition, compile once more, or look for leaks.
 LATER_programs = one_server_is_down under_the_race_detector a_frozen_server a_killed_server \
 	while_a_task_waits while_a_greenlet_waits while_a_fiber_waits while_a_call_waits while_a_goroutine_waits \
-	leak_nothing with_every_compiler in_every_standard both_compilers
+	leak_nothing with_every_compiler in_every_standard both_compilers on_a_cluster on_one_processor
 LATER_guest = over_tls
 LATER_matrix = in_a_network_of_its_own o03_a_new_owner o04_a_killed_master o05_a_slot_that_moves \
 	o07_the_only_voter o08_a_paused_owner o09_without_the_nodes o09_nodes_that_come_back o10_one_of_three
