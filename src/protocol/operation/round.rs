@@ -740,13 +740,17 @@ fn held_by(whom: &str, left_ms: Option<i64>) -> String {
     }
 }
 
+/// How long the name of a server usually is at most, with what separates it from other words.
+const USUAL_NAME: usize = 32;
+
 /// The servers in their order, each with the words about it.
 fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
     said.sort_by_key(|entry| entry.0);
-    let mut words = String::new();
+    let length = |it: &(usize, String)| it.1.len() + USUAL_NAME;
+    let mut words = String::with_capacity(said.iter().map(length).sum());
     for (server, it) in said {
-        let separator = if words.is_empty() { begin } else { ", " };
-        let _ = write!(words, "{separator}{} {it}", endpoints[server]);
+        words += if words.is_empty() { begin } else { ", " };
+        let _ = write!(words, "{} {it}", endpoints[server]);
     }
     words
 }

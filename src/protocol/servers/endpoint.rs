@@ -25,12 +25,30 @@ pub struct Endpoint {
     has_tls: bool,
 }
 
-/// Where the server is.
+/// Where the server is, and the words for that. They are made once, because each call names the servers that took no part.
 #[derive(Clone)]
-enum Site {
+struct Site {
+    place: Place,
+    name: Arc<str>,
+}
+
+#[derive(Clone)]
+enum Place {
     At(Address),
     /// At the place that its Sentinels give, or the nodes of its cluster.
     Watched(Electorate),
+}
+
+impl Site {
+    fn at(address: Address) -> Self {
+        let name = address.to_string().into();
+        Self { place: Place::At(address), name }
+    }
+
+    fn watched(electorate: Electorate) -> Self {
+        let name = electorate.to_string().into();
+        Self { place: Place::Watched(electorate), name }
+    }
 }
 
 impl Endpoint {
@@ -44,7 +62,7 @@ impl Endpoint {
             Some((scheme, _)) => Self::parse_url(&scheme.to_ascii_lowercase(), host_or_url, port),
             None => {
                 let (host, port) = host_and_port(host_or_url, port)?;
-                let site = Site::At(Address::of(host, port)?);
+                let site = Site::at(Address::of(host, port)?);
                 Ok(Self { site, user: None, password: None, database: 0, has_tls: false })
             }
         }
@@ -53,18 +71,18 @@ impl Endpoint {
     /// Whether both are the same server, whatever the login and the database. A Sentinel knows one master of
     /// a name.
     pub fn is_same_server(&self, other: &Self) -> bool {
-        match (&self.site, &other.site) {
-            (Site::At(mine), Site::At(theirs)) => mine == theirs,
-            (Site::Watched(mine), Site::Watched(theirs)) => mine.are_related(theirs),
+        match (&self.site.place, &other.site.place) {
+            (Place::At(mine), Place::At(theirs)) => mine == theirs,
+            (Place::Watched(mine), Place::Watched(theirs)) => mine.are_related(theirs),
             _ => false,
         }
     }
 
     /// Whether both have the same keys, whatever the login.
     pub fn has_same_keys(&self, other: &Self) -> bool {
-        let is_same = match (&self.site, &other.site) {
-            (Site::At(mine), Site::At(theirs)) => mine == theirs,
-            (Site::Watched(mine), Site::Watched(theirs)) => mine == theirs,
+        let is_same = match (&self.site.place, &other.site.place) {
+            (Place::At(mine), Place::At(theirs)) => mine == theirs,
+            (Place::Watched(mine), Place::Watched(theirs)) => mine == theirs,
             _ => false,
         };
         is_same && self.database == other.database
@@ -113,7 +131,7 @@ impl Endpoint {
             return Err(fault(wrong_part(ParseError::InvalidDomainCharacter)));
         }
         let endpoint = Self::from_url(parsed, zoned.as_deref()).map_err(|what| fault(&what))?;
-        if let (true, Site::At(place)) = (has_tls, &endpoint.site) {
+        if let (true, Some(place)) = (has_tls, endpoint.place()) {
             place.check_certificate_name().map_err(|what| fault(&what))?;
         }
         Ok(Self { has_tls, ..endpoint })
@@ -136,7 +154,7 @@ impl Endpoint {
             electorate.places().iter().try_for_each(Address::check_certificate_name)?;
         }
         let url = Url::parse(&plain).map_err(|_| "invalid user or password")?;
-        let site = Site::Watched(electorate);
+        let site = Site::watched(electorate);
         Ok(Self { site, has_tls, ..Self::from_url(url, None)? })
     }
 
@@ -157,7 +175,7 @@ impl Endpoint {
             return Err("the database number is negative".to_owned());
         }
         Ok(Self {
-            site: Site::At(place),
+            site: Site::at(place),
             user: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
@@ -167,17 +185,17 @@ impl Endpoint {
 
     /// The server's place. None if its Sentinels must be asked.
     pub(crate) fn place(&self) -> Option<&Address> {
-        match &self.site {
-            Site::At(place) => Some(place),
-            Site::Watched(_) => None,
+        match &self.site.place {
+            Place::At(place) => Some(place),
+            Place::Watched(_) => None,
         }
     }
 
     /// Whom to ask for the server's place, if somebody must be asked.
     pub(crate) fn electorate(&self) -> Option<&Electorate> {
-        match &self.site {
-            Site::At(_) => None,
-            Site::Watched(electorate) => Some(electorate),
+        match &self.site.place {
+            Place::At(_) => None,
+            Place::Watched(electorate) => Some(electorate),
         }
     }
 
@@ -215,10 +233,7 @@ impl Endpoint {
 /// The name for a person, always without user and password.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.site {
-            Site::At(place) => place.fmt(f),
-            Site::Watched(electorate) => electorate.fmt(f),
-        }
+        f.write_str(&self.site.name)
     }
 }
 
