@@ -208,15 +208,7 @@ static bool sum_up(void) {
 }
 
 static void clean_up(void) {
-    for (int i = 0; i < WORKERS; i++) {
-        if (workers[i] == 0) {
-            continue;
-        }
-        kill(workers[i], SIGKILL);
-        while (waitpid(workers[i], NULL, 0) < 0 && errno == EINTR) {
-            continue;
-        }
-    }
+    workers_end(workers, WORKERS);
     servers_close(servers, SERVERS);
 }
 
@@ -230,13 +222,5 @@ int main(void) {
         good = play() && sum_up();
     }
     clean_up();
-
-    int number = caught_signal();
-    if (number != 0) { /* end as the signal would have ended us: the caller is to see it */ {
-        complain("interrupted; the servers are ended and nothing is left behind");
-    }
-        signal(number, SIG_DFL);
-        raise(number);
-    }
-    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    return end_of_demo(good);
 }

@@ -30,6 +30,7 @@ int64_t server_clock_ms(const struct server *server); /* 0 if the server does no
 FILE *server_ask(const struct server *server, const char *line); /* the answer, to be closed; NULL if there is none */
 bool servers_all_alive(struct server servers[], int count);
 void die_with_parent(pid_t parent);
+void workers_end(const pid_t workers[], int count); /* at once; those that are 0 do not run */
 
 /* terminal.c: lines for the viewer, and the viewer's Ctrl-C. */
 void clock_start(void);
@@ -38,6 +39,7 @@ void say(const char *who, const char *format, ...) __attribute__((format(printf,
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void catch_signals(void);
 int caught_signal(void);
+int end_of_demo(bool good); /* the exit code */
 bool sleep_ms(int64_t ms); /* false as soon as a signal was caught */
 
 #endif

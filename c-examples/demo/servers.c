@@ -46,6 +46,18 @@ void die_with_parent(pid_t parent) {
     }
 }
 
+void workers_end(const pid_t workers[], int count) {
+    for (int i = 0; i < count; i++) {
+        if (workers[i] == 0) {
+            continue;
+        }
+        kill(workers[i], SIGKILL);
+        while (waitpid(workers[i], NULL, 0) < 0 && errno == EINTR) {
+            continue;
+        }
+    }
+}
+
 static struct sockaddr_in loopback(int port) {
     struct sockaddr_in address;
     memset(&address, 0, sizeof address);

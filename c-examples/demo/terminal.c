@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,6 +120,17 @@ void catch_signals(void) {
 
 int caught_signal(void) {
     return signal_number;
+}
+
+/* After a signal, the demo ends as the signal would have ended it, so that the caller sees it. */
+int end_of_demo(bool good) {
+    int number = caught_signal();
+    if (number != 0) {
+        complain("interrupted; everything is ended and nothing is left behind");
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* In small steps, because a signal may come between the check for it and the sleep. */

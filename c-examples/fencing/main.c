@@ -323,15 +323,7 @@ static bool play(bool has_postgres) {
 }
 
 static void clean_up(void) {
-    for (int i = 0; i < WORKERS; i++) {
-        if (workers[i] == 0) {
-            continue;
-        }
-        kill(workers[i], SIGKILL);
-        while (waitpid(workers[i], NULL, 0) < 0 && errno == EINTR) {
-            continue;
-        }
-    }
+    workers_end(workers, WORKERS);
     postgres_end();
     servers_close(all_servers, server_count);
     if (directory[0] != '\0') {
@@ -362,12 +354,5 @@ int main(int argc, char *argv[]) {
         printf("\nAll of this took %.1f seconds, and happened as it is told.\n", (double)clock_ms() / 1000);
     }
     clean_up();
-
-    int number = caught_signal();
-    if (number != 0) { /* end as the signal would end this process, so that the caller sees it */
-        complain("interrupted; everything is ended and nothing is left behind");
-        signal(number, SIG_DFL);
-        raise(number);
-    }
-    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    return end_of_demo(good);
 }

@@ -245,6 +245,10 @@ pub(crate) fn info(server: &Server) -> String {
     anew(server, &["INFO", "replication"]).text().expect("words")
 }
 
+pub(crate) fn is_replica(server: &Server) -> bool {
+    info(server).contains("role:slave")
+}
+
 /// The URL of a master that these Sentinels watch.
 pub(crate) fn url(sentinels: &[String], name: &str) -> String {
     format!("redis-sentinel://{}/{name}", sentinels.join(","))

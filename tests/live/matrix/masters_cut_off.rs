@@ -5,8 +5,8 @@ use crate::deposed::{HELD, changes_hands, goes_on, grants_in_vain, keep, keeps};
 use crate::masters_moving::{NOBODY, await_lock, primary, ways_to};
 use crate::support::island;
 use crate::support::proxy::{BOTH, Proxy};
-use crate::support::sentinels::{Group, Sentinel, info, url};
-use crate::support::{Manager, Server, wait_until};
+use crate::support::sentinels::{Group, Sentinel, is_replica, url};
+use crate::support::{Manager, wait_until};
 
 /// A master, its copy, and three Sentinels, which can replace the one with the other.
 struct Watched {
@@ -39,10 +39,6 @@ impl Watched {
     fn addresses(&self) -> [String; 3] {
         self.sentinels.each_ref().map(Sentinel::address)
     }
-}
-
-fn is_replica(server: &Server) -> bool {
-    info(server).contains("role:slave")
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::deposed::{
 };
 use crate::support::island;
 use crate::support::nodes::Nodes;
-use crate::support::sentinels::info;
-use crate::support::{Manager, Server, wait_until};
+use crate::support::sentinels::is_replica;
+use crate::support::{Manager, wait_until};
 
 /// A voter whose slot the first node has.
 fn voter(nodes: &Nodes) -> String {
@@ -57,10 +57,6 @@ fn o08_inside_cut_off_with_a_client() {
     may("on");
     await_lock_of(&inside, &format!("tag {tag} ({})", nodes.replica_of(0).address()));
     island::heal_node(old, &nodes.buses());
-}
-
-fn is_replica(server: &Server) -> bool {
-    info(server).contains("role:slave")
 }
 
 #[test]
