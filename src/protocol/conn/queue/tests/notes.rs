@@ -228,6 +228,23 @@ fn a_waiter_behind_a_release_is_woken() {
     }
 }
 
+/// A release by a script takes twice the time, so it is only sent while somebody seems to wait.
+#[test]
+fn a_release_that_finds_no_waiter_ends_the_releases_by_script() {
+    let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+    let capabilities = Capabilities::WAKING_DELIFEQ;
+    let mut release = |queue: &mut Queue, replies: &[u8]| {
+        let mut outbox = Vec::new();
+        queue.push(&request(Verb::ReleaseAndWake), Some(nth(0)), NOW);
+        queue.send(&mut outbox, capabilities, NOW);
+        hear(queue, &mut inbox, replies).unwrap();
+        String::from_utf8_lossy(&outbox).contains("EVAL")
+    };
+    queue.expects_waiters = true;
+    assert!(release(&mut queue, b":1\r\n"), "somebody seems to wait");
+    assert!(!release(&mut queue, b":1\r\n:0\r\n"), "nobody waited");
+}
+
 /// The clock may have been read at any time between the write and the answer.
 #[test]
 fn a_slow_answer_to_a_group_shows_no_step() {
